@@ -88,14 +88,6 @@ def cluster(
         scope = Scope.of(asked.namespaces, asked.selector, here)
     except (KubeError, ValueError) as error:
         raise StartupError(" ".join(str(error).split())) from error
-    load, keep = (_nothing, _forgotten) if answers is None else (answers.load, answers.keep)
-    source = KubernetesSource(api, scope, clock, hold=hold, patience=patience, kept=load(), keep=keep)
+    known, keep = (None, None) if answers is None else (answers.load(), answers.keep)
+    source = KubernetesSource(api, scope, clock, hold=hold, patience=patience, kept=known, keep=keep)
     return Cluster(api, source, scope, here)
-
-
-def _nothing() -> None:
-    """Begin with nothing, where nothing is kept."""
-
-
-def _forgotten(_: kept.Kept) -> None:
-    """Keep nothing."""

@@ -42,6 +42,11 @@ class Api:
         """The server's URL."""
         return self._connection.server
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells the server from others before it has answered (Connection.fingerprint)."""
+        return self._connection.fingerprint
+
     async def __aenter__(self) -> Self:
         await self._transport.open()
         return self

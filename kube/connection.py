@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import os
 import ssl
 from collections.abc import Callable, Mapping
@@ -67,6 +68,16 @@ class Connection:
     def server(self) -> str:
         """The server's URL, without a slash at its end."""
         return self._access.server.url
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the server's URL and of what we know it by: of another cluster it is another one."""
+        server = self._access.server
+        try:
+            ca = server.ca.read_bytes() if isinstance(server.ca, Path) else server.ca
+        except OSError:
+            ca = b""  # whoever asks the server is told of it
+        return hashlib.sha256(f"{server.url}\n{server.server_name}\n".encode() + ca).hexdigest()
 
     async def ready(self) -> Ready:
         """Return what a request is made with now; raise ConfigError."""

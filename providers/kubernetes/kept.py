@@ -1,14 +1,15 @@
 """What outlives a restart of what a cluster has said: the texts of its objects, and when they were true.
 
-The form is two lines. The first is JSON, `{"version": 1, "sha256": ...}`, of which the second is the content,
+The form is two lines. The first is JSON, `{"version": 2, "sha256": ...}`, of which the second is the content,
 so that a file that was cut short or edited is known for one. Nothing in it is secret: of Secrets nothing is
 read, and of Pods neither commands nor environments.
 """
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Final, Literal
 
@@ -16,6 +17,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationEr
 
 from kube.resource import Key, Resource
 from kube.seen import Item
+from providers.kubernetes.identity import Identity
 
 MOST: Final = 256 * 1024 * 1024
 """How many characters of objects are kept at the most."""
@@ -37,9 +39,9 @@ class KeptWatch:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a cluster, by its name, said last."""
+    """What a cluster said last."""
 
-    cluster: str = ""
+    cluster: Identity = field(default_factory=Identity)
     watches: tuple[KeptWatch, ...] = ()
 
 
@@ -61,16 +63,24 @@ class _Watch:
 
 
 @dataclass(frozen=True, slots=True)
+class _Cluster:
+    __pydantic_config__ = _STRICT
+    name: str
+    server: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Head:
     __pydantic_config__ = _STRICT
-    version: Literal[1]
+    version: Literal[2]
     sha256: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
     __pydantic_config__ = _STRICT
-    cluster: str
+    cluster: _Cluster
     watches: tuple[_Watch, ...]
 
 
@@ -86,10 +96,9 @@ def fits(kept: Kept) -> bool:
 def written(kept: Kept) -> bytes:
     """Return the form, sorted."""
     watches = sorted(kept.watches, key=lambda each: (each.resource, each.namespace or ""))
-    content = (
-        f'{{"cluster":{json.dumps(kept.cluster)},"watches":[{",".join(map(_written, watches))}]}}'.encode()
-    )
-    head = {"version": 1, "sha256": hashlib.sha256(content).hexdigest()}
+    cluster = json.dumps(dataclasses.asdict(kept.cluster))
+    content = f'{{"cluster":{cluster},"watches":[{",".join(map(_written, watches))}]}}'.encode()
+    head = {"version": 2, "sha256": hashlib.sha256(content).hexdigest()}
     return b"%b\n%b\n" % (json.dumps(head).encode(), content)
 
 
@@ -123,7 +132,8 @@ def read(content: bytes) -> Kept:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise KeptError(f"{place}: {first['msg']}" if place else first["msg"]) from error
-    return Kept(form.cluster, tuple(map(_watch, form.watches)))
+    cluster = Identity(form.cluster.name, form.cluster.server, form.cluster.uid)
+    return Kept(cluster, tuple(map(_watch, form.watches)))
 
 
 def _watch(found: _Watch) -> KeptWatch:

@@ -8,6 +8,7 @@ from mesh.kinds import NAMESPACE, Kind
 from mesh.origins import FromSource
 from mesh.problems import Problem, Problems, Severity, ordered
 from providers.contract import Freshness, Watch
+from providers.kubernetes.identity import SYSTEM
 from providers.kubernetes.resources import Plan, kind_of
 from providers.kubernetes.watches import Watches
 from providers.kubernetes.watching import Place, shown
@@ -22,15 +23,32 @@ _NAMED: Final = 3
 _KEPT: Final = "its objects are kept for empty_answer_hold_seconds, in case that is a mistake"
 
 
-def problems(watches: Watches) -> Problems:
-    """Return what keeps the source from knowing everything, sorted; the same reason is said once."""
-    return ordered((*_discovery(watches), *_failing(watches), *_held(watches), *_unread(watches.plan)))
+def problems(watches: Watches, unidentified: str = "") -> Problems:
+    """Return what keeps the source from knowing everything, sorted; the same reason is said once.
+
+    `unidentified` is why the cluster does not say which it is.
+    """
+    return ordered(
+        (
+            *_discovery(watches),
+            *_identity(unidentified),
+            *_failing(watches),
+            *_held(watches),
+            *_unread(watches.plan),
+        )
+    )
 
 
 def _discovery(watches: Watches) -> Iterator[Problem]:
     if watches.undiscovered:
         expected = f"{watches.undiscovered}; kinds that come or go are not noticed"
         yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, "discovery", expected)
+
+
+def _identity(refusal: str) -> Iterator[Problem]:
+    if refusal:
+        expected = f"{refusal}; what is kept for a restart is told from another cluster's by URL and CA alone"
+        yield _problem(Code.CLUSTER_UNREADABLE, Severity.WARNING, f"namespaces {SYSTEM}", expected)
 
 
 def _failing(watches: Watches) -> Iterator[Problem]:

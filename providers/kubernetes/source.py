@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -18,10 +20,11 @@ from providers.contract import Counts, Freshness, SourceError
 from providers.guard import HOLD
 from providers.kubernetes import said
 from providers.kubernetes.book import Book, Changes
+from providers.kubernetes.identity import Identifying
 from providers.kubernetes.kept import Kept, fits
 from providers.kubernetes.said import NAME
 from providers.kubernetes.scope import Scope
-from providers.kubernetes.watches import Watches
+from providers.kubernetes.watches import AGAIN, Watches
 from providers.moments import Moment, monotonic
 
 PATIENCE: Final = timedelta(seconds=30)
@@ -44,9 +47,10 @@ class KubernetesSource:
     how long `first` waits; `discover` is how often it is asked which kinds there are;
     `pacing` is that of the watches.
 
-    It begins with what was `kept` by the one before, if that was of the same cluster. `keep` is given what
-    the next one may begin with, at most once a minute, and in the end. It is called in a thread (in the end
-    by the event loop itself), never twice at a time, and must not raise.
+    It begins with what was `kept` by the one before, if that was of the same cluster as far as that is
+    known; with nothing once the cluster says that it is another one. `keep` is given what the next one may
+    begin with, at most once a minute, and in the end. It is called in a thread (in the end by the event loop
+    itself), never twice at a time, and must not raise. Without it, nobody is asked which cluster it is.
     """
 
     name = NAME
@@ -62,15 +66,17 @@ class KubernetesSource:
         discover: timedelta = DISCOVER,
         pacing: Pacing = PACING,
         kept: Kept | None = None,
-        keep: Callable[[Kept], None] = lambda _: None,
+        keep: Callable[[Kept], None] | None = None,
         monotonic: Callable[[], Moment] = monotonic,
     ) -> None:
-        known = kept.watches if kept is not None and kept.cluster == api.name else ()
         self._cluster = api.name
+        self._identifying = Identifying(api, again=AGAIN, refused=discover)
+        self._kept = kept if kept is not None and kept.cluster.may_be(self._identifying.known) else Kept()
         self._clock = clock
         self._patience = patience
         self._keep = keep
-        self._watches = Watches(
+        self._watching = partial(
+            Watches,
             api,
             scope,
             clock,
@@ -79,8 +85,8 @@ class KubernetesSource:
             discover=discover,
             monotonic=monotonic,
             pacing=pacing,
-            known=known,
         )
+        self._watches = self._watching(known=self._kept.watches)
         self._book = Book(api.name, scope)
         self._pending: dict[ObjectKey, Item[str] | None] = dict(self._watches.known())
         self._problems: Problems = ()
@@ -120,6 +126,8 @@ class KubernetesSource:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._patience.total_seconds()):
                     await self._settled()
+                    if self._is_another():
+                        await self._anew()
             if not self._watches.is_any_known():
                 error = self.freshness().error or f"no answer within {self._patience.total_seconds():g} s"
                 raise SourceError(f"nothing is known of the cluster {self._cluster}: {error}")
@@ -130,19 +138,37 @@ class KubernetesSource:
         self._has_begun = self._is_unkept = True
 
     async def _settled(self) -> None:
-        while not self._watches.is_settled():
+        while not (self._watches.is_settled() and (self._keep is None or self._identifying.has_asked)):
             await self._woken.wait()
             self._woken.clear()
             self._look_after()
+
+    def _is_another(self) -> bool:
+        """Say whether what was kept is in use, and of another cluster than the one that answers."""
+        return bool(self._kept.watches) and not self._kept.cluster.may_be(self._identifying.known)
+
+    async def _anew(self) -> None:
+        """Begin with nothing, and put what there is in the place of all that was kept."""
+        _log.warning("what was kept is of another cluster, and not used any more", cluster=self._cluster)
+        begun, self._has_begun = self._has_begun, False  # what is not whole yet is not kept
+        self._kept, self._watches = Kept(), self._watching()
+        await self.stop()
+        self._pending = {}
+        self._begin()
+        await self._settled()
+        self._book, self._has_begun = Book(self._cluster, self._book.scope), begun
 
     async def run(self, changed: Callable[[], None]) -> None:
         """Watch until cancelled; `changed` is called after each change of objects, problems or errors."""
         self._begin()
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._keeping(), name="kubernetes answer kept")
+                if self._keep is not None:
+                    group.create_task(self._keeping(self._keep), name="kubernetes answer kept")
                 while True:
-                    if await self._take():
+                    if is_another := self._is_another():
+                        await self._anew()
+                    if await self._take() or is_another:
                         changed()
                     await self._woken.wait()
                     self._woken.clear()
@@ -159,8 +185,14 @@ class KubernetesSource:
 
     def _begin(self) -> None:
         if self._work is None:
-            self._work = asyncio.create_task(self._watches.run(), name="kubernetes watches")
+            self._work = asyncio.create_task(self._at_work(), name="kubernetes watches")
             self._work.add_done_callback(lambda _: self._woken.set())
+
+    async def _at_work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watches.run(), name="kubernetes watches")
+            if self._keep is not None:
+                group.create_task(self._identifying.run(self._woken.set), name="kubernetes cluster's UID")
 
     def _look_after(self) -> None:
         """Raise what ended the watches: nothing but an error that nobody expected."""
@@ -191,7 +223,8 @@ class KubernetesSource:
 
     def _say(self, before: Book) -> bool:
         """Say what is wrong now; say whether that is anything else than it was."""
-        own, of_objects = said.problems(self._watches), self._book.state.problems()
+        own = said.problems(self._watches, self._identifying.refusal)
+        of_objects = self._book.state.problems()
         if own == self._own and of_objects is before.state.problems():
             return False
         was, self._own, self._problems = self._problems, own, (*own, *of_objects)
@@ -199,13 +232,13 @@ class KubernetesSource:
         log_gone(_log, was, self._problems)
         return was != self._problems
 
-    async def _keeping(self) -> None:
+    async def _keeping(self, keep: Callable[[Kept], None]) -> None:
         """Give what is known to be kept, when it is time for it."""
         try:
             while True:
                 await asyncio.sleep(KEEP_SECONDS)
                 if (kept := self._unkept()) is not None:
-                    writing = asyncio.create_task(asyncio.to_thread(self._keep, kept), name="kubernetes keep")
+                    writing = asyncio.create_task(asyncio.to_thread(keep, kept), name="kubernetes keep")
                     try:
                         await asyncio.shield(writing)
                     except asyncio.CancelledError:
@@ -214,13 +247,15 @@ class KubernetesSource:
         finally:
             self._is_unkept = self._has_begun  # what has not changed is true until now
             if (kept := self._unkept()) is not None:
-                self._keep(kept)
+                keep(kept)
 
     def _unkept(self) -> Kept | None:
         """Return what is to be kept, None where that has been, or would be too large."""
-        if not self._is_unkept:
+        if not self._is_unkept or self._is_another():
             return None
-        kept, self._is_unkept = Kept(self._cluster, self._watches.kept()), False
+        known = self._identifying.known
+        cluster = replace(known, uid=known.uid or self._kept.cluster.uid)
+        kept, self._is_unkept = Kept(cluster, self._watches.kept()), False
         if fits(kept):
             self._is_too_large = False
             return kept

@@ -13,6 +13,7 @@ from controller.errors import StartupError
 from controller.kept import StateFile
 from controller.server import explained
 from controller.settings import load
+from providers.kubernetes.identity import Identity
 from providers.kubernetes.kept import Kept
 from providers.kubernetes.scope import selector
 
@@ -90,7 +91,7 @@ async def test_where_nothing_is_known_there_is_nothing_to_serve(
     """The start ends, with whom it asked; what was kept of another cluster says nothing of this one."""
     _only(monkeypatch, tmp_path)
     answers = StateFile(tmp_path, ANSWER)
-    answers.keep(Kept("another", ()))
+    answers.keep(Kept(Identity("another"), ()))
     made = cluster(Reached(), lambda: NOW, answers, patience=timedelta(seconds=0.2))
     async with made.api:
         with pytest.raises(StartupError) as caught, explained():

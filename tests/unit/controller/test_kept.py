@@ -19,6 +19,7 @@ from mesh.names import IpAddress
 from providers.dns.kept import LONG_DUE, Kept
 from providers.dns.records import Question, QuestionState, RecordType
 from providers.kubernetes import kept
+from providers.kubernetes.identity import Identity
 from xds.cache import NodeKey
 from xds.protocol.resource import ROUTE, ResourceName
 
@@ -28,7 +29,7 @@ ANSWERS = Kept({QUESTION: QuestionState(LONG_DUE, THEN, (IpAddress("10.0.0.1"),)
 VERDICT = Verdict(NodeKey("u1.shop.default"), UnitId("a"), ROUTE, ResourceName("r"), "about", "no", 1, THEN)
 
 PODS = Resource("", "v1", "pods", "Pod")
-CLUSTER = kept.Kept("east", (kept.KeptWatch(PODS, None, THEN, {("shop", "a"): Item("7", "{}")}),))
+CLUSTER = kept.Kept(Identity("east"), (kept.KeptWatch(PODS, None, THEN, {("shop", "a"): Item("7", "{}")}),))
 
 FORMS = pytest.mark.parametrize(
     ("form", "value"),

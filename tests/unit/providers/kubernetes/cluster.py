@@ -13,6 +13,7 @@ from kube.access import Access, Server, User
 from kube.api import Api
 from kube.connection import Connection
 from kube.resource import Resource
+from mesh.kinds import NAMESPACE
 from providers.kubernetes.resources import CORE
 
 Raw = dict[str, Any]
@@ -32,13 +33,15 @@ WORKLOADS: Final = crd("meshwright.dev", "v1alpha1", "workloads", "Workload")
 class Cluster:
     """Objects by resource, the kinds that are served, and what goes wrong.
 
-    `forbidden` are plurals that may not be listed or watched; with `says` every answer is that status;
+    `forbidden` are plurals that may not be listed or watched; its `uid` is told to who may get kube-system,
+    and None to nobody; with `says` every answer is that status;
     `asked` counts requests by path.
     """
 
     def __init__(self, *crds: Resource) -> None:
         self.served = [*CORE.values(), *crds]
         self.forbidden: set[str] = set()
+        self.uid: str | None = "uid-of-east"
         self.says = 0
         self.asked: list[str] = []
         self._versions = itertools.count(1)
@@ -112,10 +115,19 @@ class Cluster:
             return _failure(self.says, "InternalError", "it is broken")
         if request.path in ("/api", "/apis"):
             return web.json_response(self._discovery(core=request.path == "/api"))
+        if request.path == CORE[NAMESPACE].path(None, "kube-system"):
+            return self._system()
         for resource in self.served:
             for namespace in _namespaces(request.path, resource):
                 return await self._objects_of(request, resource, namespace)
         return _failure(404, "NotFound", "the server could not find the requested resource")
+
+    def _system(self) -> web.Response:
+        if self.uid is None:
+            said = 'namespaces "kube-system" is forbidden: User "mesh" cannot get resource "namespaces"'
+            return _failure(403, "Forbidden", said)
+        metadata = {"name": "kube-system", "uid": self.uid, "resourceVersion": "1"}
+        return web.json_response({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata})
 
     async def _objects_of(
         self, request: web.Request, resource: Resource, namespace: str | None

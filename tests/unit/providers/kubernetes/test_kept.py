@@ -8,6 +8,7 @@ import pytest
 from kube.seen import Item
 from mesh.kinds import POD
 from providers.kubernetes import kept as module
+from providers.kubernetes.identity import Identity
 from providers.kubernetes.kept import Kept, KeptError, KeptWatch, fits, read, written
 from providers.kubernetes.projection import projected
 from providers.kubernetes.resources import CORE
@@ -16,15 +17,16 @@ from tests.unit.providers.kubernetes.cluster import TARGETS
 
 HEARD = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 PODS = {("shop", name): Item("7", projected(POD, "v1", objects.pod(name))) for name in ("b", "a")}
-KEPT = Kept("east", (KeptWatch(TARGETS, "shop", HEARD, {}), KeptWatch(CORE[POD], None, HEARD, PODS)))
+EAST = Identity("east", "5a1e", "uid-of-east")
+KEPT = Kept(EAST, (KeptWatch(TARGETS, "shop", HEARD, {}), KeptWatch(CORE[POD], None, HEARD, PODS)))
 
 
 def test_what_is_written_is_read_again() -> None:
     """The same bytes for the same things, in whatever order they came."""
     found = read(written(KEPT))
-    assert found == Kept("east", (KEPT.watches[1], KEPT.watches[0]))
+    assert found == Kept(EAST, (KEPT.watches[1], KEPT.watches[0]))
     again = {key: PODS[key] for key in sorted(PODS)}
-    assert written(Kept("east", (KeptWatch(CORE[POD], None, HEARD, again), KEPT.watches[0]))) == written(KEPT)
+    assert written(Kept(EAST, (KeptWatch(CORE[POD], None, HEARD, again), KEPT.watches[0]))) == written(KEPT)
     assert written(found) == written(KEPT)
     assert read(written(Kept())) == Kept()
 
@@ -33,13 +35,14 @@ def test_what_a_server_before_wrote_is_read() -> None:
     """The form is pinned: another is another version, and the next server would begin with nothing."""
     item = r"""["shop","a","7","{\"kind\":\"Pod\"}"]"""
     content = (
-        '{"cluster":"east","watches":[{"group":"","version":"v1","plural":"pods","kind":"Pod","namespaced":true,'
+        '{"cluster":{"name": "east", "server": "5a1e", "uid": "uid-of-east"},"watches":['
+        '{"group":"","version":"v1","plural":"pods","kind":"Pod","namespaced":true,'
         f'"namespace":null,"heard":"2026-01-02T03:04:05+00:00","items":[{item}]}}]}}'
     )
-    head = f'{{"version": 1, "sha256": "{hashlib.sha256(content.encode()).hexdigest()}"}}'
+    head = f'{{"version": 2, "sha256": "{hashlib.sha256(content.encode()).hexdigest()}"}}'
     heard = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert read(f"{head}\n{content}\n".encode()) == Kept(
-        "east", (KeptWatch(CORE[POD], None, heard, {("shop", "a"): Item("7", '{"kind":"Pod"}')}),)
+        EAST, (KeptWatch(CORE[POD], None, heard, {("shop", "a"): Item("7", '{"kind":"Pod"}')}),)
     )
 
 
@@ -48,7 +51,7 @@ def test_what_a_server_before_wrote_is_read() -> None:
     [
         lambda content: content[: len(content) // 2],
         lambda content: content.replace(b"10.0.0.1", b"10.0.0.2"),
-        lambda content: content.replace(b'"version": 1', b'"version": 2'),
+        lambda content: content.replace(b'"version": 2', b'"version": 1'),
         lambda content: b"",
         lambda content: b"\n" + content,
         lambda content: content.partition(b"\n")[2],

@@ -363,15 +363,84 @@ async def test_without_a_server_it_begins_with_what_was_kept(cluster: Cluster) -
         assert len(running.source.objects().since(before)) == 2
 
 
-async def test_what_was_kept_of_another_cluster_is_not_used(cluster: Cluster) -> None:
-    """Nor is there anything to begin with, then."""
+async def _kept_of(cluster: Cluster) -> Kept:
     kept: list[Kept] = []
     async with at_work(cluster, keep=kept.append):
         pass
+    return kept[-1]
+
+
+@pytest.mark.parametrize("other", [{"name": "west"}, {"server": "of another URL or CA"}])
+async def test_what_was_kept_of_another_cluster_is_not_used(cluster: Cluster, other: dict[str, str]) -> None:
+    """Nor is there anything to begin with, then."""
+    kept = await _kept_of(cluster)
+    assert kept.cluster.uid == "uid-of-east"
     await cluster.stop()
     with pytest.raises(SourceError, match="nothing is known of the cluster east"):
-        async with at_work(cluster, kept=replace(kept[0], cluster="west"), patience=SOON):
+        async with at_work(
+            cluster, kept=replace(kept, cluster=replace(kept.cluster, **other)), keep=_nowhere, patience=SOON
+        ):
             pass
+
+
+async def test_a_cluster_of_the_same_name_is_told_by_its_uid(cluster: Cluster) -> None:
+    """One made anew, with the address and the CA of the one before: nothing of that is ever in force."""
+    kept = await _kept_of(cluster)
+    cluster.uid = "made anew"
+    cluster.delete(TARGETS, "t")
+    cluster.forbidden.add("workloads")
+    again: list[Kept] = []
+    async with at_work(cluster, kept=kept, keep=again.append) as running:
+        assert running.names == [
+            each for each in EVERYTHING if each not in ("TrafficTarget shop/t", "Workload shop/vm")
+        ]
+    assert again[-1].cluster == replace(kept.cluster, uid="made anew")
+
+
+async def test_one_that_turns_out_to_be_another_cluster_is_begun_anew(cluster: Cluster) -> None:
+    """It did not answer, and what was kept was in force: it is replaced at once, and as a whole."""
+    kept = await _kept_of(cluster)
+    cluster.uid = "made anew"
+    cluster.delete(TARGETS, "t")
+    cluster.forbidden.add("workloads")
+    await cluster.stop()
+    async with at_work(cluster, kept=kept, keep=_nowhere) as running:
+        assert running.names == EVERYTHING
+        seen = [running.names]
+        await cluster.start()
+        there = [each for each in EVERYTHING if each not in ("TrafficTarget shop/t", "Workload shop/vm")]
+
+        def is_replaced() -> bool:
+            seen.append(running.names)
+            return seen[-1] == there
+
+        await running.until(is_replaced)
+        assert all(each in (EVERYTHING, there) for each in seen)
+        cluster.put(TARGETS, objects.target("u"))
+        await running.until(lambda: "TrafficTarget shop/u" in running.names)
+
+
+async def test_a_cluster_that_does_not_say_which_it_is_is_told_by_how_it_is_reached(cluster: Cluster) -> None:
+    """What was kept counts, and that it may be another's is said, until it is permitted."""
+    kept = await _kept_of(cluster)
+    cluster.uid, cluster.forbidden = None, {"traffictargets"}
+    async with at_work(cluster, kept=kept, keep=_nowhere) as running:
+        assert "TrafficTarget shop/t" in running.names
+        (said,) = [each for each in running.source.problems() if "kube-system" in str(each)]
+        assert (said.code, said.severity) == ("MW1113", "warning")
+        assert not running.source.freshness().error.startswith("namespaces kube-system")
+        cluster.uid = kept.cluster.uid
+        await running.until(lambda: not any("kube-system" in str(each) for each in running.source.problems()))
+
+
+async def test_who_keeps_nothing_does_not_ask_which_cluster_it_is(cluster: Cluster) -> None:
+    """As `lint --kubernetes`, which whoever may read what it reads may run."""
+    async with at_work(cluster):
+        assert not any(each.endswith("/kube-system") for each in cluster.asked)
+
+
+def _nowhere(kept: Kept) -> None:
+    """Keep it for nobody."""
 
 
 async def test_without_anything_known_it_does_not_begin(cluster: Cluster) -> None:
