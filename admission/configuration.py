@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from admission.place import Place
-from mesh.kinds import NAMESPACE, SERVICE, Kind
+from mesh.kinds import MESH_CONFIG, NAMESPACE, SERVICE, Kind
 from specs.kinds import READ
 from specs.reference.crds import plural_of
 from specs.reference.meanings.installed import INSTALLED
@@ -14,6 +14,11 @@ API_VERSION: Final = "admissionregistration.k8s.io/v1"
 KIND: Final = "ValidatingWebhookConfiguration"
 NAME: Final = "meshwright"
 WEBHOOK: Final = "policy.meshwright.dev"
+SETTINGS: Final = "meshconfig.meshwright.dev"
+HOME: Final = "home.meshwright.dev"
+"""The webhooks: of all kinds but one, of MeshConfigs of the mesh's namespaces, and of those at home."""
+WEBHOOKS: Final = (WEBHOOK, SETTINGS, HOME)
+
 SECONDS: Final = 5
 """How long an API server waits for an answer; then the object is let through."""
 
@@ -29,43 +34,64 @@ _ALWAYS: Final = ("CREATE", "UPDATE")
 Configuration = Mapping[str, Any]
 
 
-def configuration(place: Place, ca: bytes, namespaces: Iterable[Mapping[str, object]] = ()) -> Configuration:
+def configuration(
+    place: Place, ca: bytes, namespaces: Iterable[Mapping[str, object]] = (), home: str = ""
+) -> Configuration:
     """Return the object as it should be, with the roots (PEM) that certify the webhook's server.
 
     Asked about are the namespaces of the mesh, by a LabelSelector's expressions, but for Kubernetes' own.
+    `home` is the control plane's own: a MeshConfig there counts in any case, and each is asked about once.
     """
-    return {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/name": "meshwright"}},
-        "webhooks": [
-            {
-                "name": WEBHOOK,
-                "admissionReviewVersions": ["v1"],
-                "sideEffects": "None",
-                "failurePolicy": "Ignore",
-                "matchPolicy": "Equivalent",
-                "timeoutSeconds": SECONDS,
-                "clientConfig": {**place.client_config(), "caBundle": base64.b64encode(ca).decode("ascii")},
-                "namespaceSelector": {"matchExpressions": [_NOT_KUBERNETES, *namespaces]},
-                "rules": [*_rules()],
-            }
-        ],
-    }
+    trusted = {**place.client_config(), "caBundle": base64.b64encode(ca).decode("ascii")}
+    scope = [_NOT_KUBERNETES, *namespaces]
+
+    def webhook(
+        name: str, rules: Iterable[Mapping[str, Any]], scope: Iterable[Mapping[str, object]]
+    ) -> Mapping[str, Any]:
+        return {
+            "name": name,
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent",
+            "timeoutSeconds": SECONDS,
+            "clientConfig": trusted,
+            "namespaceSelector": {"matchExpressions": [*scope]},
+            "rules": [*rules],
+        }
+
+    if not home:
+        webhooks = [webhook(WEBHOOK, _rules(), scope)]
+    else:
+        webhooks = [
+            webhook(WEBHOOK, _rules(kind for kind in INSTALLED if kind != MESH_CONFIG), scope),
+            webhook(SETTINGS, _of_policy([MESH_CONFIG]), [*scope, _named("NotIn", home)]),
+            webhook(HOME, _of_policy([MESH_CONFIG]), [_named("In", home)]),
+        ]
+    metadata = {"name": NAME, "labels": {"app.kubernetes.io/name": "meshwright"}}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "webhooks": webhooks}
 
 
-def _rules() -> Iterator[Mapping[str, Any]]:
+def _named(operator: str, namespace: str) -> Mapping[str, object]:
+    return {"key": _NOT_KUBERNETES["key"], "operator": operator, "values": [namespace]}
+
+
+def _rules(policy: Iterable[Kind] = INSTALLED) -> Iterator[Mapping[str, Any]]:
     """Yield what is asked about: policy, Services, and Namespaces but for their end, that of all in them.
 
     Not asked about is what controllers write, such as Pods and EndpointSlices: nobody would read the answer.
     """
+    yield from _of_policy(policy)
+    yield _rule(SERVICE.group, READ[SERVICE].versions, ["services"], (*_ALWAYS, "DELETE"))
+    yield _rule(NAMESPACE.group, READ[NAMESPACE].versions, ["namespaces"], _ALWAYS, "Cluster")
+
+
+def _of_policy(policy: Iterable[Kind]) -> Iterator[Mapping[str, Any]]:
     together: dict[tuple[str, tuple[str, ...]], list[Kind]] = {}
-    for kind in INSTALLED:
+    for kind in policy:
         together.setdefault((kind.group, READ[kind].versions), []).append(kind)
     for (group, versions), kinds in sorted(together.items()):
         yield _rule(group, versions, map(plural_of, sorted(kinds)), (*_ALWAYS, "DELETE"))
-    yield _rule(SERVICE.group, READ[SERVICE].versions, ["services"], (*_ALWAYS, "DELETE"))
-    yield _rule(NAMESPACE.group, READ[NAMESPACE].versions, ["namespaces"], _ALWAYS, "Cluster")
 
 
 def _rule(

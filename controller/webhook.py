@@ -92,7 +92,7 @@ class Webhook:
         )
 
         def wanted() -> Configuration:
-            return configuration(place, issuer.trust_bundle(), cluster.scope.expressions())
+            return configuration(place, issuer.trust_bundle(), cluster.scope.expressions(), cluster.home)
 
         self.registration = Registration(cluster.api, wanted, clock) if register else None
 

@@ -1,5 +1,6 @@
 """`meshwright webhook`: what a cluster is to be told of the validating webhook, as a manifest."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +28,7 @@ def webhook(
     from admission.configuration import configuration
     from admission.place import Place
     from cli.printing.manifests import printed
+    from controller.cluster import home
     from providers.kubernetes.scope import Scope
 
     try:
@@ -38,7 +40,7 @@ def webhook(
         scope = Scope.of(named, namespace_selector)
     except ValueError as error:
         raise CommandFailed(str(error)) from error
-    found = configuration(place, _roots(ca), scope.expressions())
+    found = configuration(place, _roots(ca), scope.expressions(), home(os.environ))
     if as_json:
         print_json(found)
     else:

@@ -96,6 +96,26 @@ def test_it_is_asked_about_the_namespaces_of_the_mesh() -> None:
     ]
 
 
+def test_a_mesh_config_at_home_is_asked_about_whatever_the_namespaces_of_the_mesh_are() -> None:
+    """And no object is asked about twice."""
+    scope = Scope.of(("shop", "home"), "team=a", "home")
+    policy, of_mesh, at_home = configuration(SERVICE, b"", scope.expressions(), "home")["webhooks"]
+    plain = configuration(SERVICE, b"", scope.expressions())["webhooks"][0]
+    assert policy["namespaceSelector"] == plain["namespaceSelector"]
+    asked = [(*each["apiGroups"], *each["resources"]) for each in policy["rules"]]
+    (settings,) = at_home["rules"]
+    assert settings in plain["rules"]
+    assert settings == of_mesh["rules"][0]
+    assert (*settings["apiGroups"], *settings["resources"]) == ("config.openservicemesh.io", "meshconfigs")
+    assert len(asked) == len(plain["rules"]) - 1
+    named = {"key": "kubernetes.io/metadata.name", "values": ["home"]}
+    assert at_home["namespaceSelector"]["matchExpressions"] == [named | {"operator": "In"}]
+    assert of_mesh["namespaceSelector"]["matchExpressions"] == [
+        *plain["namespaceSelector"]["matchExpressions"],
+        named | {"operator": "NotIn"},
+    ]
+
+
 def _changed(path: tuple[Any, ...], value: object) -> Any:
     whole: Any = copy.deepcopy(dict(configuration(SERVICE, b"roots")))
     at = whole
