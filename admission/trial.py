@@ -16,8 +16,8 @@ from providers.merge import Merged, merge
 
 Admissions = Picture[ProxyName, Admission]
 
-PART: Final = 64
-"""How many edits are taken over between two pauses."""
+PART: Final = 16
+"""How many edits are taken over between two pauses: that takes a millisecond."""
 
 
 def _on() -> None:
