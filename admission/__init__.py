@@ -5,6 +5,7 @@
     trial         the mesh a second time, to see what an object would come to
     judging       a review judged within its time, off the event loop
     place         where the API server reaches it
+    roots         whose roots API servers trust: those of all servers behind one configuration
     registration  the ValidatingWebhookConfiguration, made and kept right
     server        HTTPS, with a certificate from the mesh's CA
 

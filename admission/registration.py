@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 
 from admission.configuration import API_VERSION, KIND, NAME, Configuration, is_as
+from admission.roots import trusting
 from kube.api import Api
 from kube.errors import KubeError
 from kube.reflector import Reflector
@@ -26,24 +27,47 @@ LOOK_SECONDS: Final = 60.0
 """How often it is looked at though nothing was heard: roots may be others, and who was refused asks again."""
 
 REST_SECONDS: Final = 5.0
-"""Between two repairs: two who want it otherwise do not keep each other busy."""
+LONGEST_SECONDS: Final = 300.0
+"""Between two repairs, at first and at the longest: two who want it otherwise do not keep each other busy."""
+
+CALM_SECONDS: Final = 1200.0
+"""After so long without a repair the next one is the first again."""
+
+PATIENCE: Final = 3
+"""How many repairs are made at the shortest distance, before each takes twice as long to come as the last."""
+
+DISPUTED: Final = 6
+"""After how many repairs it is said that somebody wants it otherwise."""
+
+SETTLED: Final = timedelta(minutes=5)
+"""How long after a start others have had the time to say that roots are theirs."""
+
+_DISPUTED: Final = (
+    "somebody changes it again and again, such as another control plane or who deploys it from elsewhere; "
+    "with `webhook_register: no` it is left alone"
+)
 
 _log = structlog.get_logger("admission.registration")
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """How it stands: whether the cluster has it as it should be, why not, and how often it was written."""
+    """How it stands: whether the cluster has it as it should be, why not, and how often it was written.
+
+    It is `disputed` if it was found otherwise again and again.
+    """
 
     is_right: bool = False
     error: str = ""
     writes: int = 0
+    disputed: bool = False
 
 
 class Registration:
     """Keeps one ValidatingWebhookConfiguration as `wanted` says; what others add to it stays.
 
-    `wanted` is asked each time, as roots change. An object that is gone is made anew.
+    `wanted` is asked each time, as roots change. Servers of the same mesh whose roots are others are trusted
+    beside us (see admission.roots). An object that is gone is made anew.
     """
 
     def __init__(self, api: Api, wanted: Callable[[], Configuration], clock: Callable[[], datetime]) -> None:
@@ -51,6 +75,7 @@ class Registration:
         self._reflector: Reflector[Raw] = Reflector(
             api, RESOURCE, _relevant, clock, fields=f"metadata.name={NAME}"
         )
+        self._clock, self._began = clock, clock()
         self._changed = asyncio.Event()
         self._version = ""
         self.state = Registered()
@@ -65,6 +90,7 @@ class Registration:
         wrong = {
             "the webhook is not registered": self.state.error,
             "the webhook's registration is not watched": self.watch_error,
+            "the webhook's registration is disputed": _DISPUTED if self.state.disputed else "",
         }
         return tuple(f"{what}: {error}" for what, error in wrong.items() if error)
 
@@ -77,18 +103,28 @@ class Registration:
             group.create_task(self._keeping(), name="webhook configuration")
 
     async def _keeping(self) -> None:
+        repairs, failures, wrote = 0, 0, float("-inf")
+        now = asyncio.get_running_loop().time
         while True:
-            await self._told()
-            if not is_as(self._found(), dict(wanted := self._wanted())):
-                await self._write(wanted)
-                await asyncio.sleep(REST_SECONDS)
-            else:
-                self.state = replace(self.state, is_right=True, error="")
+            await self._told(min(LOOK_SECONDS, rest(failures)) if failures else LOOK_SECONDS)
+            if now() - wrote > CALM_SECONDS:
+                repairs = 0
+                self.state = replace(self.state, disputed=False)
+            found, settled = self._found(), self._clock() - self._began >= SETTLED
+            wanted = trusting(self._wanted(), found, self._clock(), settled=settled)
+            if is_as(found, dict(wanted)):
+                self.state, failures = replace(self.state, is_right=True, error=""), 0
+                continue
+            if await self._write(wanted):
+                repairs, wrote = repairs + 1, now()
+                self.state = replace(self.state, disputed=repairs > DISPUTED)
+            failures = failures + 1 if self.state.error else 0
+            await asyncio.sleep(rest(repairs - PATIENCE))
 
-    async def _told(self) -> None:
+    async def _told(self, seconds: float) -> None:
         """Return when something was heard of it, or it is time to look again."""
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._changed.wait()
         except TimeoutError:
             return
@@ -99,24 +135,32 @@ class Registration:
         item = self._reflector.items.get(("", NAME))
         return None if item is None else item.body
 
-    async def _write(self, wanted: Configuration) -> None:
+    async def _write(self, wanted: Configuration) -> bool:
+        """Write it; say whether that changed anything."""
         try:
             found = await self._api.apply(RESOURCE, None, NAME, wanted, manager=MANAGER)
         except KubeError as error:
             if str(error) != self.state.error:
                 _log.warning("the webhook is not registered", error=str(error))
             self.state = replace(self.state, is_right=False, error=str(error))
-            return
+            return False
         metadata = found.get("metadata")
         version = str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
-        if version != self._version:  # who may write and not look writes what is there already
+        # Who may write and not look writes what is there already.
+        if is_other := version != self._version:
             _log.info("the webhook was registered", again=bool(self._version))
             self.state = replace(self.state, writes=self.state.writes + 1)
         self._version = version
         self.state = replace(self.state, is_right=True, error="")
+        return is_other
+
+
+def rest(times: int) -> float:
+    """Return how long to wait after the same has been done so many times."""
+    return min(REST_SECONDS * 2.0 ** max(0, min(times, 16) - 1), LONGEST_SECONDS)
 
 
 def _relevant(found: Raw) -> Raw:
     """Return what is compared: not who wrote which field. In lists an object need not say what it is."""
-    metadata = {name: found["metadata"].get(name) for name in ("name", "labels")}
+    metadata = {name: found["metadata"].get(name) for name in ("name", "labels", "annotations")}
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "webhooks": found.get("webhooks")}

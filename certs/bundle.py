@@ -1,7 +1,7 @@
 """The roots that somebody trusts, as a value: the same roots are the same bytes, whatever their order was."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -27,7 +27,7 @@ class TrustBundle:
         not PEM.
         """
         found = (each for pem in pems if pem.strip() for each in _certificates(pem))
-        by_fingerprint = {each.fingerprint(hashes.SHA256()).hex(): each for each in found}
+        by_fingerprint = {_fingerprint(each): each for each in found}
         fingerprints = tuple(sorted(by_fingerprint))
         encoded = (by_fingerprint[each].public_bytes(serialization.Encoding.PEM) for each in fingerprints)
         return cls(b"".join(encoded), fingerprints)
@@ -35,6 +35,13 @@ class TrustBundle:
     def union(self, other: Self) -> Self:
         """Return the roots of both."""
         return self if other.fingerprints == self.fingerprints else type(self).of((self.pem, other.pem))
+
+    def among(self, fingerprints: Container[str]) -> Self:
+        """Return those of the roots that have one of these fingerprints."""
+        if all(each in fingerprints for each in self.fingerprints):
+            return self
+        found = [each for each in _certificates(self.pem) if _fingerprint(each) in fingerprints]
+        return type(self).of(each.public_bytes(serialization.Encoding.PEM) for each in found)
 
     def holds(self, other: Self) -> bool:
         """Say whether each root of the other is one of ours."""
@@ -44,6 +51,10 @@ class TrustBundle:
     def digest(self) -> str:
         """Return what tells it from other bundles: the SHA-256 of its PEM, lower-case hexadecimal."""
         return hashlib.sha256(self.pem).hexdigest()
+
+
+def _fingerprint(certificate: x509.Certificate) -> str:
+    return certificate.fingerprint(hashes.SHA256()).hex()
 
 
 def _certificates(pem: bytes) -> list[x509.Certificate]:

@@ -1,6 +1,7 @@
 """The ValidatingWebhookConfiguration on a real API server: made, mended, and said where it may not be."""
 
 import asyncio
+import base64
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
@@ -14,9 +15,12 @@ import admission.registration
 from admission.configuration import configuration
 from admission.place import Place
 from admission.registration import RESOURCE, Registration
+from certs.bundle import TrustBundle
+from certs.issuers.authority import CertificateAuthority
 from kube.api import Api
 from kube.connection import found
 from kube.errors import ApiError
+from mesh.names import TrustDomain
 from tests.kubernetes import spoiling
 from tests.kubernetes.accounts import Accounts
 from tests.typed import ROOT
@@ -33,15 +37,10 @@ def _now() -> datetime:
 
 
 @pytest.fixture
-async def registered(api: Api) -> AsyncIterator[tuple[Registration, list[bytes]]]:
-    """Return a registration that runs, and the roots that it is to tell of."""
-    roots = [b"first"]
-    made = Registration(api, lambda: configuration(PLACE, roots[0], NOWHERE), _now)
-    task = asyncio.create_task(made.run())
-    yield made, roots
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await api.delete(RESOURCE, None, NAME)
+async def registered(api: Api) -> AsyncIterator[Registration]:
+    """Return a registration that runs."""
+    async with _of(api, api) as made:
+        yield made
 
 
 async def _until(api: Api, holds: Callable[[Any], bool]) -> Any:
@@ -54,7 +53,7 @@ async def _until(api: Api, holds: Callable[[Any], bool]) -> Any:
             await asyncio.sleep(0.02)
 
 
-async def test_it_is_made_and_mended(registered: tuple[Registration, list[bytes]], api: Api) -> None:
+async def test_it_is_made_and_mended(registered: Registration, api: Api) -> None:
     """Whatever was changed, and if it is gone; a webhook of somebody else's beside it stays."""
     made = await _until(api, lambda there: bool(there.get("webhooks")))
     assert made["webhooks"][0]["failurePolicy"] == "Ignore"
@@ -70,23 +69,54 @@ async def test_it_is_made_and_mended(registered: tuple[Registration, list[bytes]
     await _until(api, mended)
     await api.delete(RESOURCE, None, NAME)
     await _until(api, lambda there: there["metadata"]["uid"] != made["metadata"]["uid"])
-    registration, _ = registered
-    assert (registration.state.is_right, registration.state.error) == (True, "")
+    async with asyncio.timeout(SECONDS):
+        while (registered.state.is_right, registered.state.error) != (True, ""):
+            await asyncio.sleep(0.02)
+
+
+async def test_servers_with_different_roots_have_both_in_the_bundle(api: Api, tmp_path: Path) -> None:
+    """Neither takes the other's away, and both come to rest."""
+    domain, paths = TrustDomain("a.example"), [tmp_path / "one", tmp_path / "two"]
+    first, second = (CertificateAuthority.open(each, domain, _now()).trust_bundle() for each in paths)
+    both = TrustBundle.of([first, second])
+
+    def has_both(there: Any) -> bool:
+        encoded = [each["clientConfig"].get("caBundle", "") for each in there.get("webhooks", ())]
+        return bool(encoded) and all(TrustBundle.of([base64.b64decode(each)]) == both for each in encoded)
+
+    async with _of(api, api, first) as one, _of(api, api, second) as other:
+        there = await _until(api, has_both)
+        async with asyncio.timeout(SECONDS):
+            while not (one.state.is_right and other.state.is_right):
+                await asyncio.sleep(0.02)
+        writes = one.state.writes, other.state.writes
+        await api.patch(RESOURCE, None, NAME, {"metadata": {"annotations": {"seen": "yes"}}})
+        await _until(api, lambda there: "seen" in there["metadata"].get("annotations", {}))
+        await api.patch(RESOURCE, None, NAME, {"webhooks": []})
+        there = await _until(api, has_both)
+        assert there["metadata"]["annotations"]["seen"] == "yes"
+        assert sum(writes) <= 4, "one each, and as many where both have written at once"
 
 
 @contextlib.asynccontextmanager
-async def _of(kubeconfig: Path, api: Api) -> AsyncIterator[Registration]:
+async def _by(kubeconfig: Path, api: Api) -> AsyncIterator[Registration]:
     """Register by an account; what it has made goes at the end."""
-    async with Api(found(kubeconfig, "")) as theirs:
-        registration = Registration(theirs, lambda: configuration(PLACE, b"", NOWHERE), _now)
-        task = asyncio.create_task(registration.run())
-        try:
-            yield registration
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            with contextlib.suppress(ApiError):  # it may never have been made
-                await api.delete(RESOURCE, None, NAME)
+    async with Api(found(kubeconfig, "")) as theirs, _of(theirs, api) as registration:
+        yield registration
+
+
+@contextlib.asynccontextmanager
+async def _of(theirs: Api, api: Api, ca: bytes = b"") -> AsyncIterator[Registration]:
+    """Register by an API; what that has made goes at the end."""
+    registration = Registration(theirs, lambda: configuration(PLACE, ca, NOWHERE), _now)
+    task = asyncio.create_task(registration.run())
+    try:
+        yield registration
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        with contextlib.suppress(ApiError):  # it may never have been made
+            await api.delete(RESOURCE, None, NAME)
 
 
 def _granted() -> dict[str, list[str]]:
@@ -104,7 +134,7 @@ async def test_the_role_that_we_hand_out_is_the_least(accounts: Accounts, api: A
     account = accounts.make(
         "webhook", [{**rule, "verbs": [each for each in rule["verbs"] if each != left_out]}]
     )
-    async with _of(account.kubeconfig, api) as registration, asyncio.timeout(SECONDS):
+    async with _by(account.kubeconfig, api) as registration, asyncio.timeout(SECONDS):
         if left_out:
             while not (registration.state.error or registration.watch_error):
                 await asyncio.sleep(0.02)
@@ -128,7 +158,7 @@ async def test_the_role_suffices_where_lists_are_not_streamed(
     async with spoiling.spoiling(shared_cluster) as between:
         between.spoil = spoiling.without_streaming_lists
         other = spoiling.by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
-        async with _of(other, api) as registration:
+        async with _by(other, api) as registration:
             await _until(api, lambda there: bool(there.get("webhooks")))
             await api.patch(RESOURCE, None, NAME, {"webhooks": []})
             await _until(api, lambda there: bool(there.get("webhooks") or registration.watch_error))
@@ -138,7 +168,7 @@ async def test_the_role_suffices_where_lists_are_not_streamed(
 async def test_what_is_not_allowed_is_said_by_verb_and_resource(accounts: Accounts, api: Api) -> None:
     """The rest goes on."""
     account = accounts.make("nobody", [])
-    async with _of(account.kubeconfig, api) as registration, asyncio.timeout(SECONDS):
+    async with _by(account.kubeconfig, api) as registration, asyncio.timeout(SECONDS):
         while not registration.state.error:
             await asyncio.sleep(0.02)
         assert "validatingwebhookconfigurations" in registration.state.error

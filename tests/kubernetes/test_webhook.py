@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from certs.bundle import TrustBundle
 from demo.ports import free_port
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.kubectl import Kubectl
@@ -137,8 +138,30 @@ def test_the_configuration_is_kept_right(serve: Serve, kubectl: Kubectl) -> None
     until(lambda: kubectl.run("get", CONFIGURATION).status == 0)
 
 
+def test_a_mesh_config_at_home_is_judged_though_home_is_not_in_the_mesh(
+    serve: Serve, program: Program, kubectl: Kubectl, namespace: str
+) -> None:
+    """It is read there in any case; of what else is there nobody is asked."""
+    program.environment["POD_NAMESPACE"] = namespace
+    serve("--namespaces", "elsewhere")
+
+    def settings(name: str, *flags: str) -> str:
+        found = {
+            "apiVersion": "config.openservicemesh.io/v1alpha2",
+            "kind": "MeshConfig",
+            "metadata": {"name": name},
+            "spec": {},
+        }
+        return kubectl.run("apply", *flags, "-f", "-", given=yaml.safe_dump(found)).err
+
+    assert settings("one") == ""
+    until(lambda: "(MW2040)" in settings("two", "--dry-run=server"))
+    assert settings("two", "--dry-run=server").count("Warning: ") == 1
+    assert kubectl.run("apply", "--dry-run=server", "-f", "-", given=WRONG).status == 0
+
+
 def test_another_ca_is_told_to_the_cluster(serve: Serve, kubectl: Kubectl, tmp_path: Path) -> None:
-    """The `caBundle` follows, and the API server goes on asking."""
+    """The `caBundle` follows, and the API server goes on asking: also whoever has the one before."""
     server = serve()
     until(lambda: kubectl.run("get", CONFIGURATION).status == 0)  # it is made once the server serves
     server.stop()
@@ -146,12 +169,14 @@ def test_another_ca_is_told_to_the_cluster(serve: Serve, kubectl: Kubectl, tmp_p
     serve(state=tmp_path / "another")
     until(lambda: _bundle(kubectl) != before)
     until(lambda: _judged(kubectl))
-    assert _bundle(kubectl) == (tmp_path / "another" / "ca" / "ca.pem").read_bytes()
+    own = TrustBundle.of([(tmp_path / "another" / "ca" / "ca.pem").read_bytes()])
+    assert _bundle(kubectl) == own.union(before)
 
 
-def _bundle(kubectl: Kubectl) -> bytes:
-    (webhook,) = kubectl.get(CONFIGURATION)["webhooks"]
-    return base64.b64decode(webhook["clientConfig"]["caBundle"])
+def _bundle(kubectl: Kubectl) -> TrustBundle:
+    webhooks = kubectl.get(CONFIGURATION)["webhooks"]
+    (found,) = {TrustBundle.of([base64.b64decode(each["clientConfig"]["caBundle"])]) for each in webhooks}
+    return found
 
 
 def test_that_it_may_not_be_registered_is_said_where_probes_look(

@@ -1,17 +1,26 @@
 """The webhook's registration at an API server that answers nonsense."""
 
 import asyncio
+import itertools
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+import admission.registration
 from admission.configuration import NAME, configuration, is_as
 from admission.place import Place
-from admission.registration import RESOURCE, Registration
+from admission.registration import (
+    DISPUTED,
+    LONGEST_SECONDS,
+    RESOURCE,
+    REST_SECONDS,
+    Registration,
+    rest,
+)
 from tests.unit.kube.played import Asked, Line, Played, api_of, older
 
-WANTED = configuration(Place.parse("https://10.0.0.5:9443"), b"roots")
+WANTED = configuration(Place.parse("https://10.0.0.5:9443"), b"")
 
 
 @pytest.mark.parametrize("metadata", [None, "x", [1], {}])
@@ -36,7 +45,7 @@ async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None
         made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
         running = asyncio.create_task(made.run())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await written.wait()
                 while not made.state.is_right and not running.done():
                     await asyncio.sleep(0)
@@ -59,7 +68,7 @@ async def test_that_it_is_not_watched_is_said() -> None:
         made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
         running = asyncio.create_task(made.run())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not (made.state.is_right and made.remarks()):
                     await asyncio.sleep(0)
             (said,) = made.remarks()
@@ -68,6 +77,45 @@ async def test_that_it_is_not_watched_is_said() -> None:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another control plane, or who deploys it from elsewhere: neither is kept busy for ever."""
+    monkeypatch.setattr(admission.registration, "REST_SECONDS", 0.001)
+    monkeypatch.setattr(admission.registration, "LOOK_SECONDS", 0.001)
+    versions = itertools.count(1)
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await line.answer({"kind": RESOURCE.kind, "metadata": {"resourceVersion": str(next(versions))}})
+        elif asked.verb == "list":
+            await line.answer(
+                {"kind": f"{RESOURCE.kind}List", "metadata": {"resourceVersion": "1"}, "items": []}
+            )
+        elif asked.streaming:
+            await older(asked, line)
+        else:
+            await line.hang()
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not made.remarks():
+                    await asyncio.sleep(0)
+            (said,) = made.remarks()
+            assert said.startswith("the webhook's registration is disputed: somebody changes it again and")
+            assert made.state.writes == DISPUTED + 1
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+def test_between_repairs_it_is_rested_for_longer_and_longer() -> None:
+    """Seconds at first, minutes in the end."""
+    rests = [rest(times) for times in range(-2, 100)]
+    assert (rests, rests[0], rests[-1]) == (sorted(rests), REST_SECONDS, LONGEST_SECONDS)
 
 
 @pytest.mark.parametrize("name", [None, {}, ["x"]])
