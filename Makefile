@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy
-PACKAGES := admin admission agent catalog certs checks cli controller delivery engine kube mesh meshwright providers reporting sidecars specs xds
+PACKAGES := admin admission agent catalog certs checks cli controller delivery engine enrolment kube mesh meshwright providers reporting sidecars specs xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 
 # The fast tests on as many processors as there are, up to four: more would import longer than they test.

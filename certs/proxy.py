@@ -42,6 +42,7 @@ def sign_proxy(
     request: SigningRequest,
     validity: timedelta,
     now: datetime,
+    claim_within: timedelta | None = None,
 ) -> SignedProxy:
     """Issue the same for a key that stays where it was made.
 
@@ -51,7 +52,7 @@ def sign_proxy(
     _require_whole(name)
     leaf, chain_pem = sign(issuer, Usage.PROXY, Names(str(name)), validity, request.csr_pem, now)
     signer = issuer.signer_of(chain_pem)
-    ledger.record(LedgerEntry.issued(leaf.serial, name, now, leaf.not_after, signer=signer))
+    ledger.record(LedgerEntry.issued(leaf.serial, name, now, leaf.not_after, claim_within, signer))
     return SignedProxy(name, leaf.serial, leaf.not_before, leaf.not_after, chain_pem)
 
 

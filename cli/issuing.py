@@ -65,7 +65,7 @@ def issue(
     }
 
     def by_server() -> Issued:
-        answer = _asked(state, "/certs/issue-proxy", body)
+        answer = asked_of_server(state, "/certs/issue-proxy", body)
         issued = Issued(answer["name"], answer["serial"], answer["not_after"])
         _write(out, issued, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
         return issued
@@ -77,7 +77,7 @@ def issue(
         return replace(issued, unasked=mesh is None and not request.anyway)
 
     try:
-        return _by_either(by_server, here)
+        return by_either(by_server, here)
     except NobodysName as error:
         raise AnsweredNo(error) from error
 
@@ -88,16 +88,16 @@ def revoke(
     """Revoke a certificate, and note why; return its name and serial. Raises IssuingError."""
 
     def by_server() -> tuple[str, str]:
-        answer = _asked(state, "/certs/revoke", {"serial": serial, "reason": why})
+        answer = asked_of_server(state, "/certs/revoke", {"serial": serial, "reason": why})
         return answer["name"], answer["serial"]
 
     def here() -> tuple[str, str]:
-        with _here(state, trust_domain, shared=shared, new=False) as issuing:
+        with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
             entry = issuing.revoke(serial, why)
         return entry.common_name, entry.serial
 
     try:
-        return _by_either(by_server, here)
+        return by_either(by_server, here)
     except NothingIssued as error:
         raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
 
@@ -109,16 +109,16 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
     """
 
     def here() -> object:
-        with _here(state, trust_domain, shared=shared, new=False) as issuing:
-            return offline_certificates(issuing.entries(), _now())
+        with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
+            return offline_certificates(issuing.entries(), now())
 
     try:
-        return _by_either(lambda: ask(state, "GET", "/debug/certs"), here)
+        return by_either(lambda: ask(state, "GET", "/debug/certs"), here)
     except NothingIssued as error:
         raise IssuingError(str(error)) from error
 
 
-def _by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
+def by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
     """Do it by the server, or without one; a server that starts has the directory before it answers."""
     limit = time.monotonic() + START_SECONDS
     while True:
@@ -132,7 +132,8 @@ def _by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _asked(state: Path, path: str, body: object) -> dict[str, str]:
+def asked_of_server(state: Path, path: str, body: object) -> dict[str, str]:
+    """Return the running server's answer; raise NotRunning, IssuingError, AnsweredNo."""
     try:
         answer = ask(state, "POST", path, body=body)
     except ServerRefused as error:
@@ -143,7 +144,7 @@ def _asked(state: Path, path: str, body: object) -> dict[str, str]:
 
 
 def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool) -> Issued:
-    with _here(state, trust_domain, shared=shared, new=True) as issuing:
+    with opened_here(state, trust_domain, shared=shared, new=True) as issuing:
         made = issuing.issue(request)
         authority = issuing.trust_bundle()
         new = issuing.made
@@ -153,10 +154,11 @@ def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Pat
 
 
 @contextmanager
-def _here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
+def opened_here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
+    """Open a state directory that no server uses; raise IssuingError, StateInUse, NothingIssued."""
     domain = TrustDomain(trust_domain)
     try:
-        with without_server(state, domain, _now, ProxyTerms(), shared=shared, new=new) as issuing:
+        with without_server(state, domain, now, ProxyTerms(), shared=shared, new=new) as issuing:
             yield issuing
     except (StateInUse, NothingIssued):
         raise
@@ -164,7 +166,8 @@ def _here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterato
         raise IssuingError(str(error)) from error
 
 
-def _now() -> datetime:
+def now() -> datetime:
+    """Return the time."""
     return datetime.now(UTC)
 
 

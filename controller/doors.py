@@ -12,6 +12,7 @@ from admin.http.commands import Commands, add_commands, explained
 from admin.http.health import Health, HttpThread, application
 from admin.http.log_levels import add_log_levels
 from admin.http.servers import serving
+from admin.http.tokens import TokenCommands, add_token_commands
 from admin.pages import routes, site
 from certs.ledger.entry import LedgerEntry
 from controller.process.levels import LogLevels
@@ -78,5 +79,6 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     site.add_pages(app, routes.pages(parts.reading, parts.clock), parts.clock, parts.pages.pages)
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))
+    add_token_commands(app, TokenCommands(parts.tokens, parts.reading, parts.clock))
     async with serving(app, sockets.unix):
         yield

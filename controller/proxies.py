@@ -8,12 +8,14 @@ from typing import Final
 
 from admin.http.commands import ProxyRequest
 from certs.ledger.entry import LedgerEntry
-from certs.material import ProxyCertificate
+from certs.material import ProxyCertificate, SignedProxy
 from certs.opening import Opened, begun, opened
-from certs.proxy import issue_proxy
+from certs.proxy import issue_proxy, sign_proxy
+from certs.signing_request import SigningRequest
 from certs.terms import ProxyTerms
 from controller.errors import NothingIssued, StartupError
 from controller.process import lock
+from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 
 _LEFT: Final = frozenset({"lost+found", ".ca.new"})
@@ -47,6 +49,15 @@ class ProxyIssuing:
         self._first.note(self._ledger)
         self._issued()
         return issued
+
+    def sign(self, name: ProxyName, request: SigningRequest, validity: timedelta | None) -> SignedProxy:
+        """Sign for a key that stays where it was made; raise CertificateError."""
+        terms, now = self._terms(), self._clock()
+        lifetime = terms.validity if validity is None else validity
+        signed = sign_proxy(self._issuer, self._ledger, name, request, lifetime, now, terms.claim_within)
+        self._first.note(self._ledger)
+        self._issued()
+        return signed
 
     def revoke(self, serial: str, why: str = "") -> LedgerEntry:
         """Revoke a certificate, for this reason; raise CertificateError."""

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -45,12 +45,16 @@ _log = structlog.get_logger("controller.server")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where the server listens: the addresses it was told, with the ports it has; `drivers` by name."""
+    """Where the server listens: the addresses it was told, with the ports it has; `drivers` by name.
+
+    `enrolment` are the ports of that name and of `renewal`, as far as there are any.
+    """
 
     drivers: Mapping[str, HostPort]
     http: HostPort
     debug: HostPort
     webhook: HostPort | None = None
+    enrolment: Mapping[str, HostPort] = field(default_factory=dict)
 
     @property
     def ads(self) -> HostPort:
@@ -104,11 +108,12 @@ class Server:
                     async with (
                         self._drivers(group, stop) as running,
                         doors.webhook(parts, sockets) as webhook,
+                        self._enrolment() as enrolment,
                     ):
                         self._warn()
                         tasks += [spawn(group, name, work) for name, work in self._works(running)]
                         drivers = {name: each.address for name, each in running.items()}
-                        self._serving(Bound(drivers, http, debug, webhook), started)
+                        self._serving(Bound(drivers, http, debug, webhook, enrolment), started)
                         await stop.wait()
                         self._manager.stopping()
             finally:
@@ -159,6 +164,7 @@ class Server:
         told = {"ads": ads, **addresses, "http": str(bound.http), "debug": str(bound.debug)}
         if bound.webhook is not None:
             told["webhook"] = str(bound.webhook)
+        told |= {name: str(address) for name, address in bound.enrolment.items()}
         self._parts.listening.update({name: at for name, at in told.items() if at is not None})
         _log.info("serving", **told)
         started(bound)
@@ -181,6 +187,17 @@ class Server:
             yield "settings", parts.reloading.run(self._reload, self._hold)
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
         yield "driver probes", probing(asked, self._are_unwell, parts.delivery.observer.own_connection)
+
+    @contextlib.asynccontextmanager
+    async def _enrolment(self) -> AsyncIterator[Mapping[str, HostPort]]:
+        """Answer machines that join or renew, if they may."""
+        if (enrolling := self._parts.enrolling) is None:
+            yield {}
+            return
+        async with contextlib.AsyncExitStack() as stack:
+            with explained():
+                found = await stack.enter_async_context(enrolling.serving(self._parts.tls.identity))
+            yield found
 
     @contextlib.asynccontextmanager
     async def _drivers(

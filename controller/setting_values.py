@@ -98,6 +98,12 @@ def _selector(value: str) -> str:
     return value
 
 
+def _proofs(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not value:
+        raise ValueError("must name a kind of proof, such as join-token")
+    return tuple(dict.fromkeys(value))
+
+
 def _nameservers(value: object) -> object:
     texts = _hosts(value)
     if not isinstance(texts, tuple | list):
@@ -130,6 +136,7 @@ Providers = Annotated[
 Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)]
 Selector = Annotated[str, AfterValidator(_selector)]
 Namespaces = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), AfterValidator(_namespaces)]
+Proofs = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), AfterValidator(_proofs)]
 Nameservers = Annotated[
     tuple[Annotated[Nameserver, PlainSerializer(str)], ...], NoDecode, BeforeValidator(_nameservers)
 ]

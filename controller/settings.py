@@ -28,6 +28,7 @@ from controller.setting_values import (
     MaybePath,
     Nameservers,
     Namespaces,
+    Proofs,
     Providers,
     Seconds,
     Selector,
@@ -194,6 +195,12 @@ class Settings(BaseSettings):
     """Where they reach it: NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT in the cluster, or https://HOST:PORT."""
     webhook_register: bool = True
     """The cluster is told of the webhook; without, `meshwright webhook` prints what it is to be told."""
+    enrolment_address: MaybeListening = None
+    """Where machines that have no certificate yet join; without, none can."""
+    renewal_address: MaybeListening = None
+    """Where machines renew the certificates of their proxies, and learn whom to trust; without, none can."""
+    enrolment_proofs: Proofs = ("join-token",)
+    """What is accepted of who joins: join-token, or the name of a proof that is installed."""
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
     service_certificate_key: KeyKind = KeyKind.ECDSA_P256

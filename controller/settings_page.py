@@ -140,6 +140,8 @@ def _written(value: object) -> str:
             return value.value
         case float():
             return f"{value:g}"
+        case tuple():
+            return ",".join(map(str, value))
         case dict():
             return ",".join(f"{name}={address}" for name, address in value.items())
         case _:

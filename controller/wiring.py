@@ -10,7 +10,7 @@ from admin.http.heartbeat import Heartbeat
 from admin.metrics.registry import Metrics
 from admission.place import Place
 from catalog.store.settings import HeaderLimits
-from catalog.store.view import MeshSettings
+from catalog.store.view import MeshSettings, View
 from certs.opening import LEDGER_FILE, Opened
 from certs.pair import Making
 from certs.pair_files import PairFiles
@@ -25,16 +25,19 @@ from controller.reloading import Reloading
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
+from controller.tokens import JoinTokens
 from delivery.assembly import Delivery, delivery
 from delivery.certificates import Counted, ServiceCertificates
 from delivery.debounce import Pace
 from delivery.gathering import Paces
 from delivery.model import Model
+from delivery.proxies.identity import MeshAuthenticator, contradiction
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.translation import translation
 from delivery.snapshots.wanted import WhoIsHere
+from enrolment.trust import Confirmations
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from providers.sources import Sources
@@ -44,6 +47,7 @@ from xds.protocol.resource import Reference
 
 if TYPE_CHECKING:
     from controller.cluster import Cluster
+    from controller.enrolling import Enrolling
     from controller.webhook import Webhook
     from reporting.reporter import Reporter
 
@@ -54,6 +58,8 @@ class Parts:
 
     `cluster` is that from which the mesh is read, None where it is from none; `reporter` tells the owners of
     its objects what became of them.
+
+    `confirmations` are what machines have said of the roots that they trust.
 
     `listening` is filled as soon as the server serves: addresses by what they are for.
     """
@@ -76,6 +82,7 @@ class Parts:
     pages: DriverPages
     events: Broker
     webhook: "Webhook | None"
+    confirmations: Confirmations
     listening: dict[str, str]
 
     @property
@@ -111,6 +118,30 @@ class Parts:
         issued = self.metrics.issued
         return ProxyIssuing(self.opened, self.clock, terms, lambda: issued("proxy"))
 
+    @property
+    def tokens(self) -> JoinTokens:
+        """Return what makes join tokens on request."""
+        return JoinTokens(self.settings.state, self.opened.authority.trust_bundle, self.clock)
+
+    @property
+    def enrolling(self) -> "Enrolling | None":
+        """Return the ports at which machines join and renew; None where there are to be none."""
+        if self.settings.enrolment_address is None and self.settings.renewal_address is None:
+            return None
+        from controller.enrolling import Enrolling
+
+        def view() -> View | None:
+            return self.delivery.loop.state.view
+
+        return Enrolling(
+            self.settings,
+            self.proxies,
+            MeshAuthenticator(self.opened.ledger, view, self.clock),
+            self.clock,
+            lambda name: contradiction(name, view()),
+            self.confirmations,
+        )
+
 
 def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callable[[], datetime]) -> Parts:
     """Make every part; to be called on the running event loop. Raises CertificateError, or StartupError."""
@@ -142,6 +173,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         pages=DriverPages(),
         events=Broker(),
         webhook=webhook,
+        confirmations=Confirmations(),
         listening={},
     )
 

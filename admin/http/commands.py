@@ -125,7 +125,7 @@ class Commands:
 
     async def issue(self, request: web.Request) -> web.Response:
         """Issue a proxy certificate; the answer holds its key."""
-        wanted = read_proxy_request(await _json(request))
+        wanted = read_proxy_request(await body_of(request))
         require_holder(self.reading.view(), wanted)
         issued = await asyncio.to_thread(self.proxies.issue, wanted)
         return web.json_response(
@@ -142,7 +142,7 @@ class Commands:
 
     async def revoke(self, request: web.Request) -> web.Response:
         """Revoke a proxy certificate; one that could not be written down is told as revoked all the same."""
-        body = await _json(request)
+        body = await body_of(request)
         serial = _text(body, "serial", "a string of hexadecimal digits")
         why = _text(body, "reason", "a text", "")
         try:
@@ -155,7 +155,7 @@ class Commands:
 
     async def offer_again(self, request: web.Request) -> web.Response:
         """Offer a proxy again what it rejected."""
-        wanted = _text(await _json(request), "proxy", "a UUID, common name or workload")
+        wanted = _text(await body_of(request), "proxy", "a UUID, common name or workload")
         try:
             name = find(self.reading, wanted).name
         except NotShown as error:
@@ -202,7 +202,8 @@ def _error(sentence: str, status: int) -> web.Response:
     return web.json_response(body, status=status)
 
 
-async def _json(request: web.Request) -> object:
+async def body_of(request: web.Request) -> object:
+    """Return the JSON of a request; raise CommandError."""
     try:
         return json.loads(await request.text())
     except ValueError as error:

@@ -8,6 +8,7 @@ import typer
 
 from certs.terms import MOST_DAYS, VALIDITY
 from cli import completing
+from cli.commands.tokens import tokens
 from cli.errors import AnsweredNo
 from cli.options import AsJson, Shared, State, Trust
 from cli.printing.answers import print_json
@@ -15,6 +16,7 @@ from cli.printing.answers import print_json
 _UNASKED: Final = "nobody knows whether a workload has this name: no server runs; --mesh DIR would have asked"
 
 certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
+certs.add_typer(tokens, name="token")
 
 
 @certs.command("issue-proxy")

@@ -84,6 +84,22 @@ def certificates_tables(found: Found) -> tuple[Table, ...]:
     return (proxies,) if found.get("service_certificates") is None else (services, proxies)
 
 
+def tokens_tables(found: Found) -> tuple[Table]:
+    """Return the table of join tokens."""
+    table = columns("TOKEN", "SERVICE", "PROXY", "STATE", "USED", "VALID UNTIL", "MADE BY")
+    for each in records(found, "join_tokens"):
+        table.add_row(
+            str(each["id"]),
+            f"{each['namespace']}/{each['service']}",
+            str(each.get("uuid") or "-"),
+            str(each["state"]),
+            f"{each['used']} of {each['uses']}",
+            str(each["expires_at"]),
+            str(each.get("made_by") or "-"),
+        )
+    return (table,)
+
+
 def sources_tables(found: Found) -> tuple[Table, ...]:
     """Return the tables of what `/debug/sources` lists: how fresh each source is, and what it holds.
 

@@ -30,7 +30,7 @@ class Sockets:
 
 @contextlib.contextmanager
 def bound(settings: Settings) -> Iterator[Sockets]:
-    """Listen on every address but the ADS server's, which is only tried: grpcio says not why it fails.
+    """Listen on every address but those of gRPC, which are only tried: grpcio says not why it fails.
 
     Raises StartupError, which names the setting and the address, and SocketError for the Unix socket.
     """
@@ -38,6 +38,9 @@ def bound(settings: Settings) -> Iterator[Sockets]:
     with contextlib.ExitStack() as stack:
         if "ads_address" in settings.model_fields_set:  # else MeshConfig may name another port
             _listening("ads_address", settings.ads_address).close()
+        for name in ("enrolment_address", "renewal_address"):
+            if (address := getattr(settings, name)) is not None:
+                _listening(name, address).close()
         http = stack.enter_context(_listening("http_address", settings.http_address))
         debug = stack.enter_context(_listening("debug_address", settings.debug_address))
         webhook = None

@@ -100,4 +100,5 @@ def _credentials(
         shown = identity
         return configuration()
 
-    return grpc.dynamic_ssl_server_credentials(configuration(), fetch, require_client_authentication=True)
+    demanded = not shown.open_to_all
+    return grpc.dynamic_ssl_server_credentials(configuration(), fetch, require_client_authentication=demanded)

@@ -13,6 +13,7 @@ import typer
 
 from cli import main
 from cli.errors import CommandFailed, Status
+from enrolment.tokens import read_token
 from tests.typed import ROOT, Done
 
 Run = Callable[..., Done]
@@ -30,6 +31,7 @@ spec: {address: 10.0.0.1, uuid: u1, service: store, serviceAccount: store}
 """
 NOBODY = ("--state", "none")
 NAME = ("--service", "store", "--namespace", "shop", "--out", "out")
+SERVICE = ("--service", "store", "--namespace", "shop")
 ASK = ("--from", "a/b", "--to", "c/d:80")
 PORT = "127.0.0.1:1"
 
@@ -46,6 +48,11 @@ NO_AND_UNKNOWN = [
     (("certs", "issue-proxy", "--state", "mesh", "--uuid", "u1", *NAME), 2),
     (("certs", "list", *NOBODY), 2),
     (("certs", "revoke", *NOBODY, "ab"), 2),
+    (("certs", "token", "create", "--state", "s", "--mesh", "mesh", "--uuid", "u2", *SERVICE), 1),
+    (("certs", "token", "create", "--state", "mesh", *SERVICE), 2),
+    (("certs", "token", "create", "--state", "s", *SERVICE, "--valid-for", "soon"), 2),
+    (("certs", "token", "list", *NOBODY), 2),
+    (("certs", "token", "revoke", *NOBODY, "ab"), 2),
     (("check", "--state", "none"), 1),
     (("check", "--state", "none", "--http-address", "here"), 2),
     (("check",), 2),
@@ -76,6 +83,8 @@ NO_AND_UNKNOWN = [
 YES = [
     ("bootstrap", "--credentials", "out", "--ads", PORT, "--output", "envoy.json"),
     ("certs", "list", "--state", "s"),
+    ("certs", "token", "create", "--state", "s", *SERVICE),
+    ("certs", "token", "list", "--state", "s"),
     ("crds", "--kind", "Workload"),
     ("intercept", "--dry-run"),
     ("lint", "good.yaml"),
@@ -235,3 +244,26 @@ def test_certificates_are_listed_without_a_server(run: Run, folder: Path) -> Non
     assert found["service_certificates"] is None
     assert [each["serial"] for each in found["proxy_certificates"]] == [serial]
     assert not (folder / "none").exists()
+
+
+def test_a_token_is_shown_once_and_never_listed(run: Run, folder: Path) -> None:
+    """Printed alone, for programs, or written to a file that is nobody else's; a file that is there stays."""
+    shown = run("certs", "token", "create", "--state", "s", *SERVICE)
+    assert shown.returncode == 0
+    token = read_token(shown.stdout)
+    assert f"token {token.id} lets in once, until" in shown.stderr
+    arguments = ("certs", "token", "create", "--state", "s", *SERVICE, "--uuid", "u1", "--out", "token")
+    written = run(*arguments, "--valid-for", "7d", "--json")
+    assert (json.loads(written.stdout)["written_to"], "token" in json.loads(written.stdout)) == (
+        "token",
+        False,
+    )
+    other = read_token((folder / "token").read_text())
+    assert (folder / "token").stat().st_mode & 0o777 == 0o600
+    again = run(*arguments)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "cannot write token: File exists" in again.stderr
+    for listed in (run("certs", "token", "list", "--state", "s", "--json"), again, written):
+        assert not [each for each in (token, other) if each.secret in listed.stdout + listed.stderr]
+    revoked = run("certs", "token", "revoke", "--state", "s", token.id)
+    assert revoked.stdout == f"revoked {token.id}, which was used 0 times of 1\n"

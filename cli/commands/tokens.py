@@ -1,0 +1,117 @@
+"""`meshwright certs token`: what lets machines join."""
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from cli.errors import AnsweredNo, CommandFailed
+from cli.options import AsJson, Shared, State, Trust
+from cli.printing.answers import print_json
+
+_DURATION: Final = re.compile(r"([1-9][0-9]{0,8})([smhd])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+tokens = typer.Typer(help="Join tokens: what lets a machine join.", no_args_is_help=True)
+
+
+@tokens.command("create")
+def create(
+    state: State,
+    service: Annotated[str, typer.Option(help="The service whose proxies join.")],
+    namespace: Annotated[str, typer.Option(help="Its namespace.")],
+    uuid: Annotated[str | None, typer.Option(help="For this proxy alone, as its Workload has it.")] = None,
+    uses: Annotated[int, typer.Option(min=1, help="So many machines may join by it.")] = 1,
+    valid_for: Annotated[str, typer.Option(metavar="DURATION", help="Such as 30m, 24h or 7d.")] = "24h",
+    certificate_days: Annotated[
+        int | None, typer.Option(min=1, max=3650, help="Validity of certificates. [as the server is set]")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A file (0600) for the token; without, it is printed.")
+    ] = None,
+    mesh: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="MESHWRIGHT_MESH", help="Manifests that say who has the name, if no server runs."
+        ),
+    ] = None,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Although no workload has the name.")] = False,
+    trust_domain: Trust = "cluster.local",
+    shared: Shared = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a join token. It is shown once: what is kept of it does not tell its secret.
+
+    Status: 1 where it is for one proxy that no workload has; 2 for whatever else keeps it from being made.
+    """
+    from cli.tokens import create as made
+    from enrolment.tokens import TokenRequest
+
+    wanted = TokenRequest(
+        service, namespace, uuid, uses, _duration("--valid-for", valid_for), certificate_days
+    )
+    try:
+        token = dict(made(state, wanted, trust_domain, mesh=mesh, anyway=anyway, shared=shared))
+    except AnsweredNo as no:
+        raise AnsweredNo(f"{no}; --anyway makes it all the same") from no
+    if out is not None:
+        _write(out, str(token.pop("token")))
+        token["written_to"] = str(out)
+    if as_json:
+        print_json(token)
+        return
+    print(f"written to {out}" if out is not None else token["token"])
+    times = "once" if uses == 1 else f"{uses} times"
+    typer.echo(f"token {token['id']} lets in {times}, until {token['expires_at']}", err=True)
+
+
+@tokens.command("list")
+def list_tokens(
+    state: State, trust_domain: Trust = "cluster.local", shared: Shared = False, as_json: AsJson = False
+) -> None:
+    """List join tokens: for whom they are, how often they were used, until when they can be."""
+    from cli.printing.table import show, tokens_tables
+    from cli.tokens import listed
+
+    show(listed(state, trust_domain, shared=shared), tokens_tables, as_json=as_json)
+
+
+@tokens.command("revoke")
+def revoke(
+    state: State,
+    token: Annotated[str, typer.Argument(help="Its id, which is its first part.")],
+    trust_domain: Trust = "cluster.local",
+    shared: Shared = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have a join token let in nobody any more; who has joined by it stays."""
+    from cli import tokens as asking
+
+    found = asking.revoke(state, token, trust_domain, shared=shared)
+    if as_json:
+        print_json(found)
+        return
+    print(f"revoked {found['id']}, which was used {found['used']} times of {found['uses']}")
+
+
+def _duration(name: str, text: str) -> timedelta:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise CommandFailed(f"{name} is {text[:40]!r}: must be a number and s, m, h or d, such as 24h")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def _write(path: Path, token: str) -> None:
+    """Write a token to a file that is there for nobody else, and was not there before."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{token}\n")
+    except OSError as error:
+        identifier = token.partition(".")[0]
+        raise CommandFailed(
+            f"cannot write {path}: {error.strerror}; token {identifier} is made, and nobody has it: revoke it"
+        ) from error

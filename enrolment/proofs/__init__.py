@@ -1,0 +1,1 @@
+"""What entitles a machine to a certificate: the contract, and the kinds of proof there are."""

@@ -1,0 +1,29 @@
+"""The certificate at hand as proof: who holds it gets another one of the same name."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from enrolment.proofs.contract import Entitled, Evidence, ProofRefused
+from mesh.identity import ProxyName
+
+KIND = "certificate"
+
+HolderOf = Callable[[bytes | None, str], ProxyName]
+"""Returns who may speak to the control plane with a certificate (PEM), from an address, by the one path that
+looks at validity, serial and ledger for every RPC; raises ProofRefused with its reason."""
+
+
+class CertificateProof:
+    """Judges certificates as whoever serves proxies does."""
+
+    kind = KIND
+
+    def __init__(self, holder_of: HolderOf) -> None:
+        self._holder_of = holder_of
+
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+        """Return whose certificate it is."""
+        del now  # the path has the same clock
+        if evidence.certificate is None:
+            raise ProofRefused("no_certificate")
+        return Entitled(self._holder_of(evidence.certificate, evidence.address))

@@ -1,0 +1,219 @@
+"""Joining, renewal and trust, one request at a time: what a proof entitles to is signed, and nothing else."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+import structlog
+
+from certs.bundle import TrustBundle
+from certs.errors import CertificateError, RequestError
+from certs.material import PeerCertificate, SignedProxy
+from certs.peer import read_peer
+from certs.renewal import renew_at
+from certs.signing_request import SigningRequest, judged
+from enrolment.limits import Allowances, EnrolmentLimits, Exhausted
+from enrolment.proofs.contract import Entitled, Evidence, Proof, ProofRefusal, ProofRefused
+from enrolment.trust import Confirmation, Confirmations
+from mesh.identity import ProxyName
+from mesh.names import ProxyUuid
+
+ASK_AGAIN_SECONDS: Final = 600
+"""So often a machine asks whom to trust while nothing changes."""
+
+_FROM_KEYS: Final = uuid.UUID("7e0ffde6-1c1f-5be6-8b59-ff0e3c2d4a61")
+"""The namespace (RFC 9562, 6.5) of UUIDs that follow from keys."""
+
+_log = structlog.get_logger("enrolment")
+
+
+class Signer(Protocol):
+    """Signs for proxies, and keeps the ledger; may block, and is called in a thread."""
+
+    def sign(self, name: ProxyName, request: SigningRequest, validity: timedelta | None) -> SignedProxy:
+        """Return a certificate, which the ledger knows; raise CertificateError."""
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots by which the control plane is believed, as PEM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A certificate with what goes with it; `now` is the server's clock."""
+
+    signed: SignedProxy
+    bundle: TrustBundle = field(repr=False)
+    now: datetime
+
+    @property
+    def renew_after(self) -> datetime:
+        """Return when to renew it."""
+        return renew_at(self.signed)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What to trust (None: as it does) and when to renew; `now` is the server's clock."""
+
+    bundle: TrustBundle | None
+    renew_after: datetime
+    ask_again_seconds: int
+    now: datetime
+
+
+class Enrolment:
+    """Answers both ports' requests, which are values here.
+
+    `proofs` are those accepted for joining, by kind; `at_hand` judges the certificate of a connection.
+    `contradicts` says in words why a name cannot be certified, empty if it can. `clock` has the date,
+    `monotonic` only goes forward. What it raises is for its caller to put into words that strangers may read.
+    """
+
+    def __init__(
+        self,
+        signer: Signer,
+        proofs: Mapping[str, Proof],
+        at_hand: Proof,
+        *,
+        clock: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        limits: EnrolmentLimits | None = None,
+        contradicts: Callable[[ProxyName], str] = lambda _: "",
+        confirmations: Confirmations | None = None,
+    ) -> None:
+        self._signer = signer
+        self._proofs = proofs
+        self._at_hand = at_hand
+        self._clock = clock
+        self._monotonic = monotonic
+        limits = limits or EnrolmentLimits()
+        self._by_address = Allowances(limits.by_address)
+        self._by_proxy = Allowances(limits.by_proxy)
+        self._trust_by_proxy = Allowances(limits.trust_by_proxy)
+        self._said = Allowances(limits.said)
+        self._contradicts = contradicts
+        self.confirmations = confirmations or Confirmations()
+        self._keys: set[str] = set()
+
+    async def join(self, csr_der: bytes, kind: str, data: bytes, address: str) -> Granted:
+        """Certify a key for whoever the proof entitles it to.
+
+        Raises RequestError for the request itself, ProofRefused, Exhausted, Unproven, and CertificateError
+        where nothing can be signed: then nothing of the proof was used.
+        """
+        try:
+            self._by_address.require(address, self._monotonic(), f"address {address}")
+            request = await asyncio.to_thread(judged, csr_der)
+            with _Alone(self._keys, request.key_digest):
+                proof = self._proofs.get(kind)
+                if proof is None:
+                    raise ProofRefused(ProofRefusal.KIND, f"the proof is of the kind {kind[:80]!r}")
+                granted, entitled = await self._granted(
+                    proof, Evidence(data, request.key_digest, address), request
+                )
+        except (ProofRefused, RequestError, Exhausted) as error:
+            self._refused("join refused", error, address, kind)
+            raise
+        _log.info("proxy joined", proof=kind, shown=entitled.proof, **_described(granted, address))
+        return granted
+
+    async def renew(self, csr_der: bytes, certificate: bytes | None, address: str) -> Granted:
+        """Certify a key for who holds the certificate at hand; raises as `join`."""
+        try:
+            request = await asyncio.to_thread(judged, csr_der)
+            evidence = Evidence(b"", request.key_digest, address, certificate)
+            with _Alone(self._keys, request.key_digest):
+                granted, _ = await self._granted(self._at_hand, evidence, request, self._by_proxy)
+        except (ProofRefused, RequestError, Exhausted) as error:
+            self._refused("renewal refused", error, address, self._at_hand.kind)
+            raise
+        _log.info("proxy certificate renewed", **_described(granted, address))
+        return granted
+
+    async def trust(self, bundle_digest: str, certificate: bytes | None, address: str) -> Told:
+        """Note what a machine trusts, and tell it what it is to trust; raises ProofRefused, Exhausted."""
+        now = self._clock()
+        entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), now)
+        name = _name(entitled, "")
+        self._trust_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
+        shown = _shown(certificate)
+        self.confirmations.note(name, Confirmation(bundle_digest, shown.serial, now.replace(microsecond=0)))
+        bundle = self._bundle()
+        told = None if bundle.digest == bundle_digest else bundle
+        return Told(told, renew_at(shown), ASK_AGAIN_SECONDS, now)
+
+    async def _granted(
+        self, proof: Proof, evidence: Evidence, request: SigningRequest, allowed: Allowances | None = None
+    ) -> tuple[Granted, Entitled]:
+        entitled = await proof.prove(evidence, self._clock())
+        try:
+            name = _name(entitled, evidence.key_digest)
+            if allowed is not None:
+                allowed.require(str(name), self._monotonic(), f"proxy {name}")
+            if words := self._contradicts(name):
+                raise ProofRefused(ProofRefusal.OTHER_WORKLOAD, f"{name}: {words}", entitled.proof)
+            signed = await asyncio.to_thread(self._signer.sign, name, request, entitled.validity)
+        except Exception:
+            await _give_back(entitled)
+            raise
+        return Granted(signed, self._bundle(), self._clock()), entitled
+
+    def _bundle(self) -> TrustBundle:
+        return TrustBundle.of((self._signer.trust_bundle(),))
+
+    def _refused(self, event: str, error: Exception, address: str, kind: str) -> None:
+        """Write why, but not as often as a stranger likes."""
+        if not self._said.take(address, self._monotonic()):
+            return
+        match error:
+            case ProofRefused():
+                reason, shown = error.reason, error.proof
+            case Exhausted():
+                reason, shown = "too_many", error.what
+            case _:
+                reason, shown = "signing_request", ""
+        _log.warning(event, reason=reason, detail=str(error), proof=kind[:80], shown=shown, peer=address)
+
+
+class _Alone:
+    """Has one request of a key at a time: of two, one might give back what the other has used."""
+
+    def __init__(self, keys: set[str], key: str) -> None:
+        self._keys, self._key = keys, key
+
+    def __enter__(self) -> None:
+        if self._key in self._keys:
+            raise Exhausted("key, whose other request is under way")
+        self._keys.add(self._key)
+
+    def __exit__(self, *_: object) -> None:
+        self._keys.discard(self._key)
+
+
+def _name(entitled: Entitled, key_digest: str) -> ProxyName:
+    if isinstance(entitled.holder, ProxyName):
+        return entitled.holder
+    service, namespace = entitled.holder
+    return ProxyName(ProxyUuid(str(uuid.uuid5(_FROM_KEYS, key_digest))), service, namespace)
+
+
+async def _give_back(entitled: Entitled) -> None:
+    try:
+        await asyncio.to_thread(entitled.give_back)
+    except CertificateError as error:
+        _log.error("what was used of a proof is not given back", shown=entitled.proof, reason=str(error))
+
+
+def _shown(certificate: bytes | None) -> PeerCertificate:
+    if certificate is None:
+        raise ProofRefused("no_certificate")
+    return read_peer(certificate)
+
+
+def _described(granted: Granted, address: str) -> dict[str, str]:
+    signed = granted.signed
+    until = signed.not_after.isoformat()
+    return {"proxy": str(signed.name), "serial": signed.serial, "not_after": until, "peer": address}

@@ -1,0 +1,1 @@
+"""Where join tokens are kept: the contract, and a file."""

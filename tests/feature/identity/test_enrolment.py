@@ -1,0 +1,238 @@
+"""Joining by token and renewal, over real sockets, against the whole server: who gets what, who nothing."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import grpc
+import pytest
+import structlog
+from cryptography import x509
+
+from certs.leaf import read_leaf
+from enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
+from enrolment.tokens import JoinToken, TokenRequest, recorded
+from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
+from tests.feature.identity.enrolling import (
+    JOIN,
+    RENEW,
+    TOKEN,
+    TRUST,
+    Answered,
+    Machine,
+    call,
+    channel,
+    join,
+    renew,
+)
+from tests.feature.identity.test_identity import NAME, workload
+
+Serve = Callable[..., Awaitable[Any]]
+PORTS = {"enrolment_address": "127.0.0.1:0", "renewal_address": "127.0.0.1:0"}
+STRANGER = Answered(grpc.StatusCode.PERMISSION_DENIED, "refused", ("date",))
+"""All that a stranger is told, whatever was wrong with the proof."""
+
+
+async def _token(server: Any, **more: object) -> str:
+    made = await server.ask("POST", "/certs/tokens", {**TOKEN, **more})
+    return str(made["token"])
+
+
+def _name(answered: Answered) -> str:
+    return read_leaf(answered.certificate.chain_pem).names.common_name
+
+
+async def test_a_machine_joins_renews_and_is_revoked(serve: Serve) -> None:
+    """By the name of its token, whatever it asks for; its certificates are those of the ledger, and end."""
+    server = await serve(workload("one"), **PORTS)
+    machine = Machine()
+    joined = await join(server, machine, await _token(server, uuid="one"))
+    leaf = read_leaf(joined.certificate.chain_pem)
+    assert (leaf.names.common_name, leaf.names.alternatives) == (NAME, ((), (), ()))
+    assert joined.certificate.trust_bundle_pem == server.authority.trust_bundle()
+    assert joined.certificate.not_after.ToDatetime(UTC) == leaf.not_after
+    first = machine.pair(joined.certificate)
+    async with server.client(first) as client:
+        await client.ask(NAME)
+        assert await client.names()
+    again = Machine()
+    renewed = await renew(server, first, again)
+    second = again.pair(renewed.certificate)
+    assert _name(renewed) == NAME
+    assert second.leaf.serial != first.leaf.serial
+    entries = (await server.ask("GET", "/debug/certs"))["proxy_certificates"]
+    assert {each["serial"] for each in entries} == {first.leaf.serial, second.leaf.serial}
+    await server.ask("POST", "/certs/revoke", {"serial": first.leaf.serial})
+    refused = await renew(server, first, Machine())
+    assert (refused.code, refused.reason) == (grpc.StatusCode.PERMISSION_DENIED, "revoked")
+    assert (await renew(server, second, Machine())).code is grpc.StatusCode.OK
+
+
+async def test_one_token_for_many_machines_makes_proxies_of_its_service(serve: Serve) -> None:
+    """Each with a UUID of its own, which follows from its key."""
+    server = await serve(**PORTS)
+    token, machine = await _token(server, uses=2), Machine()
+    names = [_name(await join(server, each, token)) for each in (machine, Machine(), machine)]
+    assert names[0] == names[2] != names[1]
+    assert {name.partition(".")[2] for name in names} == {"store.shop"}
+    (listed,) = (await server.ask("GET", "/certs/tokens"))["join_tokens"]
+    assert (listed["used"], listed["uses"], listed["state"]) == (2, 2, "used up")
+
+
+def _put(server: Any, *, valid: timedelta = timedelta(days=1), **changes: object) -> JoinToken:
+    """Put a token into the server's store as it could have been made long ago."""
+    token = JoinToken("0123456789ab", "s" * 43)
+    made = datetime.now(UTC) - timedelta(hours=2)
+    with SqliteTokens.open(server.state / TOKENS_FILE) as store:
+        store.add(token, recorded(TokenRequest("store", "shop", valid=valid), token.id, "somebody", made))
+    return token
+
+
+async def test_a_stranger_is_not_told_what_was_wrong_with_a_token(serve: Serve) -> None:
+    """The log says it, with the token's id, and never its secret."""
+    server = await serve(workload("one", service="other"), **PORTS)
+    used = await _token(server)
+    assert (await join(server, Machine(), used)).code is grpc.StatusCode.OK
+    revoked = await _token(server)
+    await server.ask("POST", "/certs/tokens/revoke", {"token": revoked.partition(".")[0]})
+    expired = _put(server, valid=timedelta(hours=1)).text()
+    good = await _token(server)
+    contradicted = await _token(server, uuid="one", anyway=True)
+    identifier, secret, pin = good.split(".")
+    wrong = {
+        "token_malformed": "not a token",
+        "token_unknown": f"ffffffffffff.{secret}.{pin}",
+        "token_secret_wrong": f"{identifier}.{'A' * 43}.{pin}",
+        "token_used_up": used,
+        "token_revoked": revoked,
+        "token_expired": expired,
+        "other_workload": contradicted,
+    }
+    for reason, token in wrong.items():
+        with structlog.testing.capture_logs() as logs:
+            assert await join(server, Machine(), token) == STRANGER, reason
+        (said,) = [each for each in logs if each["event"] == "join refused"]
+        assert said["reason"] == reason
+        assert not [each for each in logs for part in token.split(".")[1:2] if part in str(each)]
+    with structlog.testing.capture_logs() as logs:
+        assert await join(server, Machine(), good, "certificate") == STRANGER
+    assert [each["reason"] for each in logs if each["event"] == "join refused"] == ["proof_kind_not_accepted"]
+    assert (await join(server, Machine(), good)).code is grpc.StatusCode.OK
+
+
+async def test_a_contradicted_token_keeps_its_use(serve: Serve) -> None:
+    """It is for one service, and the workload of that UUID is of another: once that is mended it lets in."""
+    server = await serve(workload("one", service="other"), **PORTS)
+    token = await _token(server, uuid="one", anyway=True)
+    assert await join(server, Machine(), token) == STRANGER
+    (listed,) = (await server.ask("GET", "/certs/tokens"))["join_tokens"]
+    assert listed["used"] == 0
+    server.write(workload("one"))
+    machine = Machine()
+    async with asyncio.timeout(60):
+        while (await join(server, machine, token)).code is not grpc.StatusCode.OK:
+            await asyncio.sleep(0.5)
+
+
+async def test_fifty_machines_and_ten_uses(serve: Serve) -> None:
+    """At once: exactly ten join, and forty are refused, or told to come back."""
+    server = await serve(**PORTS)
+    token = await _token(server, uses=10)
+    answers = await asyncio.gather(*(join(server, Machine(), token) for _ in range(50)))
+    joined = [each for each in answers if each.code is grpc.StatusCode.OK]
+    assert len(joined) == len({_name(each) for each in joined}) == 10
+    others = {each.code for each in answers} - {grpc.StatusCode.OK}
+    assert others <= {grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.RESOURCE_EXHAUSTED}
+
+
+BROKEN: dict[str, tuple[bytes, grpc.StatusCode, str]] = {
+    "no message": (b"\xff\xff", grpc.StatusCode.INVALID_ARGUMENT, "the request is no JoinRequest"),
+    "nothing": (b"", grpc.StatusCode.INVALID_ARGUMENT, "is not PKCS#10"),
+    "no PKCS#10": (
+        wire.JoinRequest(csr_der=b"csr").SerializeToString(),
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "is not PKCS#10 in DER with a key",
+    ),
+    "a long request": (
+        wire.JoinRequest(csr_der=b"0" * 20_000).SerializeToString(),
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "has 20000 bytes: 16384 is the most",
+    ),
+    "a huge one": (b"0" * 100_000, grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"),
+}
+
+
+async def test_what_is_no_request_is_refused_and_said(serve: Serve) -> None:
+    """By raw bytes; a token that came with it keeps its use."""
+    server = await serve(**PORTS)
+    async with channel(server, "enrolment") as opened:
+        for which, (request, code, words) in BROKEN.items():
+            answered = await call(opened, JOIN, request)
+            assert (answered.code, words in answered.words) == (code, True), (which, answered)
+        unknown = await call(opened, "/meshwright.enrolment.v1.Enrolment/Leave", b"")
+        assert unknown.code is grpc.StatusCode.UNIMPLEMENTED
+        token = await _token(server)
+        weak = wire.JoinRequest(csr_der=b"", proof=wire.Proof(kind="join-token", data=token.encode()))
+        assert (await call(opened, JOIN, weak.SerializeToString())).code is grpc.StatusCode.INVALID_ARGUMENT
+        assert (await call(opened, JOIN, Machine().joining(token))).code is grpc.StatusCode.OK
+
+
+async def test_renewal_asks_for_a_certificate_of_the_ledger(serve: Serve) -> None:
+    """Without one there is no handshake; one that the ledger does not know, or has ended, is refused."""
+    server = await serve(**PORTS)
+    async with channel(server, "renewal") as opened:
+        assert (await call(opened, RENEW, b"")).code is grpc.StatusCode.UNAVAILABLE
+    unknown = server.certificate(NAME, issued=False)
+    assert (await renew(server, unknown, Machine())).reason == "not_issued"
+    ended = server.certificate(NAME, lived=timedelta(hours=2))
+    assert (await renew(server, ended, Machine())).code is not grpc.StatusCode.OK
+    good = server.certificate(NAME)
+    async with channel(server, "renewal", good) as opened:
+        assert (await call(opened, RENEW, b"")).code is grpc.StatusCode.INVALID_ARGUMENT
+        # Methods of the other port are not here.
+        assert (await call(opened, JOIN, b"")).code is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_a_machine_is_told_whom_to_trust(serve: Serve) -> None:
+    """Nothing where it does; all roots where it does not; and the server knows what it has said."""
+    server = await serve(**PORTS)
+    roots = server.authority.trust_bundle()
+    holder = server.certificate(NAME)
+    async with channel(server, "renewal", holder) as opened:
+        for file, told in ((roots, b""), (b"others", roots)):
+            digest = hashlib.sha256(file).hexdigest()
+            answered = await call(opened, TRUST, wire.TrustRequest(bundle_digest=digest).SerializeToString())
+            answer = wire.TrustResponse.FromString(answered.message)
+            assert answer.trust_bundle_pem == told
+            assert answer.ask_again_seconds == 600
+            due = answer.renew_after.ToDatetime(UTC)
+            assert holder.leaf.not_before < due < holder.leaf.not_after
+
+
+async def test_renewals_of_one_proxy_are_bounded(serve: Serve) -> None:
+    """A machine gone wild fills no ledger: ten at once, then one a minute."""
+    server = await serve(**PORTS)
+    holder = server.certificate(NAME)
+    request = wire.RenewRequest(csr_der=Machine().csr).SerializeToString()
+    async with channel(server, "renewal", holder) as opened:
+        codes = [(await call(opened, RENEW, request)).code for _ in range(12)]
+    assert codes[:10] == [grpc.StatusCode.OK] * 10
+    assert codes[11] is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_the_joining_port_shows_its_roots(serve: Serve) -> None:
+    """By which who joins finds the pin of its token, before it says anything."""
+    server = await serve(**PORTS)
+    _, _, pin = (await _token(server)).split(".")
+    root = x509.load_pem_x509_certificate(server.authority.trust_bundle())
+    assert pin == server.authority.fingerprint
+    assert root.subject == root.issuer
+
+
+@pytest.mark.parametrize("setting", ["enrolment_address", "renewal_address"])
+async def test_without_an_address_there_is_no_port(serve: Serve, setting: str) -> None:
+    """Neither is there unless it is told."""
+    server = await serve(**{setting: "127.0.0.1:0"})
+    assert list(server.bound.enrolment) == [setting.removesuffix("_address")]

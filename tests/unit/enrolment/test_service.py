@@ -1,0 +1,212 @@
+"""What one request comes to: nothing of a proof is used where nothing comes of it, however that ends."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from certs.errors import IssuerError, RequestError
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.sqlite import SqliteLedger
+from certs.material import SignedProxy
+from certs.proxy import sign_proxy
+from certs.signing_request import SigningRequest
+from enrolment.limits import Allowances, EnrolmentLimits, Exhausted, Pace
+from enrolment.proofs.contract import Entitled, Evidence, ProofRefused
+from enrolment.proofs.join_token import KIND, JoinTokenProof
+from enrolment.proofs.registry import accepted
+from enrolment.service import Enrolment
+from enrolment.store.sqlite import SqliteTokens
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from tests.unit.enrolment.test_tokens import NOW, TOKEN, record
+
+NAME = ProxyName.parse("one.shop.market")
+
+
+class Signs:
+    """The mesh's CA and ledger; `failing` is what it raises instead."""
+
+    def __init__(self, state: Path) -> None:
+        self.authority = CertificateAuthority.open(state, TrustDomain("mesh.example"), NOW)
+        self.ledger = SqliteLedger.open(state / "ledger.sqlite")
+        self.failing: Exception | None = None
+
+    def sign(self, name: ProxyName, request: SigningRequest, validity: timedelta | None) -> SignedProxy:
+        """Sign, or fail."""
+        if self.failing is not None:
+            raise self.failing
+        return sign_proxy(self.authority, self.ledger, name, request, validity or timedelta(days=90), NOW)
+
+    def trust_bundle(self) -> bytes:
+        """Return the root."""
+        return self.authority.trust_bundle()
+
+
+@pytest.fixture
+def signs(tmp_path: Path) -> Iterator[Signs]:
+    """Return who signs."""
+    made = Signs(tmp_path / "state")
+    yield made
+    made.ledger.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteTokens]:
+    """Return a store with one token, of one use."""
+    with SqliteTokens.open(tmp_path / "tokens.sqlite") as opened:
+        opened.add(TOKEN, record(days=7))
+        yield opened
+
+
+def csr() -> bytes:
+    """Return a request of a new key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    return request.public_bytes(serialization.Encoding.DER)
+
+
+class AtHand:
+    """Takes everybody for one proxy."""
+
+    kind = "certificate"
+
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+        """Return it."""
+        return Entitled(NAME)
+
+
+def enrolment(signs: Signs, store: SqliteTokens, **changes: object) -> Enrolment:
+    """Return the service."""
+    limits = EnrolmentLimits()
+    tokens = JoinTokenProof(store, limits.by_token, lambda: 0.0)
+    return Enrolment(
+        signs,
+        {KIND: tokens},
+        AtHand(),
+        clock=lambda: NOW,
+        monotonic=lambda: 0.0,
+        limits=limits,
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+DATA = TOKEN.text().encode()
+
+
+@pytest.mark.parametrize("failing", [IssuerError("away"), RequestError("never"), RuntimeError("ours")])
+async def test_a_use_is_kept_where_nothing_is_signed(
+    signs: Signs, store: SqliteTokens, failing: Exception
+) -> None:
+    """Whatever it fails by; then it lets in."""
+    joining = enrolment(signs, store)
+    signs.failing = failing
+    with pytest.raises(type(failing)):
+        await joining.join(csr(), KIND, DATA, "10.0.0.1")
+    assert [each.used for each in store.tokens()] == [0]
+    signs.failing = None
+    granted = await joining.join(csr(), KIND, DATA, "10.0.0.1")
+    assert granted.signed.not_after == NOW + timedelta(days=7)
+
+
+async def test_a_use_that_has_certified_a_key_is_not_given_back_by_its_next_failure(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """It was used, and the token lets nobody else in."""
+    joining, request = enrolment(signs, store), csr()
+    first = await joining.join(request, KIND, DATA, "10.0.0.1")
+    signs.failing = IssuerError("away")
+    with pytest.raises(IssuerError):
+        await joining.join(request, KIND, DATA, "10.0.0.1")
+    signs.failing = None
+    with pytest.raises(ProofRefused, match="token_used_up"):
+        await joining.join(csr(), KIND, DATA, "10.0.0.1")
+    again = await joining.join(request, KIND, DATA, "10.0.0.1")
+    assert again.signed.name == first.signed.name
+
+
+async def test_a_name_that_contradicts_is_not_certified(signs: Signs, store: SqliteTokens) -> None:
+    """And nothing of the token is used."""
+    joining = enrolment(signs, store, contradicts=lambda name: f"{name} is another's")
+    with structlog.testing.capture_logs() as logs, pytest.raises(ProofRefused):
+        await joining.join(csr(), KIND, DATA, "10.0.0.1")
+    assert [(each["reason"], each["shown"]) for each in logs] == [("other_workload", TOKEN.id)]
+    assert [each.used for each in store.tokens()] == [0]
+
+
+async def test_of_two_requests_of_one_key_one_waits(signs: Signs, store: SqliteTokens) -> None:
+    """The one that is under way could give back what the other has used."""
+    joining, request = enrolment(signs, store), csr()
+    both = await asyncio.gather(
+        *(joining.join(request, KIND, DATA, "10.0.0.1") for _ in range(2)), return_exceptions=True
+    )
+    assert sorted(type(each).__name__ for each in both) == ["Exhausted", "Granted"]
+    assert (await joining.join(request, KIND, DATA, "10.0.0.1")).signed.not_after > NOW
+
+
+async def test_who_asks_too_often_is_refused_and_does_not_fill_the_log(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """One address, and one token: others go on."""
+    joining = enrolment(signs, store)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(200):
+            with pytest.raises((ProofRefused, Exhausted)):
+                await joining.join(csr(), KIND, b"no token", "10.0.0.1")
+    assert len(logs) == 20
+    assert (await joining.join(csr(), KIND, DATA, "10.0.0.2")).signed.not_after > NOW
+
+
+def test_an_allowance_comes_back_and_is_nobody_else_s() -> None:
+    """Three at once, then one a second; of many who ask, those who have not for long are forgotten."""
+    allowed = Allowances(Pace(3, 1.0), kept=2)
+    assert [allowed.take("a", 0.0) for _ in range(4)] == [True, True, True, False]
+    assert allowed.take("b", 0.0)
+    assert [allowed.take("a", 2.0) for _ in range(3)] == [True, False, False]
+    assert allowed.take("c", 2.0)
+    assert [allowed.take("b", 2.0) for _ in range(3)] == [True] * 3
+    assert len(allowed._buckets) == 2
+
+
+class Installed:
+    """A proof of a third party."""
+
+    kind = "third"
+
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+        """Entitle everybody."""
+        return Entitled(NAME)
+
+
+def raising() -> Installed:
+    """Return nothing."""
+    raise OSError("no such device")
+
+
+def test_a_third_party_adds_its_own_proof_by_an_entry_point() -> None:
+    """By name; what cannot be used, or is not there, is said."""
+    here, group = "tests.unit.enrolment.test_service", "meshwright.proofs"
+    points = [
+        EntryPoint("third", f"{here}:Installed", group),
+        EntryPoint("other", f"{here}:Installed", group),
+        EntryPoint("raises", f"{here}:raising", group),
+        EntryPoint("missing", f"{here}:nothing", group),
+    ]
+    ours = {KIND: AtHand}
+    found = accepted((KIND, "third"), ours, points)
+    assert [type(each).__name__ for each in found.values()] == ["AtHand", "Installed"]
+    for name, words in {
+        "other": "says that its kind is 'third'",
+        "raises": "cannot be used: OSError: no such device",
+        "missing": "cannot be used: AttributeError",
+        "nowhere": "there is no kind of proof 'nowhere'; there are join-token, missing, other, raises, third",
+    }.items():
+        with pytest.raises(RequestError, match=words):
+            accepted((name,), ours, points)
