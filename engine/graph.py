@@ -9,6 +9,7 @@ values are merely marked, and computed when somebody asks. A stage may depend on
 import itertools
 import threading
 from collections.abc import Iterable, Iterator
+from threading import get_ident
 from typing import Any, Protocol
 
 from engine.errors import BusyError, CycleError, OrderError
@@ -88,7 +89,13 @@ class Graph:
     @property
     def computing(self) -> bool:
         """Say whether the asking thread is computing something, so that its reads matter."""
-        return bool(self._frames) and self._computing_in == threading.get_ident()
+        return self.reads() is not None
+
+    def reads(self) -> dict[Node, None] | None:
+        """Return where it is noted what the asking thread reads; None where it computes nothing."""
+        # A thread that begins to compute says so before it has a frame: nobody takes another's for its own.
+        frames = self._frames
+        return frames[-1] if frames and self._computing_in == get_ident() else None
 
     def families(self, function: object) -> dict[object, Function]:
         """Return what is remembered of one function, by where it reads."""
@@ -108,8 +115,8 @@ class Graph:
 
     def record(self, node: Node) -> None:
         """Note that whatever is being computed has read a node."""
-        if self.computing:
-            self._frames[-1][node] = None  # a dictionary for its order: see _reads_changed
+        if (reads := self.reads()) is not None:
+            reads[node] = None  # a dictionary for its order: see _reads_changed
 
     def changed(self, source: Source) -> None:
         """Note that a source has changed: mark all that depends on it."""
@@ -146,17 +153,20 @@ class Graph:
         """Return a derivation's value, or raise its error, up to date; a read by what is being computed."""
         with self.lock:
             try:
-                self.refresh(node)
+                if node.stale:
+                    self.refresh(node)
             finally:
-                # A read even where it raised: who catches the error is to run again when it ends.
+                # A read even where it raised: who catches the error is to run again when it ends. Whoever has
+                # the lock computes what is being computed.
                 if self._frames:
-                    self.record(node)
+                    self._frames[-1][node] = None
                 elif not node.readers:
                     self._unread[node] = None
-            if isinstance(node.outcome, Raised):
-                self._raised[id(node.outcome.error)] = node.outcome.error
-                raise node.outcome.error.with_traceback(None)
-            return node.outcome
+            outcome = node.outcome
+            if isinstance(outcome, Raised):
+                self._raised[id(outcome.error)] = outcome.error
+                raise outcome.error.with_traceback(None)
+            return outcome
 
     def refresh(self, node: Derivation) -> None:
         """Bring a derivation up to date; raise CycleError if it is just being computed."""
@@ -169,7 +179,7 @@ class Graph:
             if node.verified_at and not self._reads_changed(node):
                 self.reused += 1
                 self._cycles.pop(node, None)  # its outcome stands, and so does whatever cycle is in it
-                node.level = max((read.level for read in node.reads), default=0)
+                node.level = _level(node.reads)
                 node.verified_at = self.revision
             else:
                 self._compute(node)
@@ -210,7 +220,7 @@ class Graph:
 
     def _compute(self, node: Derivation) -> None:
         reads: dict[Node, None] = {}
-        self._computing_in = threading.get_ident()
+        self._computing_in = get_ident()
         self._frames.append(reads)
         self.computed += 1
         outcome: object = None
@@ -243,11 +253,11 @@ class Graph:
             for read in before:
                 if read not in reads:
                     self._unlink(read, node)
-            known = frozenset(before)
+            known = frozenset(before) if before else before
             for read in after:
                 if read not in known:
                     read.read_by(node)
-        node.level = max((read.level for read in after), default=0)
+        node.level = _level(after)
 
     def _unlink(self, read: Node, reader: Derivation) -> None:
         read.left_by(reader)
@@ -291,6 +301,15 @@ def sources(node: Node) -> Iterator[Source]:
         if isinstance(each, Source):
             yield each
         waiting.extend(reversed(each.reads))
+
+
+def _level(reads: Iterable[Node]) -> int:
+    """Return the latest stage of what was read."""
+    level = 0
+    for read in reads:
+        if read.level > level:
+            level = read.level
+    return level
 
 
 def _checked(node: Derivation, value: object) -> object:

@@ -66,12 +66,12 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         return len(self._members)
 
     def _read(self, entry: E) -> None:
-        if not self._graph.computing:
+        if (reads := self._graph.reads()) is None:
             return
         node = self._nodes.nodes.get(entry)
         if node is None:
             node = self._nodes.nodes[entry] = Source(self._nodes, entry, self._level)
-        self._graph.record(node)
+        reads[node] = None
 
     def _move(self, key: K, before: Collection[E], after: Collection[E]) -> None:
         for entry in before:

@@ -73,12 +73,12 @@ class Table(Mapping[K, V], Generic[K, V]):
         return len(self._values)
 
     def _read(self, key: K) -> None:
-        if not self._graph.computing:
+        if (reads := self._graph.reads()) is None:
             return
         cell = self._cells.nodes.get(key)
         if cell is None:
             cell = self._cells.nodes[key] = Source(self._cells, key)
-        self._graph.record(cell)
+        reads[cell] = None
 
     def _write(self, key: K, new: V | Absent) -> None:
         old = self._values.get(key, ABSENT)

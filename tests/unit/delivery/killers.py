@@ -13,7 +13,7 @@ import pytest
 
 from engine.graph import Graph
 from engine.index import Entries
-from engine.node import Node
+from engine.node import Derivation, Node
 from engine.table import Table
 from tests.meshes.random_meshes import Mesh
 from tests.unit.delivery.histories import Replica, mismatch
@@ -22,15 +22,14 @@ STEPS: Final = 10
 SEEDS: Final = 3000
 
 
-def forgetful(name: str) -> Callable[[Graph, Node], None]:
-    """Return a way to record reads that forgets those of one table or index."""
-    record = Graph.record
+def forgetful(name: str) -> Callable[[Graph, Derivation, dict[Node, None]], None]:
+    """Return a way to take over what a value has read that forgets what was read of one table or index."""
+    link = Graph._link
 
-    def recording(self: Graph, node: Node) -> None:
-        if getattr(node, "origin", None) != name:
-            record(self, node)
+    def linking(self: Graph, node: Derivation, reads: dict[Node, None]) -> None:
+        link(self, node, {each: None for each in reads if getattr(each, "origin", None) != name})
 
-    return recording
+    return linking
 
 
 def names() -> set[str]:
@@ -46,7 +45,7 @@ def names() -> set[str]:
 def killer(name: str) -> int | None:
     """Return the first history that differs without the reads of one table or index, None if none does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Graph, "record", forgetful(name))
+        patch.setattr(Graph, "_link", forgetful(name))
         return next((seed for seed in range(SEEDS) if mismatch(seed, STEPS)), None)
 
 

@@ -127,7 +127,7 @@ def test_every_table_and_index_has_its_mutant() -> None:
 @pytest.mark.parametrize("name", KILLED_BY)
 def test_every_recorded_read_matters(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the recorded reads of one table or index, what is served differs after some history."""
-    monkeypatch.setattr(Graph, "record", forgetful(name))
+    monkeypatch.setattr(Graph, "_link", forgetful(name))
     assert mismatch(KILLED_BY[name], STEPS)
 
 
@@ -136,7 +136,7 @@ def test_what_a_client_sees_follows_splits_and_identities(
     forgotten: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A service comes into sight by a split with a backend in sight, and by a workload of an identity."""
-    monkeypatch.setattr(Graph, "record", forgetful(forgotten))
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     before = (a.service("a"), a.service("b"), a.service("c"), a.workload("a", "10.0.0.1"))
     policy = (a.route_group("r", a.match("m")), a.target("t", "client", "a", a.http("r")))
     new = a.workload("b", "10.0.0.2", account="a"), a.split("s", "c", ("a", 1))
@@ -155,7 +155,7 @@ def test_problems_follow_names_elsewhere_and_the_most_sources(
     forgotten: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name comes up in another namespace; a target gets more sources than any had, all there are."""
-    monkeypatch.setattr(Graph, "record", forgetful(forgotten))
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     workloads = [a.workload(each, f"10.0.0.{number}") for number, each in enumerate("abcd", 1)]
     targets = (a.target("t", "a", "gone"), a.target("u", "b", "a"))
     view = a.view(*workloads, *targets)
@@ -176,7 +176,7 @@ def test_problems_follow_names_elsewhere_and_the_most_sources(
 @pytest.mark.parametrize("forgotten", ["", *sorted(SUGGESTED)])
 def test_suggestions_follow_who_comes(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ServiceAccount that nobody has gets a nearer name when a workload, or a pod to come, brings one."""
-    monkeypatch.setattr(Graph, "record", forgetful(forgotten))
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     there: tuple[object, ...] = (a.workload("shop", "10.0.0.1"), a.target("t", "warehose", "shop"))
     view = a.view(*there)
     linter, problems = Linter(view), AllProblems()

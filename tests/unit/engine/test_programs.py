@@ -38,13 +38,12 @@ def _without_reads(which: Callable[[Any], bool]) -> Patch:
     """Drop the recorded reads of some nodes."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        record = Graph.record
+        link = Graph._link
 
-        def forgetful(self: Graph, node: Node) -> None:
-            if not which(node):
-                record(self, node)
+        def forgetful(self: Graph, node: Derivation, reads: dict[Node, None]) -> None:
+            link(self, node, {each: None for each in reads if not which(each)})
 
-        monkeypatch.setattr(Graph, "record", forgetful)
+        monkeypatch.setattr(Graph, "_link", forgetful)
 
     return patch
 

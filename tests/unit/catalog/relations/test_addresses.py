@@ -106,7 +106,7 @@ def test_who_comes_and_goes_moves_those_that_it_is_to_move(seed: int) -> None:
 @pytest.mark.parametrize("what", ["", ", the entries of several"])
 def test_what_is_read_of_homes_matters(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the recorded reads somebody stays where another one is."""
-    monkeypatch.setattr(Graph, "record", forgetful(f"services by own address{what}"))
+    monkeypatch.setattr(Graph, "_link", forgetful(f"services by own address{what}"))
     assert not all(map(_history, range(20)))
 
 
