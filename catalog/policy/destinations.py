@@ -7,14 +7,19 @@ whoever looks at that alone is not concerned by them.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from catalog.policy.outbound import answering, ready_endpoints
+from catalog.policy.outbound import answering, permitted
 from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination
 from catalog.relations.permissive import asked_for
+from catalog.relations.readiness import taking_traffic
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.hashing import Shared
 from mesh.identity import ServiceIdentity
+from mesh.names import Port
 from mesh.service import ServiceKey, ServicePort
+
+Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
+"""Who may answer at the ports of a service, each with the port of its workload."""
 
 
 def destinations(
@@ -66,29 +71,36 @@ def _destination(
     )
 
 
+def who_may_answer(view: View, found: ServiceDestination) -> Answering:
+    """Return who may answer at a destination when its caller calls; nobody where the one called does."""
+    if found.as_called:
+        return ()
+    return answering_at(view, found.caller, found.service, found.target_port)
+
+
+def answering_at(view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str) -> Answering:
+    """Return who may answer a client at a target port of a service."""
+    return tuple((each, permitted(view, client, key, each)) for each in _ports(view, key, target_port))
+
+
 @derived
-def destination_endpoints(
-    view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str
-) -> tuple[DestinationEndpoint, ...]:
-    """Return the endpoints that take traffic and that a client may call at a target port, sorted."""
+def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[DestinationEndpoint, ...]:
+    """Return the endpoints that take traffic, of those who may answer; sorted.
+
+    All clients that may call the same have the same: when an endpoint moves they are found once for all.
+    """
     found = {
         DestinationEndpoint(each.address, each.port, each.locality, each.weight)
-        for port in _ports(view, key, target_port)
-        for each in ready_endpoints(view, client, key, port)
+        for port, may_answer in answering
+        for each in taking_traffic(view, key, port)
+        if (each.identity, each.port) in may_answer
     }
     return tuple(sorted(found))
 
 
 def with_endpoints(view: View, found: ServiceDestination) -> ServiceDestination:
     """Return a destination with its endpoints."""
-    return replace(found, endpoints=endpoints_of(view, found))
-
-
-def endpoints_of(view: View, found: ServiceDestination) -> tuple[DestinationEndpoint, ...]:
-    """Return a destination's endpoints; there are none where the one that was called answers."""
-    if found.as_called:
-        return ()
-    return destination_endpoints(view, found.caller, found.service, found.target_port)
+    return replace(found, endpoints=endpoints_of(view, found.service, who_may_answer(view, found)))
 
 
 def _identities(

@@ -6,7 +6,6 @@ namespace; a narrowing leaves out of that what it does not name. The server's si
 by request.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from catalog.policy import splits
@@ -17,7 +16,6 @@ from catalog.relations.backing import backing, services_of_identity
 from catalog.relations.endpoints import endpoints
 from catalog.relations.permissive import is_permissive, open_services
 from catalog.relations.ports import spoken
-from catalog.relations.readiness import taking_traffic
 from catalog.store.smi import splits_by_backend, targets_by_source
 from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
@@ -53,11 +51,11 @@ def answering(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[ServiceIdentity, ...]:
     """Return those behind a service's port that a client may call, sorted; at which addresses is not said."""
-    return tuple(dict.fromkeys(identity for identity, _ in _permitted(view, client, key, port)))
+    return tuple(dict.fromkeys(identity for identity, _ in permitted(view, client, key, port)))
 
 
 @derived
-def _permitted(
+def permitted(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[tuple[ServiceIdentity, Port], ...]:
     """Return those behind a service's port that a client may call, each with the workload's port; sorted."""
@@ -81,21 +79,8 @@ def allowed_endpoints(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[Endpoint, ...]:
     """Return the endpoints of a service's port that a client may call: in the mesh, and permitted."""
-    return _allowed(view, client, key, port, endpoints(view, key, port))
-
-
-def ready_endpoints(
-    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
-) -> tuple[Endpoint, ...]:
-    """Return those of `allowed_endpoints` that take traffic now."""
-    return _allowed(view, client, key, port, taking_traffic(view, key, port))
-
-
-def _allowed(
-    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort, among: Iterable[Endpoint]
-) -> tuple[Endpoint, ...]:
-    permitted = _permitted(view, client, key, port)
-    return tuple(each for each in among if (each.identity, each.port) in permitted)
+    may_answer = permitted(view, client, key, port)
+    return tuple(each for each in endpoints(view, key, port) if (each.identity, each.port) in may_answer)
 
 
 @derived

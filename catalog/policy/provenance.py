@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.policy.destinations import destination_endpoints
+from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.inbound import access, inbound_ports
-from catalog.policy.outbound import routes, spoken_there
+from catalog.policy.outbound import permitted, routes, spoken_there
 from catalog.policy.reachable import reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
@@ -177,7 +177,11 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
                 yield _ways.node(view, asked_for(view, identity, called), called, port)
                 yield spoken_there.node(view, called, port)
         case Reached(key, target_port):
-            yield destination_endpoints.node(view, asked_for(view, identity, key), key, target_port)
+            client = asked_for(view, identity, key)
+            answering = answering_at(view, client, key, target_port) if key in view.services else ()
+            yield endpoints_of.node(view, key, answering)
+            for port, _ in answering:
+                yield permitted.node(view, client, key, port)
         case Certified(certified):
             yield dns_names.node(view, certified)
         case Application() | MeshWide() | Roots():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from catalog.policy.destinations import endpoints_of
+from catalog.policy.destinations import Answering, endpoints_of, who_may_answer
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.reachable import derive_open
 from catalog.policy.whole import outline
@@ -16,6 +16,7 @@ from delivery.snapshots.sets import Sets
 from engine.derived import derived
 from engine.table import Table
 from mesh.config import SidecarSettings
+from mesh.hashing import HashedOnce, hashed_once
 from mesh.identity import ServiceIdentity
 from sidecars.contract.driver import Piece, Pieces
 from xds.protocol.resource import Resource
@@ -41,8 +42,18 @@ class GroupInput:
 
 Translate = Callable[[GroupInput], Iterable[Piece | Pieces]]
 
-SortedOut = tuple[Fitting, tuple[Piece, ...]]
-"""What is made whatever the endpoints are, and the pieces that want endpoints."""
+
+@hashed_once
+@dataclass(frozen=True, slots=True)
+class Wanting(HashedOnce):
+    """A piece that wants endpoints, and who may answer at each of its destinations: not who calls there."""
+
+    piece: Piece
+    answering: tuple[Answering, ...]
+
+
+SortedOut = tuple[Fitting, tuple[Wanting, ...]]
+"""What is made whatever the endpoints are, and what wants endpoints."""
 
 
 class Rendering:
@@ -108,8 +119,8 @@ def own(rendering: Rendering, group: ProxyGroup) -> Own:
 
     It does not read what that comes to: whoever wants both of many groups asks for that once.
     """
-    (lasting, wanting), shared = translated(rendering, group)
-    return Own(joined((lasting, *(_fits(rendering, piece) for piece in wanting))), shared)
+    (lasting, wants), shared = translated(rendering, group)
+    return Own(joined((lasting, *(_completed(rendering, each) for each in wants))), shared)
 
 
 @derived
@@ -151,16 +162,19 @@ def _one_by_one(rendering: Rendering, found: Iterable[Piece | Pieces]) -> Iterat
 def _fits(rendering: Rendering, found: Piece | Pieces) -> Fitting:
     if isinstance(found, Pieces):
         return _part(rendering, found)
-    return _completed(rendering, found) if found.destinations else made(rendering, found)
+    if found.destinations:
+        return _completed(rendering, wanting(rendering, found))
+    return made(rendering, found)
 
 
 @derived
-def _completed(rendering: Rendering, piece: Piece) -> Fitting:
+def _completed(rendering: Rendering, wants: Wanting) -> Fitting:
     """Return what a piece makes with the endpoints there are.
 
-    A value of its own: where one endpoint of many moves, a group asks its other pieces for nothing.
+    A value of its own: where one endpoint of many moves, a group asks its other pieces for nothing. And one
+    for all groups that want the same.
     """
-    return made(rendering, complete(rendering, piece))
+    return made(rendering, _with_endpoints(rendering, wants))
 
 
 @derived
@@ -191,16 +205,36 @@ def _sorted_out(rendering: Rendering, pieces: Iterable[Piece]) -> SortedOut:
     """Return what pieces make whatever the endpoints are, and those that want endpoints."""
     every = tuple(pieces)
     lasting = (made(rendering, piece) for piece in every if not piece.destinations)
-    return joined(lasting), tuple(piece for piece in every if piece.destinations)
+    return joined(lasting), tuple(wanting(rendering, piece) for piece in every if piece.destinations)
+
+
+def wanting(rendering: Rendering, piece: Piece) -> Wanting:
+    """Return what a piece wants: the very same value for all groups that want the same.
+
+    Whose its destinations are says who calls; what that comes to takes its place.
+    """
+    found = piece.destinations
+    anybodys = replace(piece, destinations=tuple(replace(each, caller=None) for each in found))
+    return _one(rendering, Wanting(anybodys, tuple(who_may_answer(rendering.view, each) for each in found)))
+
+
+@derived
+def _one(rendering: Rendering, wants: Wanting) -> Wanting:
+    del rendering
+    return wants
 
 
 def complete(rendering: Rendering, piece: Piece) -> Piece:
-    """Return a piece with the endpoints of its destinations; whose these are says who calls, and goes."""
-    if not piece.destinations:
-        return piece
-    view, found = rendering.view, piece.destinations
-    whole = tuple(replace(each, endpoints=endpoints_of(view, each), caller=None) for each in found)
-    return replace(piece, destinations=whole)
+    """Return a piece with the endpoints of its destinations."""
+    return _with_endpoints(rendering, wanting(rendering, piece)) if piece.destinations else piece
+
+
+def _with_endpoints(rendering: Rendering, wants: Wanting) -> Piece:
+    whole = (
+        replace(each, endpoints=endpoints_of(rendering.view, each.service, answering))
+        for each, answering in zip(wants.piece.destinations, wants.answering, strict=True)
+    )
+    return replace(wants.piece, destinations=tuple(whole))
 
 
 def group_input(rendering: Rendering, group: ProxyGroup) -> GroupInput:

@@ -36,16 +36,14 @@ ONCE = (
     "catalog.relations.readiness.taking_traffic",
     "catalog.policy.outbound.who_is_behind",
     "catalog.policy.outbound.spoken_there",
+    "catalog.policy.destinations.endpoints_of",
+    "delivery.snapshots.rendering._completed",
     "delivery.snapshots.rendering.made",
     "delivery.snapshots.serving.nodes_of",
     "claims by place",
     "workloads by group",
 )
-PER_CALLER = (
-    "catalog.policy.destinations.destination_endpoints",
-    "delivery.snapshots.rendering._completed",
-    "delivery.snapshots.rendering.own",
-)
+PER_CALLER = ("delivery.snapshots.rendering.own",)
 
 
 class Server:
@@ -133,7 +131,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_an_endpoint_that_moves_is_an_input_of_load_assignments_alone(
     callers: int, computed: Counter[str]
 ) -> None:
-    """No group is translated; per caller its endpoints are looked up, and one load assignment serves all."""
+    """No group is translated; the endpoints are looked up once for all callers, who have one assignment."""
     server = _server(callers)
     before, encoded = server.published, server.serving.rendering.encoded
     computed.clear()
@@ -164,6 +162,8 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     assert server.translated == []
     assert dict(computed) == {
         "catalog.relations.readiness.taking_traffic": 1,
+        "catalog.policy.destinations.endpoints_of": 1,
+        "delivery.snapshots.rendering._completed": 1,
         "delivery.snapshots.rendering.made": 1,
         **dict.fromkeys(PER_CALLER, 3),
     }

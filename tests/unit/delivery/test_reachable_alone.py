@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.policy.destinations import destination_endpoints
+from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.outbound import answering, called_at, escaped_slashes, protocol_of, routes, visible
 from catalog.policy.proxy import OutboundService, ProxyPolicy, ServiceDestination, SocketAddress
 from catalog.policy.reachable import open_to_all
@@ -171,7 +171,8 @@ def _plain_destinations(
     for (key, target_port, as_called), is_http in sorted(named.items()):
         ports = [each for each in view.services[key].ports if str(each.target_port) == target_port]
         who = {each for port in ports for each in answering(view, group.identity, key, port)}
-        places = () if as_called else destination_endpoints(view, group.identity, key, target_port)
+        there = () if as_called else answering_at(view, group.identity, key, target_port)
+        places = endpoints_of(view, key, there)
         name = key.fqdn(view.settings.cluster_domain)
         yield ServiceDestination(key, target_port, is_http, name, tuple(sorted(who)), places, as_called)
 

@@ -101,7 +101,7 @@ def test_it_concerns_only_those_who_have_the_endpoint() -> None:
     for pin in pins.values():
         pin.value()
     assert touched == ["client"]
-    # taking_traffic, destination_endpoints, proxy_policy
+    # taking_traffic, endpoints_of, proxy_policy
     assert mesh.graph.computed - before == 3
 
 
