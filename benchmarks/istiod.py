@@ -26,13 +26,12 @@ from benchmarks.peers.istiod import objects
 from benchmarks.peers.istiod.plane import definitions, istiod
 from benchmarks.peers.istiod.source import Istio, scopes
 from benchmarks.processes import memory
-from benchmarks.programs import BenchmarkError, Checkout, build, end_with_sigterm
+from benchmarks.programs import Checkout, build, end_with_sigterm
 from benchmarks.quiet import settled
+from benchmarks.real_parts import are_had
 from benchmarks.results import Values, machine, place, write
 from benchmarks.sizes import Bench, Case, Plan, Repeated, Sized, few, measure, stage
 from mesh.workload import Workload
-from tools.real_parts.building import PartError, has_go, is_built
-from tools.real_parts.building import build as build_part
 from tools.real_parts.cluster import Cluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD
 
@@ -159,18 +158,9 @@ def main() -> None:
     end_with_sigterm()
     told = arguments()
     console = Console(width=220)
-    missing = [part.name for part in (ETCD, API_SERVER, ISTIOD) if not is_built(part)]
-    if not has_go():
-        console.print(
-            f"skipped: this benchmark needs Go (https://go.dev), for {', '.join(missing) or 'sidecars'}"
-        )
+    if not are_had((ETCD, API_SERVER, ISTIOD), console.log):
         return
     where = machine()
-    try:
-        for part in (ETCD, API_SERVER, ISTIOD):
-            build_part(part, console.log)
-    except PartError as error:
-        raise BenchmarkError(str(error)) from error
     with tempfile.TemporaryDirectory(prefix="istiod-") as name:
         folder = Path(name)
         peers = measure_peer(told, folder, console.log)

@@ -36,11 +36,10 @@ from benchmarks.plane import HERE, Start, serving
 from benchmarks.processes import memory
 from benchmarks.programs import BenchmarkError, build, end_with_sigterm
 from benchmarks.quiet import settled
+from benchmarks.real_parts import are_had
 from benchmarks.results import Values, machine, name, place, write
 from benchmarks.sizes import connect
 from mesh.workload import Workload
-from tools.real_parts.building import PartError, has_go
-from tools.real_parts.building import build as build_part
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD
 
@@ -211,17 +210,9 @@ def main() -> None:
     end_with_sigterm()
     told = arguments()
     console = Console(width=160)
-    if not has_go():
-        console.print(
-            "skipped: this benchmark needs Go (https://go.dev), for the cluster, istiod and the sidecars"
-        )
+    if not are_had((ETCD, API_SERVER, ISTIOD), console.log):
         return
     where = machine()
-    try:
-        for part in (ETCD, API_SERVER, ISTIOD):
-            build_part(part, console.log)
-    except PartError as error:
-        raise BenchmarkError(str(error)) from error
     if told.profile is not None:
         told.profile.mkdir(parents=True, exist_ok=True)
     size = Size(told.services, told.replicas, told.clients)

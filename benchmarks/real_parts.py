@@ -1,0 +1,22 @@
+"""The real parts that a benchmark needs, built before it begins."""
+
+from collections.abc import Callable, Sequence
+
+from benchmarks.programs import BenchmarkError
+from tools.real_parts.building import PartError, build, has_go, is_built
+from tools.real_parts.parts import Part
+
+
+def are_had(parts: Sequence[Part], say: Callable[[str], None]) -> bool:
+    """Build what is missing; say whether that can be done here, and why not. Raises BenchmarkError."""
+    if not has_go():
+        missing = [part.name for part in parts if not is_built(part)]
+        of = ", ".join((*missing, "sidecars"))
+        say(f"skipped: this benchmark needs Go (https://go.dev), for {of}")
+        return False
+    try:
+        for part in parts:
+            build(part, say)
+    except PartError as error:
+        raise BenchmarkError(str(error)) from error
+    return True
