@@ -117,10 +117,15 @@ def _error(source: Document) -> Markup:
     return joined((badge("error"), *since, tag("div", name(said(source, "error")))))
 
 
-def _ago(source: Document, age: str, at: str) -> Markup:
-    if not said(source, at):
-        return text("never")
-    return joined((text(f"{said(source, age)} ago"), tag("div", moment(said(source, at)))))
+def _when(title: str, age: str, at: str) -> Column:
+    """Return a column of moments: how long ago, and when."""
+
+    def shown(source: Document) -> Markup:
+        if not said(source, at):
+            return text("never")
+        return joined((text(f"{said(source, age)} ago"), tag("div", moment(said(source, at)))))
+
+    return Column(title, shown, (age, f"{age}_seconds", at))
 
 
 def _held(source: Document) -> Markup:
@@ -131,16 +136,8 @@ _SOURCE: Final = (
     Column("Source", lambda each: name(said(each, "name")), ("name", "watches")),
     Column("State", _error, ("error", "error_since")),
     Column("Objects", _objects, ("objects",)),
-    Column(
-        "Read whole",
-        lambda each: _ago(each, "age", "last_full_read"),
-        ("age", "age_seconds", "last_full_read"),
-    ),
-    Column(
-        "Last event",
-        lambda each: _ago(each, "event_age", "last_event"),
-        ("event_age", "event_age_seconds", "last_event"),
-    ),
+    _when("Read whole", "age", "last_full_read"),
+    _when("Last event", "event_age", "last_event"),
     Column("Held", _held, ("held",)),
 )
 
@@ -158,21 +155,9 @@ def _kind(watch: Document) -> Markup:
 _WATCH: Final = (
     Column("Kind", _kind, ("name", "namespace")),
     Column("State", _error, ("error", "error_since")),
-    Column(
-        "Heard of",
-        lambda each: _ago(each, "heard_age", "heard"),
-        ("heard_age", "heard_age_seconds", "heard"),
-    ),
-    Column(
-        "Last event",
-        lambda each: _ago(each, "event_age", "last_event"),
-        ("event_age", "event_age_seconds", "last_event"),
-    ),
-    Column(
-        "Listed",
-        lambda each: _ago(each, "list_age", "last_list"),
-        ("list_age", "list_age_seconds", "last_list"),
-    ),
+    _when("Heard of", "heard_age", "heard"),
+    _when("Last event", "event_age", "last_event"),
+    _when("Listed", "list_age", "last_list"),
     Column("Events", lambda each: text(str(int(number(each, "events")))), ("events",)),
     Column("Listed again", lambda each: text(str(int(number(each, "relists")))), ("relists",)),
     Column("Errors", _errors, ("errors",)),
