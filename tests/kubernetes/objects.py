@@ -13,6 +13,21 @@ def node() -> Document:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
 
 
+def definition(group: str, plural: str, kind: str, *versions: str) -> Document:
+    """Return a CustomResourceDefinition of a kind that may say anything, stored in its last version."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    served = [
+        {"name": each, "served": True, "storage": each == versions[-1], "schema": schema} for each in versions
+    ]
+    names = {"plural": plural, "kind": kind}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": served},
+    }
+
+
 def pod(name: str, account: str = "default", *, port: int = 8080, uuid: str = "", **labels: str) -> Document:
     """Return a Pod that is bound to the Node; with a UUID it has a sidecar."""
     containers = [{"name": "app", "image": "none", "ports": [{"name": "http", "containerPort": port}]}]

@@ -23,6 +23,7 @@ from kube.reflector import Reflector
 from kube.resource import Key, Raw, Resource
 from kube.seen import Item
 from kube.transport import Transport
+from tests.kubernetes import objects
 from tests.kubernetes.accounts import Account, Accounts
 from tests.kubernetes.kubectl import Kubectl
 from tools.real_parts.cluster import RunningCluster
@@ -262,7 +263,7 @@ async def test_writing(connection: Connection, namespace: str) -> None:
 
 async def test_what_is_served(connection: Connection, kubectl: Kubectl) -> None:
     """Kinds come and go with their definitions, in all their versions, the newest first."""
-    definition = _definition("things", "Thing", "v1alpha1", "v1")
+    definition = objects.definition("tests.example.com", "things", "Thing", "v1alpha1", "v1")
     async with Api(connection) as api:
         before = await served(api)
         assert before.of("", "Service") == (SERVICES,)
@@ -283,24 +284,6 @@ async def test_what_is_served(connection: Connection, kubectl: Kubectl) -> None:
         with pytest.raises(ApiError) as caught:
             await api.list(there[0])
         assert caught.value.reason is Reason.NOT_SERVED, caught.value
-
-
-def _definition(plural: str, kind: str, *versions: str) -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.tests.example.com"},
-        "spec": {
-            "group": "tests.example.com",
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": kind},
-            "versions": [
-                {"name": each, "served": True, "storage": each == versions[-1], "schema": schema}
-                for each in versions
-            ],
-        },
-    }
 
 
 @pytest.fixture

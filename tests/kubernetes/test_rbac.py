@@ -36,28 +36,13 @@ HOME: Final = "meshwright-system"
 EVENTS: Final = ("events.events.k8s.io",)
 
 
-def _definition(group: str, version: str, plural: str, kind: str) -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "names": {"kind": kind, "plural": plural},
-            "scope": "Namespaced",
-            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
-        },
-    }
-
-
-OSM: Final = ("policy.openservicemesh.io", "v1alpha1")
+OSM: Final = "policy.openservicemesh.io"
 UNENFORCED: Final = (
-    _definition("specs.smi-spec.io", "v1alpha4", "udproutes", "UDPRoute"),
-    _definition(*OSM, "egresses", "Egress"),
-    _definition(*OSM, "ingressbackends", "IngressBackend"),
-    _definition(*OSM, "retries", "Retry"),
-    _definition(*OSM, "upstreamtrafficsettings", "UpstreamTrafficSetting"),
+    objects.definition("specs.smi-spec.io", "udproutes", "UDPRoute", "v1alpha4"),
+    objects.definition(OSM, "egresses", "Egress", "v1alpha1"),
+    objects.definition(OSM, "ingressbackends", "IngressBackend", "v1alpha1"),
+    objects.definition(OSM, "retries", "Retry", "v1alpha1"),
+    objects.definition(OSM, "upstreamtrafficsettings", "UpstreamTrafficSetting", "v1alpha1"),
 )
 """Kinds of SMI's and OSM's own definitions that are not among ours: they are known, and not enforced."""
 

@@ -23,6 +23,16 @@ from tests.unit.kube.played import Asked, Line, Played, api_of, older
 WANTED = configuration(Place.parse("https://10.0.0.5:9443"), b"")
 
 
+async def none_there(asked: Asked, line: Line) -> None:
+    """Answer a list and a watch: there is none."""
+    if asked.streaming:
+        await older(asked, line)
+    elif asked.verb == "list":
+        await line.answer({"kind": f"{RESOURCE.kind}List", "metadata": {"resourceVersion": "1"}, "items": []})
+    else:
+        await line.hang()
+
+
 @pytest.mark.parametrize("metadata", [None, "x", [1], {}])
 async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None:
     """With the registration the whole server would end."""
@@ -32,14 +42,8 @@ async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None
         if asked.method == "PATCH":
             written.set()
             await line.answer({"kind": RESOURCE.kind, "metadata": metadata})
-        elif asked.verb == "list":
-            await line.answer(
-                {"kind": f"{RESOURCE.kind}List", "metadata": {"resourceVersion": "1"}, "items": []}
-            )
-        elif asked.streaming:
-            await older(asked, line)
         else:
-            await line.hang()
+            await none_there(asked, line)
 
     async with Played(play) as server, api_of(server) as api:
         made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
@@ -88,14 +92,8 @@ async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: 
     async def play(asked: Asked, line: Line) -> None:
         if asked.method == "PATCH":
             await line.answer({"kind": RESOURCE.kind, "metadata": {"resourceVersion": str(next(versions))}})
-        elif asked.verb == "list":
-            await line.answer(
-                {"kind": f"{RESOURCE.kind}List", "metadata": {"resourceVersion": "1"}, "items": []}
-            )
-        elif asked.streaming:
-            await older(asked, line)
         else:
-            await line.hang()
+            await none_there(asked, line)
 
     async with Played(play) as server, api_of(server) as api:
         made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
