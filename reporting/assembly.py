@@ -10,6 +10,8 @@ from delivery.assembly import Delivery
 from kube.api import Api
 from kube.discovery import served
 from kube.lease import Lease
+from reporting.cluster import Cluster
+from reporting.events import Who
 from reporting.kinds import Kinds
 from reporting.meters import Meter
 from reporting.reporter import Reporter
@@ -39,17 +41,10 @@ def reporter(
     standing, kinds = Standing(api.name, WITH_STATUS), Kinds(lambda: served(api))
 
     def writer(rollouts: Rollouts) -> Writer:
+        cluster = Cluster(api, kinds.resource, standing, clock, Who(instance, home))
+        kinds_with_status = sorted(WITH_STATUS)
         return Writer(
-            api,
-            kinds.resource,
-            standing,
-            rollouts.progress,
-            meter,
-            clock,
-            status_kinds=sorted(WITH_STATUS),
-            namespaces=namespaces,
-            instance=instance,
-            home=home,
+            cluster, rollouts.progress, meter, status_kinds=kinds_with_status, namespaces=namespaces
         )
 
     return Reporter(delivery, standing, lease, writer)

@@ -72,6 +72,7 @@ def conditions(
     before: Conditions,
     now: datetime,
     *,
+    server: str,
     in_force: bool = True,
     settled: bool = True,
 ) -> Conditions:
@@ -79,9 +80,9 @@ def conditions(
 
     It is `in_force` in this or an older form, or something stands in its place, or nothing.
 
-    `progress` is that of its last change, None where none was seen since the start: then what was said of
-    the same generation stays. Until what there is has `settled` after a start, so does that proxies reject
-    it: they have not all been heard yet.
+    `progress` is that of its last change at the proxies of one `server`, None where none was seen since the
+    start: then what was said of the same generation stays. Until what there is has `settled` after a start,
+    so does that proxies reject it: they have not all been heard yet.
     """
     by: dict[Aspect, list[Problem]] = {each: [] for each in Aspect}
     for problem in problems:
@@ -91,7 +92,7 @@ def conditions(
     said = (
         _accepted(by[Aspect.ACCEPTED], () if in_force else by[Aspect.CONFLICTED], in_force=in_force),
         _conflicted(by[Aspect.CONFLICTED]),
-        _programmed(by[Aspect.PROGRAMMED], progress, generation, programmed, settled=settled)
+        _programmed(by[Aspect.PROGRAMMED], progress, generation, programmed, server, settled=settled)
         if in_force
         else Condition(Aspect.PROGRAMMED, FALSE, _NOT_IN_FORCE, "none of it is in force"),
     )
@@ -122,6 +123,7 @@ def _programmed(
     progress: Progress | None,
     generation: int,
     before: Condition | None,
+    server: str,
     *,
     settled: bool,
 ) -> Condition:
@@ -130,15 +132,15 @@ def _programmed(
     is_known = progress is None and before is not None and before.generation == generation
     if before is not None and is_known and (not settled or before.reason in (_APPLIED, _NOBODY)):
         return before
-    return _applied(progress or Progress(0, 0), problems)
+    return _applied(progress or Progress(0, 0), problems, server)
 
 
-def _applied(progress: Progress, problems: Sequence[Problem]) -> Condition:
+def _applied(progress: Progress, problems: Sequence[Problem], server: str) -> Condition:
     warned = f"; {message(problems)}" if problems else ""
     if not progress.of:
-        said = bounded(f"no proxy that is connected had to change{warned}")
+        said = bounded(f"no proxy that is connected to {server} had to change{warned}")
         return Condition(Aspect.PROGRAMMED, TRUE, _NOBODY, said)
-    said = bounded(f"applied by {progress.applied} of {progress.of} proxies{warned}")
+    said = bounded(f"applied by {progress.applied} of {progress.of} proxies of {server}{warned}")
     done = progress.is_done
     return Condition(Aspect.PROGRAMMED, TRUE if done else FALSE, _APPLIED if done else _PENDING, said)
 

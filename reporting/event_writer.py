@@ -1,23 +1,22 @@
 """Writes Events about objects that have no status: so many a minute, and of so many problems at once."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 from itertools import islice
 from typing import Final
 
-from kube.api import Api
 from kube.errors import ApiError
-from kube.resource import Raw, Resource
-from mesh.kinds import NAMESPACE, Kind
+from kube.resource import Raw
+from mesh.kinds import NAMESPACE
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from reporting import events
 from reporting.attempts import Attempts
 from reporting.budget import Budget
-from reporting.events import EVENTS, MORE, Act, Action, Notice, Told, Who, due, namespace_of, notices
+from reporting.cluster import Cluster
+from reporting.events import EVENTS, MORE, Act, Action, Notice, Told, due, namespace_of, notices
 from reporting.meters import What
-from reporting.standing import Standing
 
 A_MINUTE: Final = 60.0
 """Events that are written, and as many at once."""
@@ -37,18 +36,9 @@ _Key = tuple[str, bool]
 class EventWriter:
     """The Events of ours that there are, as far as we know, and what is to be written of them."""
 
-    def __init__(
-        self,
-        api: Api,
-        resource: Callable[[Kind], Awaitable[Resource | None]],
-        standing: Standing,
-        attempts: Attempts,
-        clock: Callable[[], datetime],
-        began: float,
-        who: Who,
-    ) -> None:
-        self._api, self._resource, self._attempts = api, resource, attempts
-        self._standing, self._clock, self._who = standing, clock, who
+    def __init__(self, cluster: Cluster, attempts: Attempts, began: float) -> None:
+        self._cluster, self._attempts = cluster, attempts
+        self._standing, self._clock = cluster.standing, cluster.clock
         self._settled = began + SETTLED
         self._told: dict[ObjectKey, dict[_Key, Told]] = {}
         self._open: dict[ObjectKey, int] = {}
@@ -57,11 +47,11 @@ class EventWriter:
 
     async def remember(self, namespace: str | None) -> None:
         """Read the Events of ours that there are. Raises NotWritten."""
-        ours = f"{events.HOME}={self._who.home}"
+        ours = f"{events.HOME}={self._cluster.who.home}"
         listed = await self._attempts.make(
             What.EVENT,
             "list events",
-            lambda: self._api.list(EVENTS, namespace, labels=ours),
+            lambda: self._cluster.api.list(EVENTS, namespace, labels=ours),
             *_within(namespace),
         )
         for told in map(events.read, listed["items"]):
@@ -135,9 +125,9 @@ class EventWriter:
             return
         api_version, metadata = found
         told = events.begun(action.notice, str(metadata.get("uid")), self._clock())
-        body = events.body(told, api_version, metadata, self._who)
+        body = events.body(told, api_version, metadata, self._cluster.who)
         try:
-            create = partial(self._api.create, EVENTS, told.namespace, body)
+            create = partial(self._cluster.api.create, EVENTS, told.namespace, body)
             await self._attempts.make(
                 What.EVENT, "create events", create, told.namespace, str(about), writes=True
             )
@@ -152,7 +142,7 @@ class EventWriter:
 
     async def _go_on(self, told: Told) -> None:
         after = events.again(told, self._clock())
-        patch = partial(self._api.patch, EVENTS, told.namespace, told.name, events.series(after))
+        patch = partial(self._cluster.api.patch, EVENTS, told.namespace, told.name, events.series(after))
         at = told.namespace, str(told.notice.about)
         try:
             await self._attempts.make(What.EVENT, "patch events", patch, *at, writes=True)
@@ -168,12 +158,12 @@ class EventWriter:
         It is listed: that we may do anyway.
         """
         resource = await self._attempts.make(
-            What.EVENT, f"find {about.kind}", lambda: self._resource(about.kind)
+            What.EVENT, f"find {about.kind}", lambda: self._cluster.resource(about.kind)
         )
         if resource is None:
             return None
         named = partial(
-            self._api.list, resource, about.namespace or None, fields=f"metadata.name={about.name}"
+            self._cluster.api.list, resource, about.namespace or None, fields=f"metadata.name={about.name}"
         )
         try:
             at = _within(about.namespace)

@@ -84,7 +84,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Who reports: the server's name, and the namespace in which all that are one have their Lease."""
+    """Who reports: the server's name, and the namespace of its Lease.
+
+    All that have that one take one another's place: what others have told is theirs.
+    """
 
     instance: str
     home: str

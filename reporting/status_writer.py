@@ -1,11 +1,9 @@
 """Writes the conditions of objects that have a status, when they are other, by server-side apply."""
 
-from collections.abc import Awaitable, Callable
-from datetime import datetime
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kube.api import Api
 from kube.errors import ApiError
 from kube.resource import Resource
 from mesh.kinds import Kind
@@ -13,11 +11,11 @@ from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from reporting.attempts import Attempts, NotWritten
 from reporting.budget import Budget
+from reporting.cluster import Cluster
 from reporting.conditions import Conditions, conditions, differ, differ_in_words, read
 from reporting.events import CONTROLLER
 from reporting.meters import What
 from reporting.rollouts import Progress
-from reporting.standing import Standing
 
 A_MINUTE: Final = 1200.0
 AT_ONCE: Final = 100.0
@@ -36,16 +34,13 @@ class StatusWriter:
 
     def __init__(
         self,
-        api: Api,
-        resource: Callable[[Kind], Awaitable[Resource | None]],
-        standing: Standing,
+        cluster: Cluster,
         progress: Callable[[ObjectKey], Progress | None],
         attempts: Attempts,
-        clock: Callable[[], datetime],
         began: float,
     ) -> None:
-        self._api, self._resource, self._attempts = api, resource, attempts
-        self._standing, self._progress, self._clock = standing, progress, clock
+        self._cluster, self._attempts = cluster, attempts
+        self._standing, self._progress = cluster.standing, progress
         self._settled = began + SETTLED
         self._known: dict[ObjectKey, Conditions] = {}
         self._untold: dict[ObjectKey, float] = {}
@@ -59,7 +54,7 @@ class StatusWriter:
         listed = await self._attempts.make(
             What.STATUS,
             f"list {kind}",
-            lambda: self._api.list(resource, namespace),
+            lambda: self._cluster.api.list(resource, namespace),
             *((namespace,) if namespace else ()),
         )
         for raw in listed["items"]:
@@ -86,7 +81,8 @@ class StatusWriter:
             progress,
             generation,
             before,
-            self._clock(),
+            self._cluster.clock(),
+            server=self._cluster.who.instance,
             in_force=self._standing.has_status(key),
             settled=is_settled,
         )
@@ -103,7 +99,7 @@ class StatusWriter:
         return again
 
     async def _served(self, kind: Kind) -> Resource | None:
-        return await self._attempts.make(What.STATUS, f"find {kind}", lambda: self._resource(kind))
+        return await self._attempts.make(What.STATUS, f"find {kind}", lambda: self._cluster.resource(kind))
 
     async def _write(self, key: ObjectKey, said: Conditions, now: float) -> None:
         resource = await self._served(key.kind)
@@ -112,7 +108,7 @@ class StatusWriter:
         metadata = {"name": key.name, "namespace": key.namespace}
         body = {"metadata": metadata, "status": {"conditions": [each.written() for each in said]}}
         apply = partial(
-            self._api.apply,
+            self._cluster.api.apply,
             resource,
             key.namespace,
             key.name,

@@ -4,20 +4,16 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime
 from functools import partial
 from typing import Final
 
-from kube.api import Api
-from kube.resource import Resource
 from mesh.kinds import Kind
 from mesh.objects import ObjectKey
 from reporting.attempts import Attempts, NotWritten
+from reporting.cluster import Cluster
 from reporting.event_writer import EventWriter
-from reporting.events import Who
 from reporting.meters import Meter
 from reporting.rollouts import Progress
-from reporting.standing import Standing
 from reporting.status_writer import StatusWriter
 
 LOOK: Final = 60.0
@@ -32,40 +28,30 @@ class Writer:
 
     `known` is set once `standing` has all there is, and `changed` whenever more is touched.
 
-    `resource` returns how a kind is served now, None where it is not. `namespaces` are those that are looked
-    at, all without any. `instance` is what this server is called, and `home` what all are that take one
-    another's place: what others have told is theirs.
+    `namespaces` are those that are looked at, all without any.
     """
 
     def __init__(
         self,
-        api: Api,
-        resource: Callable[[Kind], Awaitable[Resource | None]],
-        standing: Standing,
+        cluster: Cluster,
         progress: Callable[[ObjectKey], Progress | None],
         meter: Meter,
-        clock: Callable[[], datetime],
         *,
         status_kinds: Iterable[Kind],
         namespaces: tuple[str, ...] = (),
-        instance: str,
-        home: str,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.changed, self.known = asyncio.Event(), asyncio.Event()
-        self._api, self._resource = api, resource
-        self._standing, self._progress = standing, progress
-        self._meter, self._clock, self._now = meter, clock, monotonic
-        self._status_kinds, self._who = tuple(status_kinds), Who(instance, home)
+        self._cluster, self._standing, self._progress = cluster, cluster.standing, progress
+        self._meter, self._now = meter, monotonic
+        self._status_kinds = tuple(status_kinds)
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
 
     async def lead(self) -> None:
         """Write until cancelled; begin with what was written before, by whomever."""
         attempts, began = Attempts(self._meter, random.random, self._now), self._now()
-        statuses = StatusWriter(
-            self._api, self._resource, self._standing, self._progress, attempts, self._clock, began
-        )
-        told = EventWriter(self._api, self._resource, self._standing, attempts, self._clock, began, self._who)
+        statuses = StatusWriter(self._cluster, self._progress, attempts, began)
+        told = EventWriter(self._cluster, attempts, began)
         self._meter.reporting(leads=True)
         try:
             await self._remember(statuses, told)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -181,7 +182,11 @@ async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: 
                     await asyncio.sleep(0.02)
             await reports.apply(objects.workload("shop-vm", "127.0.0.77", "shop", app="shop"))
             said = await reports.until(is_applied, "workload", "shop-vm")
-            assert conditions(said)["Programmed"] == ("True", "Applied", "applied by 1 of 1 proxies")
+            assert conditions(said)["Programmed"] == (
+                "True",
+                "Applied",
+                f"applied by 1 of 1 proxies of {socket.gethostname()}",
+            )
             await reports.apply(objects.routes("all", GUILTY))
             (event,) = await reports.events(lambda reasons: reasons["ResourceRejected"])
             assert event["regarding"]["kind"] == "HTTPRouteGroup"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -10,12 +11,15 @@ from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.origins import InCluster
 from mesh.problems import Problem, Severity
-from reporting.conditions import Condition, conditions, differ, differ_in_words, read
+from reporting import conditions as of
+from reporting.conditions import Condition, differ, differ_in_words, read
 from reporting.rollouts import Progress
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 SECOND = NOW.replace(microsecond=0)
 KEY = ObjectKey(WORKLOAD, Namespace("shop"), "till-1")
+
+conditions = partial(of.conditions, server="a")
 
 
 def problem(code: str, severity: Severity = Severity.ERROR, field: str = "spec.address") -> Problem:
@@ -39,7 +43,7 @@ def said(*found: Condition) -> list[tuple[str, str, str, str]]:
 FINE = [
     ("Accepted", "True", "Accepted", "all of it is in force"),
     ("Conflicted", "False", "NoConflict", "nothing says otherwise"),
-    ("Programmed", "True", "Applied", "applied by 3 of 3 proxies"),
+    ("Programmed", "True", "Applied", "applied by 3 of 3 proxies of a"),
 ]
 
 
@@ -108,8 +112,8 @@ def test_a_rollout_is_pending_until_all_have_it() -> None:
     *_, pending = conditions((), Progress(1, 3), 1, (), NOW)
     *_, nobody = conditions((), Progress(0, 0), 1, (), NOW)
     assert said(pending, nobody) == [
-        ("Programmed", "False", "Pending", "applied by 1 of 3 proxies"),
-        ("Programmed", "True", "NoProxyConcerned", "no proxy that is connected had to change"),
+        ("Programmed", "False", "Pending", "applied by 1 of 3 proxies of a"),
+        ("Programmed", "True", "NoProxyConcerned", "no proxy that is connected to a had to change"),
     ]
 
 

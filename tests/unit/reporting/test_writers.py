@@ -17,6 +17,7 @@ from mesh.origins import InCluster
 from mesh.problems import Problem, Severity
 from reporting import events
 from reporting.attempts import Attempts, NotWritten
+from reporting.cluster import Cluster
 from reporting.event_writer import EventWriter
 from reporting.events import Who
 from reporting.standing import Standing
@@ -61,6 +62,11 @@ def problem(number: int) -> Problem:
     )
 
 
+def cluster(api: Api, standing: Standing) -> Cluster:
+    """Make what is written to."""
+    return Cluster(api, served, standing, lambda: NOW, Who("a", "home"))
+
+
 def attempts() -> Attempts:
     """Make what makes requests."""
     return Attempts(Counted(), lambda: 0.5, lambda: 0.0)
@@ -77,7 +83,7 @@ async def test_no_more_problems_are_told_than_may_be_though_one_object_has_them_
     standing = Standing("east", {WORKLOAD})
     standing.heard({problem(number): True for number in range(20)})
     standing.take()
-    writer = EventWriter(api, served, standing, attempts(), lambda: NOW, 0.0, Who("a", "home"))
+    writer = EventWriter(cluster(api, standing), attempts(), 0.0)
     at: float | None = 0.0
     for _ in range(100):
         try:
@@ -105,7 +111,7 @@ async def test_what_was_told_before_a_restart_counts_before_anything_else_is_tol
 
     server.then(listing, taking)
     standing = Standing("east", {WORKLOAD})
-    writer = EventWriter(api, served, standing, attempts(), lambda: NOW, 0.0, Who("a", "home"))
+    writer = EventWriter(cluster(api, standing), attempts(), 0.0)
     await writer.remember(None)
     standing.heard({problem(number): True for number in range(20)})
     await writer.report(TARGET, 0.0)
@@ -126,7 +132,7 @@ async def test_conditions_that_others_write_at_the_same_moment_are_written_a_lit
     till = ObjectKey(WORKLOAD, SHOP, "till")
     standing = Standing("east", {WORKLOAD})
     standing.held({till: Sourced(till, a.workload("till", "10.0.0.1"), HERE)})
-    writer = StatusWriter(api, served, standing, lambda _: None, attempts(), lambda: NOW, 0.0)
+    writer = StatusWriter(cluster(api, standing), lambda _: None, attempts(), 0.0)
     with pytest.raises(NotWritten) as raised:
         await writer.report(till, 100.0)
     assert (raised.value.until, raised.value.is_refused) == (100.0 + FIRST, True)
