@@ -10,6 +10,7 @@ from catalog.store.view import View
 from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
 from delivery.history.push import Push
+from delivery.proxies.held_certificates import HeldCertificate
 from delivery.proxies.status import ProxyStatus
 from delivery.quarantine.left_out import LeftOut
 from mesh.identity import ProxyName, ServiceIdentity
@@ -144,6 +145,9 @@ class CertificateReading(Protocol):
 
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
         """Return the service certificates in force."""
+
+    def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
+        """Return the service certificate that a proxy has acknowledged, None where none is known."""
 
     def trust_bundle(self) -> bytes:
         """Return the roots that proxies check peers against, as PEM."""

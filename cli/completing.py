@@ -31,6 +31,12 @@ def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     return [(serial, whose[serial]) for serial in _beginning(incomplete, whose)]
 
 
+def certificates(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the serials, and the common names of proxies, that begin so."""
+    found = records(_asked(context, "/debug/certs"), "proxy_certificates")
+    return _beginning(incomplete, {str(each.get(field)) for each in found for field in ("serial", "cn")})
+
+
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 

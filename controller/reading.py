@@ -16,6 +16,7 @@ from certs.opening import Opened
 from controller.settings import Settings
 from delivery.assembly import Delivery
 from delivery.history.push import Push
+from delivery.proxies.held_certificates import HeldCertificate
 from delivery.proxies.status import ProxyStatus
 from delivery.quarantine.left_out import LeftOut
 from delivery.quarantine.problems import clause, parts_left_out
@@ -136,6 +137,11 @@ class ServerReading:
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
         """Return the service certificates in force."""
         return self.delivery.certificates.certificates
+
+    def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
+        """Return the service certificate that a proxy has acknowledged."""
+        proxy = self.delivery.registry.find(NodeKey(str(name)))
+        return None if proxy is None else self.delivery.held_certificates.of(proxy)
 
     def trust_bundle(self) -> bytes:
         """Return the roots."""

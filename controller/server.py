@@ -18,6 +18,7 @@ from controller import doors
 from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER
 from controller.errors import StartupError
+from controller.expiry import looking
 from controller.measuring import Measuring
 from controller.probing import probing
 from controller.process import descriptors
@@ -179,6 +180,7 @@ class Server:
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "state directory", parts.room.watching()
         yield "measurements", self._measuring.run()
+        yield "expiry", looking(parts.delivery, parts.opened.ledger, parts.metrics, parts.clock)
         yield "memory", tending(self._measuring.held, lambda: self._measuring.streams() > 0)
         yield "free memory", trimming()
         if parts.webhook is not None:

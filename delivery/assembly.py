@@ -14,6 +14,7 @@ from delivery.loop import Loop, MeshState
 from delivery.meters import Meter
 from delivery.model import Model
 from delivery.presence import Lingering, Presence
+from delivery.proxies.held_certificates import HeldCertificates
 from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
@@ -59,6 +60,7 @@ class Delivery:
     answers: Answers
     loop: Loop
     observer: MeshObserver
+    held_certificates: HeldCertificates
     followers: list[Follower] = field(default_factory=list)
 
     def works(
@@ -134,5 +136,6 @@ def delivery(
         answers=answers,
         loop=loop,
         observer=MeshObserver(registry, meter, history, readiness, answers),
+        held_certificates=HeldCertificates(cache.snapshot),
         followers=followers,
     )

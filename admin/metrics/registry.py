@@ -4,6 +4,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from admin.metrics.expiry import ExpiryMetrics
 from admin.metrics.gauges import MomentMetrics
 from admin.metrics.reports import ReportMetrics
 from admin.metrics.reviews import ReviewMetrics
@@ -14,7 +15,9 @@ from admin.metrics.waves import WaveMetrics
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Metrics(StreamMetrics, WaveMetrics, MomentMetrics, WatchMetrics, ReportMetrics, ReviewMetrics):
+class Metrics(
+    StreamMetrics, WaveMetrics, MomentMetrics, WatchMetrics, ReportMetrics, ReviewMetrics, ExpiryMetrics
+):
     """The server's metrics in a registry of their own; safe to read from another thread.
 
     No label takes a value that grows with proxies, services or objects.
@@ -25,6 +28,7 @@ class Metrics(StreamMetrics, WaveMetrics, MomentMetrics, WatchMetrics, ReportMet
         StreamMetrics.__init__(self, self.registry)
         WaveMetrics.__init__(self, self.registry)
         MomentMetrics.__init__(self, self.registry)
+        ExpiryMetrics.__init__(self, self.registry)
         ReportMetrics.__init__(self, self.registry)
         WatchMetrics.__init__(self, self.registry)
         ReviewMetrics.__init__(self, self.registry)

@@ -7,18 +7,23 @@ from typing import Protocol
 
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.streams import plain_address
-from admin.reading import CertificateReading, ViewReading
+from admin.reading import CertificateReading, ProxyReading
 from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
+from delivery.proxies.held_certificates import HeldCertificate
+from delivery.proxies.participants import Participation, of_statuses
 
 
-class CertificatePage(CertificateReading, ViewReading, Protocol):
+class CertificatePage(CertificateReading, ProxyReading, Protocol):
     """What the page on certificates reads."""
 
 
 async def certificates(reading: CertificatePage, now: datetime) -> Document:
-    """Return service certificates and the ledger of proxy certificates: what they say, never their keys."""
-    view = reading.view()
+    """Return service certificates, the ledger of proxy certificates, and how each proxy takes part by it.
+
+    It is what they say, never their keys.
+    """
+    view, statuses = reading.view(), reading.proxies()
     served = () if view is None else tuple(reading.certificates().values())
 
     def made() -> Document:
@@ -27,7 +32,15 @@ async def certificates(reading: CertificatePage, now: datetime) -> Document:
             for each in served
             if view is not None
         ]
-        return offline_certificates(reading.ledger(), now) | {"service_certificates": services}
+        entries = reading.ledger()
+        proxies: list[Json] = [
+            participation(each, reading.held_certificate(each.name))
+            for each in of_statuses(entries, statuses, now)
+        ]
+        return offline_certificates(entries, now) | {
+            "service_certificates": services,
+            "participants": proxies,
+        }
 
     # The ledger is a file, and may be long: not for the event loop.
     return await asyncio.to_thread(made)
@@ -36,10 +49,11 @@ async def certificates(reading: CertificatePage, now: datetime) -> Document:
 def offline_certificates(entries: Iterable[LedgerEntry], now: datetime) -> Document:
     """Return the same without a server: nobody knows service certificates then, which is not that none are.
 
-    `service_certificates` is null.
+    `service_certificates` is null, and so is `participants`: nobody is connected.
     """
     return {
         "service_certificates": None,
+        "participants": None,
         "proxy_certificates": [ledger_entry(entry, now) for entry in entries],
     }
 
@@ -54,6 +68,19 @@ def service_certificate(certificate: ServiceCertificate, uri: str, now: datetime
         "not_before": jsonable(certificate.not_before),
         "not_after": jsonable(certificate.not_after),
         "seconds_left": int((certificate.not_after - now).total_seconds()),
+    }
+
+
+def participation(found: Participation, held: HeldCertificate | None) -> Document:
+    """Return how a proxy takes part in the mesh, what it lacks for that, and what it shows to others."""
+    return {
+        "cn": str(found.name),
+        "takes_part": found.takes_part,
+        "lacks": [each.value for each in found.lacks],
+        "serial": None if found.entry is None else found.entry.serial,
+        "service_certificate": None
+        if held is None
+        else {"serial": held.serial, "not_after": jsonable(held.not_after)},
     }
 
 

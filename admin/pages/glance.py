@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from admin.html.looks import mesh, policies, proxies, pushes
+from admin.html.looks.certificates import of_certificates
 from admin.html.tones import Verdict
 from admin.pages import debug
 from admin.pages.certificates import certificates
@@ -37,7 +38,7 @@ class Glances:
 
     async def certificates(self) -> Verdict:
         """Return whether certificates in use have expired."""
-        return mesh.of_certificates(await certificates(self.reading, self.clock()))
+        return of_certificates(await certificates(self.reading, self.clock()))
 
     async def loop(self) -> Verdict:
         """Return whether the event loop was held."""

@@ -8,7 +8,17 @@ from typing import Final
 
 from aiohttp import web
 
-from admin.html.looks import access, connectivity, explain, mesh, policies, proxies, pushes, versions
+from admin.html.looks import (
+    access,
+    certificates,
+    connectivity,
+    explain,
+    mesh,
+    policies,
+    proxies,
+    pushes,
+    versions,
+)
 from admin.html.looks.look import Look
 from admin.html.tones import Verdict
 from admin.pages.answers import Answers
@@ -88,7 +98,11 @@ _ROUTES: Final = (
         connectivity.CONNECTIVITY,
     ),
     _Route(
-        "/debug/certs", "certificates issued", Answers.certificates, mesh.CERTIFICATES, Glances.certificates
+        "/debug/certs",
+        "certificates issued",
+        Answers.certificates,
+        certificates.CERTIFICATES,
+        Glances.certificates,
     ),
     _Route("/debug/config", "MeshConfig and settings", Answers.config, mesh.CONFIG),
     _Route(

@@ -1,6 +1,7 @@
 """`meshwright certs`: certificates of proxies, issued, revoked and listed."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -95,6 +96,39 @@ def list_certificates(
     Where no server runs, those of proxies, from the state directory; service certificates live in a server.
     """
     from cli.issuing import listed
-    from cli.printing.table import certificates_tables, show
+    from cli.printing.certificates import certificates_tables
+    from cli.printing.table import show
 
     show(listed(state, trust_domain, shared=shared), certificates_tables, as_json=as_json)
+
+
+@certs.command("show")
+def show_certificate(
+    state: State,
+    which: Annotated[
+        str,
+        typer.Argument(
+            help="Serial; a proxy's common name or UUID; or NAMESPACE/SERVICEACCOUNT.",
+            autocompletion=completing.certificates,
+        ),
+    ],
+    trust_domain: Trust = "cluster.local",
+    shared: Shared = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show everything of one certificate, or of one proxy's: whose, since when, until when, and why not.
+
+    Status: 1 where there is none. Without a server nobody knows who takes part, nor what is shown to others.
+    """
+    from cli.certificates import about
+    from cli.issuing import listed
+    from cli.printing.certificates import certificates_lines
+
+    all_of_them = listed(state, trust_domain, shared=shared)
+    found = about(all_of_them, which) if isinstance(all_of_them, Mapping) else None
+    if found is None:
+        raise AnsweredNo(f"there is no certificate with the serial {which}, no proxy and no identity {which}")
+    if as_json:
+        print_json(found)
+        return
+    print(*certificates_lines(found), sep="\n")

@@ -1,6 +1,6 @@
 """Proxies and certificates as tables for a terminal."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from rich.console import Console
@@ -66,22 +66,6 @@ def _sync(sync: object) -> Text:
         if state != "synced"
     ]
     return Text(", ").join(parts)
-
-
-def certificates_tables(found: Found) -> tuple[Table, ...]:
-    """Return the tables of what `/debug/certs` lists: service certificates, and proxy certificates.
-
-    Without a server there is no table of service certificates.
-    """
-    services = columns("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
-    for each in records(found, "service_certificates"):
-        names = each.get("dns_names")
-        shown = " ".join(map(str, names)) if isinstance(names, Sequence) else ""
-        services.add_row(str(each["identity"]), str(each["serial"]), str(each["not_after"]), shown)
-    proxies = columns("PROXY", "SERIAL", "STATE", "VALID UNTIL")
-    for each in records(found, "proxy_certificates"):
-        proxies.add_row(str(each["cn"]), str(each["serial"]), str(each["state"]), str(each["not_after"]))
-    return (proxies,) if found.get("service_certificates") is None else (services, proxies)
 
 
 def tokens_tables(found: Found) -> tuple[Table]:

@@ -99,6 +99,10 @@ class ProxyRegistry:
         found = (status for proxy in self._proxies.values() if (status := proxy.status()) is not None)
         return tuple(sorted(found, key=lambda each: each.name))
 
+    def connected(self) -> tuple[Proxy, ...]:
+        """Return the proxies that have a stream; may be called from any thread."""
+        return tuple(each for each in tuple(self._proxies.values()) if each.streams)
+
     def counts(self) -> dict[str, int]:
         """Return how many proxies are in each state."""
         return {state.value: self._states[state] for state in ProxyState}

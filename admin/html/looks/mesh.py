@@ -1,4 +1,4 @@
-"""Certificates, sources, configuration and the event loop."""
+"""Sources, configuration and the event loop."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -16,65 +16,6 @@ from mesh.kinds import MESH_CONFIG
 
 SLOW: Final = 1.0
 """Seconds for which the event loop is held that whoever waits for it feels."""
-
-
-def of_certificates(found: Document) -> Verdict:
-    """Return how many certificates there are, and whether one that is in use has expired."""
-    services, proxies = records(found, "service_certificates"), records(found, "proxy_certificates")
-    newest = {said(each, "cn"): each for each in sorted(proxies, key=lambda each: said(each, "issued_at"))}
-    expired = sum(_left(each) <= 0 for each in services)
-    expired += sum(_standing(each) == "expired" for each in newest.values())
-    many = f"{counted(len(services), 'service certificate')}, {counted(len(proxies), 'proxy certificate')}"
-    if expired:
-        return Verdict(Tone.BAD, f"{counted(expired, 'certificate')} in use expired, of {many}.")
-    return Verdict(Tone.GOOD if services or proxies else Tone.PLAIN, f"{many}; none in use has expired.")
-
-
-def _left(certificate: Document) -> float:
-    return number(certificate, "seconds_left")
-
-
-def _standing(entry: Document) -> str:
-    if said(entry, "state") == "revoked":
-        return "revoked"
-    return "expired" if entry.get("expired") is True else said(entry, "state")
-
-
-def _valid(certificate: Document) -> Markup:
-    left = _left(certificate)
-    if left <= 0:
-        return badge("expired")
-    days, hours = divmod(int(left) // 3600, 24)
-    said_left = counted(days, "day") if days else f"{hours} h" if hours else f"{int(left) // 60} min"
-    return joined((badge("valid"), text(f" {said_left} left")))
-
-
-_SERVICE: Final = (
-    Column("Identity", lambda each: links.identity(said(each, "identity")), ("identity",)),
-    Column("State", _valid, ("seconds_left",)),
-    Column(
-        "Serial", lambda each: tag("code", text(said(each, "serial")), id=said(each, "serial")), ("serial",)
-    ),
-    Column("Valid until", lambda each: moment(said(each, "not_after")), ("not_after",)),
-)
-_PROXY: Final = (
-    Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),
-    Column("State", lambda each: badge(_standing(each)), ("state", "expired")),
-    Column(
-        "Serial", lambda each: tag("code", text(said(each, "serial")), id=said(each, "serial")), ("serial",)
-    ),
-    Column("Valid until", lambda each: moment(said(each, "not_after")), ("not_after",)),
-    Column("Claimed", lambda each: moment(said(each, "claimed_at")), ("claimed_at",)),
-)
-
-
-def _certificates(found: Document, _asked: Asked) -> Iterable[Markup]:
-    yield tag("h2", text("Of services"))
-    empty = "None yet: one is made for each serviceAccount of a Workload."
-    yield table(records(found, "service_certificates"), _SERVICE, empty, lambda each: said(each, "identity"))
-    yield tag("h2", text("Of proxies"))
-    empty = "None yet: `meshwright certs issue-proxy` issues one."
-    yield table(records(found, "proxy_certificates"), _PROXY, empty, lambda each: said(each, "cn"))
 
 
 def of_sources(found: Document) -> Verdict:
@@ -209,9 +150,6 @@ def _loop(found: Document, _asked: Asked) -> Iterable[Markup]:
     yield table(records(found, "late"), _LATE, "It fills when the loop turns late.")
 
 
-CERTIFICATES: Final = Look(
-    "Certificates", of_certificates, _certificates, shows="The certificates issued; never their keys."
-)
 SOURCES: Final = Look("Sources", of_sources, _sources, shows="How fresh each source is, and what it holds.")
 CONFIG: Final = Look("Configuration", of_config, _config, shows="The MeshConfig in force, and the settings.")
 LOOP: Final = Look(

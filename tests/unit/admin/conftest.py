@@ -13,6 +13,7 @@ from catalog.store.view import MeshSettings, View
 from certs.ledger.entry import LedgerEntry
 from certs.material import PrivateKey, ServiceCertificate
 from delivery.history.push import Answer, Push, Trigger
+from delivery.proxies.held_certificates import HeldCertificate
 from delivery.proxies.status import ProxyState, ProxyStatus
 from delivery.quarantine.left_out import LeftOut
 from delivery.wave import Cause, Change, Wave
@@ -84,6 +85,7 @@ class FakeReading:
     the_objects: Mapping[ObjectKey, Sourced] = field(default_factory=dict)
     the_problems: Problems = ()
     the_certificates: Mapping[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
+    the_held: Mapping[ProxyName, HeldCertificate] = field(default_factory=dict)
     the_ledger: tuple[LedgerEntry, ...] = ()
     the_freshness: Mapping[str, Freshness] = field(default_factory=dict)
     the_pushes: tuple[Push, ...] = ()
@@ -162,6 +164,10 @@ class FakeReading:
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
         """Answer as told."""
         return self.the_certificates
+
+    def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
+        """Answer as told."""
+        return self.the_held.get(name)
 
     def trust_bundle(self) -> bytes:
         """Answer as told."""

@@ -48,6 +48,7 @@ NO_AND_UNKNOWN = [
     (("certs", "issue-proxy", "--state", "mesh", "--uuid", "u1", *NAME), 2),
     (("certs", "list", *NOBODY), 2),
     (("certs", "revoke", *NOBODY, "ab"), 2),
+    (("certs", "show", *NOBODY, "ab"), 2),
     (("certs", "token", "create", "--state", "s", "--mesh", "mesh", "--uuid", "u2", *SERVICE), 1),
     (("certs", "token", "create", "--state", "mesh", *SERVICE), 2),
     (("certs", "token", "create", "--state", "s", *SERVICE, "--valid-for", "soon"), 2),
@@ -83,6 +84,7 @@ NO_AND_UNKNOWN = [
 YES = [
     ("bootstrap", "--credentials", "out", "--ads", PORT, "--output", "envoy.json"),
     ("certs", "list", "--state", "s"),
+    ("certs", "show", "--state", "s", "u1"),
     ("certs", "token", "create", "--state", "s", *SERVICE),
     ("certs", "token", "list", "--state", "s"),
     ("crds", "--kind", "Workload"),
@@ -243,6 +245,14 @@ def test_certificates_are_listed_without_a_server(run: Run, folder: Path) -> Non
     found = json.loads(run("certs", "list", "--state", "s", "--json").stdout)
     assert found["service_certificates"] is None
     assert [each["serial"] for each in found["proxy_certificates"]] == [serial]
+    shown = json.loads(run("certs", "show", "u1", "--state", "s", "--json").stdout)
+    assert shown == found | {"participants": None}
+    assert (
+        f"proxy certificate {serial} of u1.store.shop: issued\n"
+        in run(*("certs", "show", serial, "--state", "s")).stdout
+    )
+    nobody = run("certs", "show", "u2", "--state", "s")
+    assert (nobody.returncode, nobody.stdout) == (1, "")
     assert not (folder / "none").exists()
 
 

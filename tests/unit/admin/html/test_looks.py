@@ -7,7 +7,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from admin.html.drawing import drawn
 from admin.html.frame import Asked
-from admin.html.looks import connectivity, explain, mesh, policies, proxies, pushes, versions
+from admin.html.looks import certificates, connectivity, explain, mesh, policies, proxies, pushes, versions
 from admin.html.tones import Tone, badges
 from admin.pages import connectivity as connectivity_page
 from admin.pages.jsonable import Document
@@ -71,11 +71,11 @@ def test_the_verdict_on_proxies(found: list[Any], tone: Tone, sentence: str | No
         ),
         (policies.of_policies({"problems": [{"severity": "error"}] * 2}), BAD, "In what was read: 2 errors."),
         (policies.of_policies({"failures": [{}]}), BAD, "In what was read: 1 group that failed."),
-        (mesh.of_certificates({}), PLAIN, None),
-        (mesh.of_certificates({"service_certificates": [{"seconds_left": 9}]}), GOOD, None),
-        (mesh.of_certificates({"service_certificates": [{"seconds_left": 0}]}), BAD, None),
+        (certificates.of_certificates({}), PLAIN, None),
+        (certificates.of_certificates({"service_certificates": [{"seconds_left": 9}]}), GOOD, None),
+        (certificates.of_certificates({"service_certificates": [{"seconds_left": 0}]}), BAD, None),
         (
-            mesh.of_certificates(
+            certificates.of_certificates(
                 {
                     "proxy_certificates": [
                         {"cn": "a", "issued_at": "2", "expired": False},

@@ -188,6 +188,7 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.reporting(leads=True)
         metrics.reviewed("allowed")
     one = {"word": proxies}
+    metrics.expires({"service": proxies})
     metrics.measured(
         Gauges(
             streams=one,

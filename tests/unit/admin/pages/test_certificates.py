@@ -20,6 +20,15 @@ async def test_certificates_are_shown_by_what_they_say(reading: Any, now: Any) -
                 "seconds_left": 23 * 3600 - 2 * 86400,
             }
         ],
+        "participants": [
+            {
+                "cn": "uuid-1.store.shop",
+                "takes_part": False,
+                "lacks": ["certificate-expired"],
+                "serial": "ab",
+                "service_certificate": None,
+            }
+        ],
         "proxy_certificates": [
             {
                 "cn": "uuid-1.store.shop",

@@ -4,7 +4,8 @@ import io
 
 from rich.console import Console
 
-from cli.printing.table import certificates_tables, proxies_tables, sources_tables
+from cli.printing.certificates import certificates_tables
+from cli.printing.table import proxies_tables, sources_tables
 
 PROXY = {"uuid": "u", "namespace": "n", "service": "s", "age": "5 min", "address": "1.2.3.4:5"}
 
@@ -52,12 +53,27 @@ def test_certificates_are_two_tables() -> None:
             {"identity": "n/a", "serial": "1", "not_after": "t", "dns_names": ["x", "y"]}
         ],
         "proxy_certificates": [{"cn": "u.s.n", "serial": "2", "state": "issued", "not_after": "t"}],
+        "participants": [
+            {"cn": "u.s.n", "lacks": ["never-connected"]},
+            {"cn": "v.s.n", "lacks": ["no-certificate", "never-connected"]},
+        ],
     }
     assert _printed(*certificates_tables(found)) == [
         ["IDENTITY", "SERIAL", "VALID", "UNTIL", "NAMES"],
         ["n/a", "1", "t", "x", "y"],
-        ["PROXY", "SERIAL", "STATE", "VALID", "UNTIL"],
-        ["u.s.n", "2", "issued", "t"],
+        ["PROXY", "SERIAL", "STATE", "VALID", "UNTIL", "LAST", "SEEN", "LACKS"],
+        ["u.s.n", "2", "issued", "t", "never", "never-connected"],
+        ["PROXY", "WITHOUT", "CERTIFICATE", "LACKS"],
+        ["v.s.n", "no-certificate,", "never-connected"],
+    ]
+
+
+def test_without_a_server_there_is_one_table() -> None:
+    """Nobody knows service certificates, nor who takes part."""
+    entry = {"cn": "u.s.n", "serial": "2", "state": "claimed", "not_after": "t", "last_seen": "s"}
+    assert _printed(*certificates_tables({"service_certificates": None, "proxy_certificates": [entry]})) == [
+        ["PROXY", "SERIAL", "STATE", "VALID", "UNTIL", "LAST", "SEEN"],
+        ["u.s.n", "2", "claimed", "t", "s"],
     ]
 
 

@@ -1,0 +1,75 @@
+"""Certificates for a terminal: all of them as tables, and everything of a few."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from rich.table import Table
+from rich.text import Text
+
+from cli.printing.answers import Found, records, texts
+from cli.printing.table import columns
+
+_STATES: Final = {"claimed": "green", "issued": "yellow", "revoked": "red"}
+_FIELDS: Final = (
+    ("issued", "issued_at"),
+    ("valid until", "not_after"),
+    ("to be claimed by", "claim_by"),
+    ("claimed", "claimed_at"),
+    ("claimed from", "claimed_from"),
+    ("first ready", "first_ready_at"),
+    ("last seen", "last_seen"),
+    ("revoked", "revoked_at"),
+    ("revoked because", "revoked_why"),
+)
+
+
+def certificates_tables(found: Found) -> tuple[Table, ...]:
+    """Return the tables of what `/debug/certs` lists: service certificates, and proxy certificates.
+
+    Without a server there is no table of service certificates, and nobody knows who takes part. Who has no
+    certificate is not among them: `certificates_lines` has everybody.
+    """
+    services = columns("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
+    for each in records(found, "service_certificates"):
+        names = each.get("dns_names")
+        shown = " ".join(map(str, names)) if isinstance(names, Sequence) else ""
+        services.add_row(str(each["identity"]), str(each["serial"]), str(each["not_after"]), shown)
+    lacks = {each.get("cn"): ", ".join(texts(each, "lacks")) for each in records(found, "participants")}
+    proxies = columns("PROXY", "SERIAL", "STATE", "VALID UNTIL", "LAST SEEN", *(["LACKS"] if lacks else []))
+    for each in records(found, "proxy_certificates"):
+        state = str(each["state"])
+        row: list[str | Text] = [
+            str(each["cn"]),
+            str(each["serial"]),
+            Text(state, style=_STATES.get(state, "")),
+        ]
+        row += [str(each["not_after"]), str(each.get("last_seen") or "never")]
+        proxies.add_row(*row, *([Text(lacks.get(each["cn"], ""), style="yellow")] if lacks else []))
+    if found.get("service_certificates") is None:
+        return (proxies,)
+    issued = {each.get("cn") for each in records(found, "proxy_certificates")}
+    without = columns("PROXY WITHOUT CERTIFICATE", "LACKS")
+    for name in (name for name in lacks if name not in issued):
+        without.add_row(str(name), Text(lacks[name], style="yellow"))
+    return (services, proxies, without) if without.row_count else (services, proxies)
+
+
+def certificates_lines(found: Found) -> Iterator[str]:
+    """Yield everything of a few certificates: each of a proxy, how that takes part, and what it shows."""
+    for each in records(found, "proxy_certificates"):
+        yield f"proxy certificate {each.get('serial')} of {each.get('cn')}: {each.get('state')}"
+        yield from (f"  {words} {each[name]}" for words, name in _FIELDS if each.get(name))
+        if not each.get("in_force"):
+            yield "  it is not in force: whoever shows it is refused"
+    for each in records(found, "participants"):
+        lacks = ", ".join(texts(each, "lacks"))
+        takes = f"takes no part: {lacks}" if lacks else "takes part in the mesh"
+        yield f"proxy {each.get('cn')}: {takes}"
+        held = each.get("service_certificate")
+        if isinstance(held, Mapping):
+            yield f"  shows to others {held.get('serial')}, valid until {held.get('not_after')}"
+    for each in records(found, "service_certificates"):
+        yield f"service certificate {each.get('serial')} of {each.get('identity')}"
+        yield f"  {each.get('uri')}"
+        yield f"  valid from {each.get('not_before')} until {each.get('not_after')}"
+        yield from (f"  {name}" for name in texts(each, "dns_names"))

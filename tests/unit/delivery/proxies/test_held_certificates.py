@@ -1,0 +1,95 @@
+"""Which certificates proxies hold: what they have acknowledged, and not what they were sent."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.issuers.authority import CertificateAuthority
+from certs.manager import CertificateManager
+from certs.material import ServiceCertificate
+from certs.pair_files import PairFiles
+from delivery.proxies.held_certificates import HeldCertificate, HeldCertificates
+from delivery.proxies.proxy import Proxy
+from delivery.quarantine.accepted import OWN, Noted
+from mesh.identity import ProxyName, ServiceIdentity
+from mesh.names import Namespace, ServiceAccountName, TrustDomain
+from sidecars.document.translate import CREDENTIALS, NAME
+from sidecars.envoy.secrets import service_certificate, trust_root
+from xds.cache import NodeKey
+from xds.protocol.resource import LISTENER, SECRET, Resource
+from xds.protocol.snapshot import Snapshot
+from xds.server.status import Variant
+
+NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+DOMAIN = TrustDomain("cluster.local")
+IDENTITY = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
+Renewed = Callable[[], ServiceCertificate]
+
+
+@pytest.fixture
+def renewed(tmp_path: Path) -> Renewed:
+    """Return what issues one certificate after the other."""
+    authority = CertificateAuthority.open(tmp_path, DOMAIN, NOW)
+    count = iter(range(9))
+
+    def issued() -> ServiceCertificate:
+        hours = timedelta(hours=next(count))
+        manager = CertificateManager(authority, PairFiles(tmp_path), timedelta(days=1), lambda: 0.0)
+        names = (f"s{hours.seconds}",)
+        return manager.ensure(IDENTITY, names, NOW + hours)
+
+    return issued
+
+
+def proxy(*acknowledged: Resource, streams: bool = True) -> Proxy:
+    """Return a proxy that has acknowledged these, one after the other."""
+    found = Proxy(NodeKey("a.store.shop"), ProxyName.parse("a.store.shop"))
+    for each in acknowledged:
+        noted = found.acknowledged.get(each.type_url, Noted(OWN))
+        found.acknowledged[each.type_url] = noted.put({each.name: (each,)})
+    if streams:
+        found.streams["ipv4:1.2.3.4:5"] = [Variant.DELTA]
+    return found
+
+
+def held(certificate: ServiceCertificate) -> HeldCertificate:
+    """Return how a certificate is held."""
+    return HeldCertificate(certificate.serial, certificate.not_after)
+
+
+def test_what_was_acknowledged_is_held_until_another_one_is(renewed: Renewed) -> None:
+    """Roots are none, nor are listeners; the first end is that of whoever is behind."""
+    old, new = renewed(), renewed()
+    root = trust_root(DOMAIN, b"-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
+    served = Snapshot.of([service_certificate(new), root])
+    certificates = HeldCertificates(lambda _: served)
+    behind, ahead = proxy(root, service_certificate(old)), proxy(*map(service_certificate, (old, new)), root)
+    assert (certificates.of(behind), certificates.of(ahead)) == (held(old), held(new))
+    assert certificates.first_end([ahead, behind]) == old.not_after
+    assert certificates.first_end([]) is None
+
+
+def test_who_came_back_with_what_is_served_holds_that(renewed: Renewed) -> None:
+    """It is not sent it again; of one who is not here, and never acknowledged, nothing is known."""
+    certificate = renewed()
+    certificates = HeldCertificates(lambda _: Snapshot.of([service_certificate(certificate)]))
+    listener = Resource(LISTENER, NAME, service_certificate(certificate).version, b"")
+    assert certificates.of(proxy(listener)) == held(certificate)
+    assert certificates.of(proxy(streams=False)) is None
+
+
+def test_the_credentials_of_another_driver_are_read_as_well(renewed: Renewed) -> None:
+    """As JSON has them; and nothing that is held shows a key."""
+    certificate = renewed()
+    chain, key = certificate.chain_pem.decode(), certificate.key.reveal().decode()
+    body = ('{"certificateChain":"' + chain + '","privateKey":"' + key + '"}').replace("\n", "\\n")
+    resource = Resource(
+        CREDENTIALS, NAME, service_certificate(certificate).version, body.encode(), secret=True
+    )
+    certificates = HeldCertificates(lambda _: None)
+    assert certificates.of(proxy(resource)) == held(certificate)
+    assert "PRIVATE" not in repr(vars(certificates))
+    assert service_certificate(certificate).secret
+    assert service_certificate(certificate).type_url == SECRET

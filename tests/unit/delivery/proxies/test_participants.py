@@ -1,0 +1,105 @@
+"""Who takes part: against a plain definition of sets, and each lack by itself."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certs.ledger.entry import LedgerEntry
+from delivery.proxies.participants import Lack, of_statuses, participants
+from delivery.proxies.status import ProxyState, ProxyStatus
+from mesh.identity import ProxyName
+
+NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+NAMES = [ProxyName.parse(f"{uuid}.shop.default") for uuid in "abcd"]
+A = NAMES[0]
+
+moments = st.integers(-3, 3).map(lambda hours: NOW + hours * HOUR)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> list[LedgerEntry]:
+    """Return certificates, each with whatever became of it."""
+    found = []
+    for number in range(draw(st.integers(0, 8))):
+        issued = LedgerEntry.issued(f"{number:x}", draw(st.sampled_from(NAMES)), draw(moments), draw(moments))
+        claimed, revoked, claim_by = (draw(st.none() | moments) for _ in range(3))
+        found.append(replace(issued, claimed_at=claimed, revoked_at=revoked, claim_by=claim_by))
+    return found
+
+
+@given(entries(), st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(NAMES)))
+def test_it_is_the_intersection_of_three_sets_and_nobody_is_left_unsaid(
+    issued: list[LedgerEntry], connected: set[ProxyName], discovered: set[ProxyName]
+) -> None:
+    """In force is: not revoked, not expired, and claimed or still to be claimed."""
+    in_force = {
+        ProxyName.parse(each.common_name)
+        for each in issued
+        if each.revoked_at is None
+        and each.not_after >= NOW
+        and (each.claimed_at is not None or each.claim_by is None or each.claim_by >= NOW)
+    }
+    found = participants(issued, connected, discovered, NOW)
+    assert {each.name for each in found if each.takes_part} == in_force & connected & discovered
+    known = {ProxyName.parse(each.common_name) for each in issued} | connected | discovered
+    assert [each.name for each in found] == sorted(known)
+    of_certificate = {Lack.CERTIFICATE, Lack.REVOKED, Lack.UNCLAIMED, Lack.EXPIRED}
+    of_connection = {Lack.NEVER_CONNECTED, Lack.CONNECTION}
+    for each in found:
+        lacks = set(each.lacks)
+        assert bool(lacks & of_certificate) is (each.name not in in_force)
+        assert bool(lacks & of_connection) is (each.name not in connected)
+        assert (Lack.WORKLOAD in lacks) is (each.name not in discovered)
+        assert len(lacks) == len(each.lacks) <= 3
+    assert participants(reversed(issued), connected, discovered, NOW) == found
+
+
+ISSUED = LedgerEntry.issued("1", A, NOW - HOUR, NOW + HOUR)
+CLAIMED = replace(ISSUED, claimed_at=NOW - HOUR)
+
+
+@pytest.mark.parametrize(
+    ("issued", "connected", "discovered", "lacks"),
+    [
+        ((ISSUED,), False, True, ["never-connected"]),
+        ((CLAIMED,), False, True, ["not-connected"]),
+        ((CLAIMED,), True, False, ["no-workload"]),
+        ((CLAIMED,), True, True, []),
+        ((), False, True, ["no-certificate", "never-connected"]),
+        ((replace(CLAIMED, revoked_at=NOW),), False, True, ["certificate-revoked", "not-connected"]),
+        ((replace(CLAIMED, not_after=NOW - HOUR),), True, True, ["certificate-expired"]),
+        (
+            (replace(ISSUED, claim_by=NOW - HOUR),),
+            False,
+            True,
+            ["certificate-unclaimed-too-long", "never-connected"],
+        ),
+        # Another one is in force.
+        ((replace(CLAIMED, revoked_at=NOW), replace(ISSUED, serial="2")), True, True, []),
+    ],
+)
+def test_each_reason_is_named(
+    issued: tuple[LedgerEntry, ...], connected: bool, discovered: bool, lacks: list[str]
+) -> None:
+    """As pages and the command line say it."""
+    (found,) = participants(issued, {A} if connected else set(), {A} if discovered else set(), NOW)
+    assert [each.value for each in found.lacks] == lacks
+
+
+def test_a_server_knows_who_is_here_and_who_should_be() -> None:
+    """By how its proxies stand."""
+    statuses = [
+        ProxyStatus(A, ProxyState.CONNECTED, "ipv4:1.2.3.4:5", NOW, True),
+        ProxyStatus(NAMES[1], ProxyState.EXPECTED, "", NOW, True),
+        ProxyStatus(NAMES[2], ProxyState.CONNECTED, "ipv4:1.2.3.4:6", NOW, False),
+    ]
+    found = of_statuses((CLAIMED,), statuses, NOW)
+    assert [(str(each.name)[0], [*each.lacks]) for each in found] == [
+        ("a", []),
+        ("b", [Lack.CERTIFICATE, Lack.NEVER_CONNECTED]),
+        ("c", [Lack.CERTIFICATE, Lack.WORKLOAD]),
+    ]
