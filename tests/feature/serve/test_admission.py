@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import json
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from certs.opening import LEDGER_FILE
 from mesh.identity import ProxyName
 from tests.conformance.control import until
 from tests.feature.serve.delta_sidecar import Sidecar
+from xds.protocol.resource import SECRET
 
 SERVICES = 20
 SERVER = 17
@@ -82,9 +85,51 @@ async def test_the_first_listeners_admit_and_only_revocation_withdraws(state: Pa
 
 
 async def test_switched_off_everybody_gets_calls(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As soon as the manifests are read; negative control of the test above."""
+    """As soon as the manifests are read; negative control of the test above. But not who is revoked."""
     monkeypatch.setenv("MESHWRIGHT_ENDPOINT_ADMISSION", "off")
     with control_plane(state.with_name("mesh"), state) as (plane, _):
         async with connected(plane, state, CALLER) as caller:
             assert set(AT.values()) <= addresses(caller)
             assert len(addresses(caller)) == 2 * CALLED
+            await asyncio.to_thread(revoke, state, ONE)
+            await until(lambda: AT[ONE] not in addresses(caller))
+            assert AT[OTHER] in addresses(caller)
+
+
+def shown(state: Path, *command: str) -> dict[str, Any]:
+    """Return what a command on certificates prints for programs."""
+    arguments = [*COMMAND, "certs", *command, "--state", str(state), "--json"]
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+async def test_what_a_sidecar_has_acknowledged_is_shown(state: Path) -> None:
+    """With how it takes part, from where it came, and afterwards why it was revoked and takes no part."""
+    with control_plane(state.with_name("mesh"), state) as (plane, _):
+        async with connected(plane, state, ONE) as sidecar:
+            await until(lambda: sidecar.held().get(SECRET) and sidecar.has_all())
+            found = await asyncio.to_thread(shown, state, "show", ONE)
+            (entry,), (one,) = found["proxy_certificates"], found["participants"]
+            (service,) = found["service_certificates"]
+            assert (one["takes_part"], one["lacks"], one["serial"]) == (True, [], entry["serial"])
+            held = {name: service[name] for name in ("serial", "not_after")}
+            assert one["service_certificate"] == held
+            assert (entry["state"], entry["in_force"]) == ("claimed", True)
+            assert entry["claimed_from"].startswith("127.0.0.1:")
+            assert entry["last_seen"] == entry["claimed_at"]
+
+        async def gone() -> bool:
+            (one,) = (await asyncio.to_thread(shown, state, "show", ONE))["participants"]
+            return bool(one["lacks"] == ["not-connected"])
+
+        await until(gone)
+        arguments = ("revoke", entry["serial"], "--reason", "lost in a train")
+        await asyncio.to_thread(shown, state, *arguments)
+        found = await asyncio.to_thread(shown, state, "show", entry["serial"])
+        (entry,), (one,) = found["proxy_certificates"], found["participants"]
+        assert (entry["revoked_why"], entry["in_force"]) == ("lost in a train", False)
+        assert one["lacks"] == ["certificate-revoked", "not-connected"]
+        listed = await asyncio.to_thread(shown, state, "list")
+        lacks = {each["cn"]: each["lacks"] for each in listed["participants"]}
+        assert lacks == {name: ["never-connected"] for name in NAMES} | {ONE: one["lacks"]}
