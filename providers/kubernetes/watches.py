@@ -171,6 +171,7 @@ class Watches:
             if watching.task is not None:
                 watching.task.cancel()
             self._heard(watching.emptied.in_force)
+            watching.emptied = Guarded({})  # what it is still taking over comes after that
             if kind_of(resource) not in self.plan.watched:
                 self._heard(dict.fromkeys(objects(kind_of(resource), watching.reflector.items)))
         self._known = ()
@@ -217,6 +218,8 @@ class Watches:
 
     def _told(self, place: Place, watching: Watching, changes: Mapping[Key, Item[str] | None]) -> None:
         """Pass on what is other, unless a list has said that all there was is gone."""
+        if kind_of(place[0]) not in self.plan.watched:
+            return  # it was ended in the midst of a batch, and its kind is gone with all that there was
         figures = watching.figures
         if figures.errors.get(Reason.NOT_SERVED, 0) > watching.unserved:
             watching.unserved = figures.errors[Reason.NOT_SERVED]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kube.pacing import Pacing
+from kube.turns import Turn
 from mesh.kinds import ENDPOINT_SLICE, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, TRAFFIC_TARGET
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
@@ -338,6 +339,34 @@ async def test_namespaces_come_and_go_by_their_labels(cluster: Cluster) -> None:
         await running.until(lambda: running.names == EVERYTHING)
         cluster.put(CORE[NAMESPACE], objects.namespace("books"))
         await running.until(lambda: running.names == [each for each in EVERYTHING if "books" not in each])
+
+
+async def test_what_is_heard_of_a_kind_that_is_gone_is_nothing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of its events is being taken over when it is believed to be no longer served."""
+    over, entered, gate = Turn.over, asyncio.Event(), asyncio.Event()
+    held = list[asyncio.Task[Any] | None]()
+
+    async def holding(self: Turn) -> None:
+        if not gate.is_set() and asyncio.current_task() in held:
+            entered.set()
+            await gate.wait()
+        await over(self)
+
+    async with at_work(cluster, hold=SOON) as running:
+        held += [each for each in asyncio.all_tasks() if "traffictargets" in each.get_name()]
+        assert held
+        monkeypatch.setattr(Turn, "over", holding)
+        cluster.put(TARGETS, objects.target("u"))
+        await asyncio.wait_for(entered.wait(), 60)
+        cluster.served.remove(TARGETS)
+        (batch,) = held
+        assert batch is not None
+        await asyncio.wait([batch], timeout=60)
+        cluster.put(CORE[SERVICE], objects.service("later", "shop"))
+        await running.until(lambda: "Service shop/later" in running.names)
+        assert not any("TrafficTarget" in each for each in running.names)
 
 
 async def test_without_a_server_it_begins_with_what_was_kept(cluster: Cluster) -> None:
