@@ -46,24 +46,28 @@ class WatchMetrics:
             registry=registry,
         )
         self._watch_shown: dict[tuple[str, ...], int] = {}
+        self._watch_last: dict[tuple[str, str], Watch] = {}
 
     def watched(self, watches: Iterable[Watch], now: datetime) -> None:
         """Take over how watches stand; of one that began anew, all that it counts is new.
 
-        Of a kind that is followed in several namespaces the worst is shown, and all is counted together.
+        Of a kind that is followed in several namespaces the worst is shown, and all is counted together. How
+        long nothing was heard of one that fails, and without which nothing is missing, is not shown.
         """
         watches = tuple(watches)
+        followed = [each for each in watches if each.needed or not each.error]
         for field, gauge in self._watch_ages.items():
-            moments = [(each.name, getattr(each, field)) for each in watches]
-            set_all(
-                gauge, _worst((kind, (now - at).total_seconds()) for kind, at in moments if at is not None)
-            )
+            first = _first((each.name, getattr(each, field)) for each in followed)
+            set_all(gauge, {kind: (now - at).total_seconds() for kind, at in first.items()})
         set_all(
             self._watch_unfollowed,
             _worst((each.name, bool(each.error) and each.needed) for each in watches),
         )
         for each in watches:
             place = (each.name, each.namespace)
+            if self._watch_last.get(place) is each:
+                continue  # of most of thousands
+            self._watch_last[place] = each
             self._count(self._watch_events.labels(each.name), ("events", *place), each.events)
             self._count(self._watch_relists.labels(each.name), ("relists", *place), each.relists)
             for reason, total in each.errors.items():
@@ -73,6 +77,15 @@ class WatchMetrics:
         shown = self._watch_shown.get(what, 0)
         counter.inc(total - shown if total >= shown else total)
         self._watch_shown[what] = total
+
+
+def _first(moments: Iterable[tuple[str, datetime | None]]) -> dict[tuple[str, ...], datetime]:
+    """Return the earliest moment of each kind that has one."""
+    found: dict[tuple[str, ...], datetime] = {}
+    for kind, at in moments:
+        if at is not None and ((known := found.get((kind,))) is None or at < known):
+            found[(kind,)] = at
+    return found
 
 
 def _worst(values: Iterable[tuple[str, float]]) -> dict[tuple[str, ...], float]:

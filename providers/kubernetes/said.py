@@ -1,15 +1,14 @@
-"""What a cluster's source says of itself: which kinds cannot be read and why, and how old its answer is."""
+"""What a cluster's source says is wrong with itself: which kinds cannot be read, and why."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Final
 
 from mesh.kinds import NAMESPACE, Kind
 from mesh.origins import FromSource
 from mesh.problems import Problem, Problems, Severity, ordered
-from providers.contract import Freshness, Watch
 from providers.kubernetes.identity import SYSTEM
 from providers.kubernetes.resources import Plan, kind_of
+from providers.kubernetes.scope import Scope
 from providers.kubernetes.watches import Watches
 from providers.kubernetes.watching import Place, shown
 from specs.codes import Code
@@ -57,25 +56,25 @@ def _failing(watches: Watches) -> Iterator[Problem]:
         if watching.figures.error:
             # What is refused is so for each by itself; a server that is away is away for all of them.
             one = place if watching.is_refused else watching.figures.reason
-            without = _without(watches, place)
-            found.setdefault((without, "" if without else one), []).append(place)
-    for (without, _), places in found.items():
+            missing = without(watches.scope, place)
+            found.setdefault((missing, "" if missing else one), []).append(place)
+    for (missing, _), places in found.items():
         names = sorted(map(shown, places))
         error = watches.at[min(places, key=shown)].figures.error
         if len(names) > 1:
-            said = f"of each of these {len(names)}: {without}" if without else f"of all {len(names)} {_STAYS}"
+            said = f"of each of these {len(names)}: {missing}" if missing else f"of all {len(names)} {_STAYS}"
         else:
-            said = without or _STAYS
-        severity = Severity.WARNING if without else Severity.ERROR
+            said = missing or _STAYS
+        severity = Severity.WARNING if missing else Severity.ERROR
         yield _problem(Code.CLUSTER_UNREADABLE, severity, _listed(names), f"{error}; {said}")
 
 
-def _without(watches: Watches, place: Place) -> str:
+def without(scope: Scope, place: Place) -> str:
     """Say what it means that a kind cannot be read without which nothing is missing; empty for others."""
     kind, namespace = kind_of(place[0]), place[1]
     if kind in UNENFORCED:
         return "it is not enforced here, which its owners are not told"
-    if kind == NAMESPACE and namespace is not None and not watches.scope.selector:
+    if kind == NAMESPACE and namespace is not None and not scope.selector:
         return "it is in the mesh because it is named; its annotations have no effect"
     return ""
 
@@ -107,53 +106,3 @@ def _versions(kind: Kind) -> str:
 
 def _problem(code: Code, severity: Severity, what: str, expected: str) -> Problem:
     return Problem(code=str(code), severity=severity, origin=FromSource(NAME, what), expected=expected)
-
-
-def freshness(watches: Watches, last_event: datetime | None) -> Freshness:
-    """Say how old the answer is: as old as that of the watch that has not been heard of for longest."""
-    at = [each for place, each in watches.at.items() if not _without(watches, place)]
-    heard = [each.heard for each in at if each.heard is not None]
-    errors = sorted({each.figures.error for each in at if each.figures.error})
-    since = [each.figures.error_since for each in at if each.figures.error_since is not None]
-    if watches.undiscovered and not errors:
-        errors.append(watches.undiscovered)
-        since += [each for each in (watches.undiscovered_since,) if each is not None]
-    return Freshness(
-        last_event=last_event,
-        last_full_read=min(heard, default=None) if len(heard) == len(at) else None,
-        error=_counted(errors),
-        error_since=min(since, default=None),
-        held=(
-            *(shown(place) for place, each in watches.at.items() if each.emptied.held_since is not None),
-            *sorted(kind.full for kind in watches.plan.missing),
-        ),
-        watches=tuple(sorted((_watch(watches, place) for place in watches.at), key=_by_name)),
-    )
-
-
-def _by_name(watch: Watch) -> tuple[str, str]:
-    return watch.name, watch.namespace
-
-
-def _counted(errors: Sequence[str]) -> str:
-    if len(errors) < 2:
-        return "".join(errors)
-    return f"{errors[0]}; and {len(errors) - 1} more"
-
-
-def _watch(watches: Watches, place: Place) -> Watch:
-    watching, (resource, namespace) = watches.at[place], place
-    figures = watching.figures
-    return Watch(
-        resource.name,
-        namespace or "",
-        heard=watching.heard,
-        last_event=figures.last_event,
-        last_list=figures.last_list,
-        relists=figures.relists,
-        events=figures.events,
-        errors={str(reason): count for reason, count in sorted(figures.errors.items())},
-        error=figures.error,
-        error_since=figures.error_since,
-        needed=not _without(watches, place),
-    )

@@ -19,6 +19,7 @@ from mesh.problems import Problems, log_gone, log_new
 from providers.contract import Counts, Freshness, SourceError
 from providers.guard import HOLD
 from providers.kubernetes import said
+from providers.kubernetes.ages import Ages
 from providers.kubernetes.book import Book, Changes
 from providers.kubernetes.identity import Identifying
 from providers.kubernetes.kept import Kept, fits
@@ -87,6 +88,7 @@ class KubernetesSource:
             pacing=pacing,
         )
         self._watches = self._watching(known=self._kept.watches)
+        self._ages = Ages(self._watches)
         self._book = Book(api.name, scope)
         self._pending: dict[ObjectKey, Item[str] | None] = dict(self._watches.known())
         self._problems: Problems = ()
@@ -107,7 +109,7 @@ class KubernetesSource:
 
     def freshness(self) -> Freshness:
         """Say how old the answer is, as a whole and of each kind."""
-        return said.freshness(self._watches, self._last_event)
+        return self._ages.freshness(self._last_event)
 
     def counts(self) -> Counts:
         """Count the objects."""
@@ -152,6 +154,7 @@ class KubernetesSource:
         _log.warning("what was kept is of another cluster, and not used any more", cluster=self._cluster)
         begun, self._has_begun = self._has_begun, False  # what is not whole yet is not kept
         self._kept, self._watches = Kept(), self._watching()
+        self._ages = Ages(self._watches)
         await self.stop()
         self._pending = {}
         self._begin()

@@ -115,7 +115,10 @@ def test_a_kind_in_several_namespaces_is_one_series() -> None:
     metrics, now = Metrics(), datetime(2026, 1, 2, tzinfo=UTC)
     names = ("a", "b", "c")
     watches = [Watch("pods", n, now - timedelta(seconds=i), events=1) for i, n in enumerate(names)]
-    egress = Watch("egresses.policy.openservicemesh.io", error="no", error_since=now, needed=False)
+    long_ago = now - timedelta(hours=1)
+    egress = Watch(
+        "egresses.policy.openservicemesh.io", heard=long_ago, error="no", error_since=long_ago, needed=False
+    )
     metrics.watched([*watches, Watch("pods", "d", error="no", error_since=now), egress], now)
     found = {key: value for key, value in _samples(metrics).items() if key[1] and "_kubernetes_" in key[0]}
     assert found == {

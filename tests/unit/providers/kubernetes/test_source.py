@@ -341,6 +341,21 @@ async def test_namespaces_come_and_go_by_their_labels(cluster: Cluster) -> None:
         await running.until(lambda: running.names == [each for each in EVERYTHING if "books" not in each])
 
 
+async def test_how_old_the_answer_is_is_made_anew_of_what_is_new_alone(cluster: Cluster) -> None:
+    """Namespaces may be hundreds, each with its watches, and it is asked every few seconds."""
+    names = [f"n{number}" for number in range(30)]
+    async with at_work(cluster, Scope.of(["shop", *names])) as running:
+        await running.until(lambda: all(each.last_list for each in running.source.freshness().watches))
+        before = running.source.freshness().watches
+        assert len(before) > 100
+        assert running.source.freshness().watches is before
+        cluster.put(CORE[SERVICE], objects.service("new", "shop"))
+        await running.until(lambda: "Service shop/new" in running.names)
+        after = running.source.freshness().watches
+        other = [each for each, was in zip(after, before, strict=True) if each is not was]
+        assert [(each.name, each.namespace, each.events) for each in other] == [("services", "shop", 1)]
+
+
 async def test_what_is_heard_of_a_kind_that_is_gone_is_nothing(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
