@@ -1,7 +1,7 @@
 """Which kinds an API server serves, and in which versions."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +16,9 @@ _AGGREGATED: Final = ",".join(
 _ACCEPT: Final = f"{_AGGREGATED},application/json"
 
 _NEEDED: Final = ("list", "watch")
+
+_ROOTS: Final[Mapping[str, Callable[[str], bool]]] = {"/api": lambda group: not group, "/apis": bool}
+"""Where it is asked, and of which groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,12 @@ def _number(text: str) -> bool:
 async def served(api: Api, groups: Collection[str] | None = None) -> Served:
     """Ask what is served, of these groups or of all; raise KubeError.
 
-    Servers older than 1.26 are asked group by group.
+    Servers older than 1.26 are asked group by group. What is not an answer never reads as one that nothing is
+    served: an answer that is none is an error, and of a group of which it says nothing that can be read
+    nothing is known.
     """
-    answers = await asyncio.gather(api.read("/api", _ACCEPT), api.read("/apis", _ACCEPT))
+    roots = [root for root, named in _ROOTS.items() if groups is None or any(named(each) for each in groups)]
+    answers = await asyncio.gather(*(api.read(root, _ACCEPT) for root in roots))
     resources: list[Resource] = []
     unknown: set[str] = set()
     for answer in answers:
@@ -68,26 +74,31 @@ async def served(api: Api, groups: Collection[str] | None = None) -> Served:
 def _aggregated(
     answer: Raw, groups: Collection[str] | None, resources: list[Resource], unknown: set[str]
 ) -> None:
-    for group in _mappings(answer.get("items")):
+    for group in _named(answer, "items"):
         name = _text(_mapping(group.get("metadata")), "name")
         if groups is not None and name not in groups:
             continue  # of which there may be hundreds
-        for version in _mappings(group.get("versions")):
-            if version.get("freshness") == "Stale":
-                unknown.add(name)
-            for each in _mappings(version.get("resources")):
-                if _is_followed(each):
-                    kind = _text(_mapping(each.get("responseKind")), "kind")
-                    namespaced = each.get("scope") == "Namespaced"
-                    resources.append(
-                        Resource(name, _text(version, "version"), _text(each, "resource"), kind, namespaced)
-                    )
+        try:
+            for version in _mappings(group, "versions"):
+                if version.get("freshness") == "Stale":
+                    unknown.add(name)
+                resources += _resources(name, version)
+        except Nonsense:
+            unknown.add(name)
+
+
+def _resources(group: str, version: Raw) -> Iterator[Resource]:
+    for each in _mappings(version, "resources"):
+        if _is_followed(each):
+            kind = _text(_mapping(each.get("responseKind")), "kind")
+            namespaced = each.get("scope") == "Namespaced"
+            yield Resource(group, _text(version, "version"), _text(each, "resource"), kind, namespaced)
 
 
 async def _each(
     api: Api, answer: Raw, groups: Collection[str] | None, resources: list[Resource], unknown: set[str]
 ) -> None:
-    versions = list(_group_versions(answer))
+    versions = list(_group_versions(answer, unknown))
     asked = [(group, version) for group, version in versions if groups is None or group in groups]
     paths = [f"/apis/{group}/{version}" if group else f"/api/{version}" for group, version in asked]
     for (group, version), said in zip(
@@ -98,36 +109,64 @@ async def _each(
         elif isinstance(said, BaseException):
             raise said
         else:
-            for each in _mappings(said.get("resources")):
-                if _is_followed(each) and "/" not in _text(each, "name"):
-                    namespaced = each.get("namespaced") is True
-                    resources.append(
-                        Resource(group, version, _text(each, "name"), _text(each, "kind"), namespaced)
-                    )
+            try:
+                resources += _bare(group, version, said)
+            except Nonsense:
+                unknown.add(group)
 
 
-def _group_versions(answer: Raw) -> Iterator[tuple[str, str]]:
+def _bare(group: str, version: str, said: Raw) -> Iterator[Resource]:
+    for each in _mappings(said, "resources"):
+        if _is_followed(each) and "/" not in _text(each, "name"):
+            namespaced = each.get("namespaced") is True
+            yield Resource(group, version, _text(each, "name"), _text(each, "kind"), namespaced)
+
+
+def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]:
     match answer.get("kind"):
         case "APIVersions":
             versions = answer.get("versions")
-            yield from (("", str(each)) for each in (versions if isinstance(versions, list) else ()))
+            if (
+                not isinstance(versions, list)
+                or not versions
+                or not all(isinstance(v, str) for v in versions)
+            ):
+                raise Nonsense("the answer to what is served has no versions")
+            yield from (("", each) for each in versions)
         case "APIGroupList":
-            for group in _mappings(answer.get("groups")):
-                for version in _mappings(group.get("versions")):
-                    yield _text(group, "name"), _text(version, "version")
+            for group in _named(answer, "groups"):
+                name = _text(group, "name")
+                try:
+                    yield from ((name, _text(each, "version")) for each in _mappings(group, "versions"))
+                except Nonsense:
+                    unknown.add(name)
         case other:
             raise Nonsense(f"the answer to what is served is of kind {shortened(str(other))!r}")
 
 
 def _is_followed(said: Mapping[str, Any]) -> bool:
-    """Say whether objects of a resource can be listed and watched."""
-    verbs = said.get("verbs")
-    return isinstance(verbs, list) and all(each in verbs for each in _NEEDED)
+    """Say whether objects of a resource can be listed and watched; raise Nonsense."""
+    verbs = said.get("verbs") or []
+    if not isinstance(verbs, list):
+        raise Nonsense("the verbs of a resource are no list")
+    return all(each in verbs for each in _NEEDED)
 
 
-def _mappings(said: object) -> Iterator[Mapping[str, Any]]:
-    if isinstance(said, list):
-        yield from (each for each in said if isinstance(each, dict))
+def _named(answer: Raw, field: str) -> list[Mapping[str, Any]]:
+    """Return the groups of an answer, of which every server has some; raise Nonsense."""
+    if not (found := _mappings(answer, field)):
+        raise Nonsense(f"the answer to what is served has no {field}")
+    return found
+
+
+def _mappings(said: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
+    """Return a list of mappings, empty where there is none; raise Nonsense for anything else."""
+    found = said.get(field)
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise Nonsense(f"the answer to what is served has {field} that are no list of objects")
+    return found
 
 
 def _mapping(said: object) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube.discovery import Served, newness, served
-from kube.errors import KubeError
+from kube.errors import KubeError, Nonsense
 from kube.resource import Resource
 from tests.unit.kube.played import Asked, Line, Played, answering, api_of, failure
 
@@ -100,21 +100,74 @@ async def test_nonsense(said: object) -> None:
             await served(api)
 
 
-async def test_wrong_types() -> None:
-    """Parts that are not what they should be are left out."""
-    wrong: list[Any] = [5, [5], [_group("", {"resources": 5})], [{"metadata": [], "versions": {}}]]
-    for items in wrong:
-        said = {"kind": "APIGroupDiscoveryList", "items": items}
-        async with Played(answering(said)) as played, api_of(played) as api:
-            assert await served(api) == Served()
-    no_verbs: list[Any] = [5, [{}], "list watch"]
-    for verbs in no_verbs:
-        resource = {"resource": "services", "verbs": verbs, "responseKind": {"kind": "Service"}}
-        said = _aggregated(_group("", _version("v1", resource)))
-        async with Played(answering(said)) as played, api_of(played) as api:
-            assert await served(api) == Served()
-    async with Played(answering({"kind": "APIVersions", "versions": 5})) as played, api_of(played) as api:
-        assert await served(api) == Served()
+NO_GROUPS: tuple[Any, ...] = (None, [], 5, [5], {})
+
+
+@pytest.mark.parametrize("none", NO_GROUPS)
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [("APIGroupDiscoveryList", "items"), ("APIGroupList", "groups"), ("APIVersions", "versions")],
+)
+async def test_an_answer_of_wrong_types_is_none(kind: str, field: str, none: object) -> None:
+    """It would read as if nothing were served, and all policy with it gone: every server has some group."""
+    said = {"kind": kind, field: none}
+    async with Played(answering(said)) as played, api_of(played) as api:
+        with pytest.raises(Nonsense, match="what is served"):
+            await served(api)
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        5,
+        [5],
+        [{"version": "v1", "resources": 5}],
+        [{"version": "v1", "resources": [5]}],
+        *(
+            [_version("v1", {"resource": "trafficsplits", "verbs": verbs, "responseKind": {}})]
+            for verbs in (5, "list watch", {"list": 1})
+        ),
+    ],
+)
+async def test_of_a_group_of_wrong_types_nothing_is_known(versions: object) -> None:
+    """The others are; and no group of which nobody asks says anything of those."""
+    split = {"metadata": {"name": "split.smi-spec.io"}, "versions": versions}
+    good = _group("specs.smi-spec.io", _version("v1", _resource("tcproutes", "TCPRoute", ALL)))
+    said = {"kind": "APIGroupDiscoveryList", "items": [split, good]}
+    routes = Resource("specs.smi-spec.io", "v1", "tcproutes", "TCPRoute")
+    async with Played(answering(said)) as played, api_of(played) as api:
+        named = {"split.smi-spec.io", "specs.smi-spec.io"}
+        assert await served(api, named) == Served((routes,), frozenset({"split.smi-spec.io"}))
+        assert await served(api, {"specs.smi-spec.io"}) == Served((routes,))
+
+
+async def test_an_older_server_s_group_of_wrong_types_is_not_known() -> None:
+    """Neither where its versions cannot be read, nor where its resources cannot."""
+    groups: list[Any] = [
+        {"name": "split.smi-spec.io", "versions": 5},
+        {"name": "specs.smi-spec.io", "versions": [{"version": "v1"}]},
+    ]
+    answers: dict[str, Any] = {
+        "/apis": {"kind": "APIGroupList", "groups": groups},
+        "/apis/specs.smi-spec.io/v1": {"kind": "APIResourceList", "resources": 5},
+    }
+
+    async def play(asked: Asked, line: Line) -> None:
+        await line.answer(answers[asked.path])
+
+    named = {"split.smi-spec.io", "specs.smi-spec.io"}
+    async with Played(play) as played, api_of(played) as api:
+        assert await served(api, named) == Served((), frozenset(named))
+
+
+@pytest.mark.parametrize(
+    ("groups", "asked"), [(None, {"/api", "/apis"}), ({""}, {"/api"}), ({"split.smi-spec.io"}, {"/apis"})]
+)
+async def test_nothing_is_asked_for_that_nobody_wants(groups: set[str] | None, asked: set[str]) -> None:
+    """The core group is at another place than all others."""
+    async with Played(answering(_aggregated(_group("apps")))) as played, api_of(played) as api:
+        await served(api, groups)
+        assert {each.path for each in played.asked} == asked
 
 
 def test_newest() -> None:
