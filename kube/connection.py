@@ -25,7 +25,7 @@ IN_CLUSTER: Final = "in-cluster"
 """What the cluster is called that we run in: it does not know its own name."""
 
 _REST: Final = timedelta(seconds=10)
-"""How long a plug-in that failed is not run again: many requests wait for it."""
+"""How long a plug-in that failed, or was refused again, is not run anew: many requests wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class Connection:
         self._lock = asyncio.Lock()
         self._credential: Credential | None = None
         self._failure: tuple[ConfigError, datetime] | None = None
+        self._refused: datetime | None = None  # when a plug-in's answer was last renounced
         self._number = 0
         self._context: tuple[Material, tuple[Stamp | None, ...], ssl.SSLContext] | None = None
 
@@ -88,11 +89,18 @@ class Connection:
         """Take over that the server does not know who we are; say whether there is something else to try."""
         async with self._lock:
             if ready.number == self._number:
-                self._credential = None
-                self._number += 1
-                self._access = self._made()
+                self._renounce()
             again = await self._ready()
             return (again.headers, again.tls) != (ready.headers, ready.tls)
+
+    def _renounce(self) -> None:
+        """Ask anew where the server is and who we are; a plug-in after a rest, or if it is another one."""
+        now, before = self._clock(), self._access.user.plugin
+        self._access = self._made()
+        is_rested = self._refused is None or now - self._refused >= _REST
+        if is_rested or self._access.user.plugin != before:
+            self._credential, self._refused = None, now
+            self._number += 1
 
     async def _ready(self) -> Ready:
         server, user = self._access.server, self._access.user

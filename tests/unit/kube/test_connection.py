@@ -105,6 +105,7 @@ class _Clock:
 
 def _counting(folder: Path, *outputs: str) -> Plugin:
     """Return a plug-in that prints another thing each time it is called, the last one again and again."""
+    folder.mkdir(exist_ok=True)
     for number, output in enumerate(outputs, start=1):
         (folder / f"out{number}").write_text(output, "utf-8")
     count = folder / "count"
@@ -144,7 +145,29 @@ async def test_a_plugin_is_asked_when_its_answer_is_refused(keys: Path, tmp_path
         ):
             await _get(api)
     assert played.seen == ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]
-    assert (tmp_path / "count").read_text().strip() == "3"
+    assert (tmp_path / "count").read_text().strip() == "2"
+
+
+async def test_a_plugin_is_not_run_for_each_refusal(keys: Path, tmp_path: Path) -> None:
+    """A server that knows us no more answers thousands of requests so: it has a rest between."""
+    made, other = (_counting(tmp_path / name, gives(token=name)) for name in ("one", "two"))
+    clock, users = _Clock(), [User(plugin=made)]
+
+    def count(name: str) -> int:
+        return int((tmp_path / name / "count").read_text())
+
+    async with Seeing(keys) as played:
+        connection = Connection(lambda: Access(Server("x", played.url, keys / "ca.crt"), users[0]), clock)
+        async with Api(connection) as api:
+            for seconds, runs in ((0, 2), (1, 2), (9, 2), (11, 3), (12, 3)):
+                clock.now = NOW + timedelta(seconds=seconds)
+                with pytest.raises(ApiError, match="does not accept our"):
+                    await _get(api)
+                assert count("one") == runs
+            users[0] = User(plugin=other)  # the kubeconfig was written anew
+            played.good = {"Bearer two"}
+            await _get(api)
+    assert (count("one"), count("two")) == (3, 1)
 
 
 async def test_a_plugin_that_gives_certificates(keys: Path, tmp_path: Path) -> None:
