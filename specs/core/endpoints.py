@@ -87,11 +87,15 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
 
 
 def _health(manifest: Manifest, status: Fields) -> Health:
-    """Read whether a Pod takes calls, as its condition Ready says where it is, and whether it is to end."""
+    """Read whether a Pod takes calls, as its condition Ready says, and whether it is to end.
+
+    One without that condition does not yet: so Kubernetes' own EndpointSlice controller has it.
+    """
     said = {each.text("type"): each.text("status") for each in status.sections("conditions")}
-    if said.get(READY, "True") != "True":
+    is_ending = manifest.metadata.raw("deletionTimestamp") is not None
+    if said.get(READY) != "True":
         return Health.UNREADY
-    return Health.READY if manifest.metadata.raw("deletionTimestamp") is None else Health.DRAINING
+    return Health.DRAINING if is_ending else Health.READY
 
 
 def _other_addresses(status: Fields) -> tuple[IpAddress, ...]:

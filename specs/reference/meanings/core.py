@@ -105,7 +105,7 @@ POD: Final[Meanings] = {
     "status.podIP": Meaning("Where it is reached.", "it is not called yet", ADDRESS),
     "status.podIPs": Meaning("All its addresses, where it has one of each family."),
     "status.podIPs[].ip": Meaning("The address.", form=ADDRESS),
-    "status.conditions": Meaning("How it is; of its conditions `Ready` is read."),
+    "status.conditions": Meaning("How it is; of its conditions `Ready` is read.", "it gets no calls"),
     "status.conditions[].type": Meaning("Which one."),
     "status.conditions[].status": Meaning("With anything but `True`, a Pod gets no calls."),
 }

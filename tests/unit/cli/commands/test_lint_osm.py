@@ -88,7 +88,8 @@ def test_the_published_mesh_config_is_in_force_and_says_what_is_not(run: Run, tm
     pods = (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {app: %s, "
         "osm-proxy-uuid: %s}}\n"
-        "spec: {serviceAccountName: %s}\nstatus: {podIP: 10.0.0.%d}\n---\n"
+        "spec: {serviceAccountName: %s}\n"
+        "status: {podIP: 10.0.0.%d, conditions: [{type: Ready, status: 'True'}]}\n---\n"
     )
     running = "".join(
         pods % (name, namespace, name, name, name, number)

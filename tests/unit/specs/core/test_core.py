@@ -156,7 +156,7 @@ def _pod_value(uuid: str | None, service: str, labels: tuple[tuple[str, str], ..
 
 def test_pods_become_workloads() -> None:
     """UUID from our label or OSM's, service from the ServiceAccount or our annotation."""
-    rest = _SPEC + "status: {podIP: 10.1.0.7, phase: Running}\n"
+    rest = _SPEC + "status: {podIP: 10.1.0.7, phase: Running, conditions: [{type: Ready, status: 'True'}]}\n"
     assert value(_pod("{osm-proxy-uuid: u1}", rest)) == _pod_value("u1", "cart", (("osm-proxy-uuid", "u1"),))
     both = "{osm-proxy-uuid: u1, meshwright.dev/proxy-uuid: u2}"
     labels = (("meshwright.dev/proxy-uuid", "u2"), ("osm-proxy-uuid", "u1"))
@@ -167,7 +167,8 @@ def test_pods_become_workloads() -> None:
 def test_a_pod_says_on_which_node_it_runs() -> None:
     """People are shown it; nothing is decided by it."""
     rest = _SPEC.replace("containers:", "nodeName: worker-2\n  containers:") + "status: {podIP: 10.1.0.7}\n"
-    assert value(_pod("{}", rest)) == replace(_pod_value(None, "cart", ()), node="worker-2")
+    unready = replace(_pod_value(None, "cart", ()), health=Health.UNREADY)
+    assert value(_pod("{}", rest)) == replace(unready, node="worker-2")
     assert complaints(
         _pod(
             "{}", _SPEC.replace("containers:", "nodeName: [1]\n  containers:") + "status: {podIP: 10.1.0.7}\n"
@@ -266,7 +267,7 @@ def _living(metadata: str = "", spec: str = "", ready: str = "True") -> Workload
 def test_a_pods_condition_ready_and_its_deletion_say_whether_it_is_called(
     metadata: str, ready: str, expected: Health
 ) -> None:
-    """One that has no condition is taken to be ready, as other tests here have it."""
+    """One that has no such condition is not called yet, as the EndpointSlice controller has it; see above."""
     assert _living(metadata, ready=ready).health is expected
 
 
