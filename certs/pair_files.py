@@ -1,11 +1,14 @@
 """Pairs as files of the state directory."""
 
 import re
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from certs import files
 from certs.errors import CorruptPairError
+from certs.leaf import read_leaf
 from certs.material import PrivateKey
 from certs.pair import Pair, matched_pair
 from certs.stored import Holder
@@ -47,6 +50,17 @@ class PairFiles:
     def place(self, holder: Holder) -> str:
         """Return the path."""
         return str(self._path(holder))
+
+    def services_end(self) -> datetime | None:
+        """Return the end of the service certificate that ends last, None where there is none.
+
+        What is no certificate ends never. Raises StateError.
+        """
+        ends = list[datetime]()
+        for path in sorted((self._state / "services").glob("*/*/certificate.pem")):
+            with suppress(ValueError):
+                ends.append(read_leaf(_KEY_BLOCK.sub(b"", files.read(path) or b"")).not_after)
+        return max(ends, default=None)
 
     def _path(self, holder: Holder) -> Path:
         return self._state / holder / "certificate.pem"

@@ -177,6 +177,7 @@ class Server:
         yield from parts.delivery.works(parts.opened.ledger, parts.verdicts.keep, parts.clock)
         if parts.reporter is not None:
             yield from parts.reporter.works()
+        yield "issuer", parts.issuing.tending(parts.clock)
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "state directory", parts.room.watching()
         yield "measurements", self._measuring.run()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 from pydantic_settings import NoDecode
@@ -111,6 +112,17 @@ def _nameservers(value: object) -> object:
     return tuple(each if isinstance(each, Nameserver) else Nameserver.parse(str(each)) for each in texts)
 
 
+def _vault_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if value and (not good or "@" in value or "?" in value or "#" in value):
+        raise ValueError("must be a URL without user or query, such as https://vault.example:8200")
+    return value.rstrip("/")
+
+
 def _given(value: object) -> object:
     """Return a path; one that is empty, as a variable that is set to nothing, is none."""
     return None if value == "" else value
@@ -143,3 +155,4 @@ Nameservers = Annotated[
 Domain = Annotated[str, BeforeValidator(_domain)]
 MaybePath = Annotated[Path | None, BeforeValidator(_given)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
+VaultUrl = Annotated[str, AfterValidator(_vault_url)]

@@ -14,7 +14,7 @@ from pydantic_settings import (
 )
 
 from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
-from certs.issuers.contract import KeyKind
+from certs.issuers.contract import IssuerKind, KeyKind
 from certs.terms import BACKDATED, MOST_DAYS, VALIDITY
 from controller.config_file import read_config
 from controller.errors import SettingsError
@@ -32,6 +32,7 @@ from controller.setting_values import (
     Providers,
     Seconds,
     Selector,
+    VaultUrl,
     WebhookPlace,
 )
 from controller.wrong_settings import ENVIRONMENT_PREFIX, sentence, spelled
@@ -40,6 +41,8 @@ from sidecars.selection import VARIABLES
 
 _OF_A_CLUSTER: Final = ("kubeconfig", "kube_context", "namespaces", "namespace_selector")
 """Settings that say nothing where no cluster is read: who gives one has forgotten to say so."""
+
+_VAULT_LOGINS: Final = ("vault_token_file", "vault_approle_file", "vault_kubernetes_role")
 
 _NO_SOURCE: Final = (
     "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or --kubernetes, "
@@ -203,6 +206,30 @@ class Settings(BaseSettings):
     """What is accepted of who joins: join-token, or the name of a proof that is installed."""
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
+    issuer: IssuerKind = IssuerKind.BUILT_IN
+    """Who signs service certificates: the server's own CA, or the PKI of a Vault or OpenBao."""
+    vault_address: VaultUrl = ""
+    """Where the Vault is, such as https://vault.example:8200."""
+    vault_ca: MaybePath = None
+    """File with the CAs that are trusted there; without, the system's own."""
+    vault_namespace: str = ""
+    """The Vault's namespace, if it has any."""
+    vault_mount: str = "pki"
+    """Where its PKI is mounted."""
+    vault_role: str = ""
+    """The role that signs."""
+    vault_roots: MaybePath = None
+    """File with the PKI's roots, where its chain has none."""
+    vault_token_file: MaybePath = None
+    """Log in with the token in this file."""
+    vault_approle_file: MaybePath = None
+    """Log in with the role_id and secret_id in this file, each on its line."""
+    vault_kubernetes_role: str = ""
+    """Log in with this role and the token of the Pod's ServiceAccount."""
+    vault_kubernetes_token_file: MaybePath = None
+    """Another token than the one that every Pod has."""
+    vault_auth_mount: str = ""
+    """Where the AppRole or Kubernetes login is mounted, if not at its usual place."""
     service_certificate_key: KeyKind = KeyKind.ECDSA_P256
     """The kind of key that service certificates are issued for; others stay until they are due."""
     certificate_backdate: Annotated[float, Field(ge=0, le=300)] = BACKDATED.total_seconds()
@@ -226,6 +253,21 @@ class Settings(BaseSettings):
             raise ValueError(
                 "webhook_address needs webhook_reached_at, which says where API servers reach it"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _who_signs(self) -> Self:
+        told = [name for name in type(self).model_fields if name.startswith("vault_") and getattr(self, name)]
+        if self.issuer is not IssuerKind.VAULT:
+            if told := [name for name in told if name != "vault_mount"]:
+                raise ValueError(f"{told[0]} says how a Vault is asked: give issuer as vault as well")
+            return self
+        for name in ("vault_address", "vault_role"):
+            if name not in told:
+                raise ValueError(f"issuer vault needs {name} (docs/certificates.md)")
+        logins = [name for name in _VAULT_LOGINS if name in told]
+        if len(logins) != 1:
+            raise ValueError(f"issuer vault needs one of {', '.join(_VAULT_LOGINS)}, and has {len(logins)}")
         return self
 
     @property

@@ -16,6 +16,7 @@ from certs.pair import Making
 from certs.pair_files import PairFiles
 from certs.terms import ProxyTerms
 from controller.drivers import DriverPages, MeshDrivers
+from controller.issuing import Issuing, issuing
 from controller.kept import DNS_ANSWERS, VERDICTS, Kept, StateFile
 from controller.process.room import StateRoom
 from controller.process.watchdog import Watchdog
@@ -75,6 +76,7 @@ class Parts:
     sources: Sources
     opened: Opened
     room: StateRoom
+    issuing: Issuing
     tls: ServerTls
     drivers: MeshDrivers
     delivery: Delivery
@@ -150,7 +152,8 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
     cluster = _cluster(settings, clock) if settings.kubernetes else None
     answers = StateFile(settings.state, DNS_ANSWERS)
     sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
-    delivered = _delivery(settings, found, drivers, sources, verdicts, metrics, clock)
+    signs = issuing(settings, found.authority, clock())
+    delivered = _delivery(settings, found, signs, drivers, sources, verdicts, metrics, clock)
     webhook = None
     if cluster is not None and settings.webhook_address and (place := settings.webhook_reached_at):
         webhook = _webhook(settings, cluster, place, found, delivered, drivers, metrics, clock)
@@ -166,6 +169,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         sources=sources,
         opened=found,
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
+        issuing=signs,
         tls=ServerTls(found.authority, pairs, settings.ads_hosts, clock()),
         drivers=drivers,
         delivery=delivered,
@@ -181,6 +185,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
 def _delivery(
     settings: Settings,
     found: Opened,
+    issuing: Issuing,
     drivers: MeshDrivers,
     sources: Sources,
     verdicts: Kept[tuple[Verdict, ...]],
@@ -197,10 +202,12 @@ def _delivery(
         paces=paces(settings),
         readiness=EndpointReadiness(found.ledger.entries(), settings.endpoint_admission, ready_types),
         certificates=ServiceCertificates(
-            found.authority,
+            issuing.opened.issuer,
             PairFiles(settings.state),
-            counting(metrics, "built-in"),
+            counting(metrics, issuing.opened.kind.value),
             making=Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate)),
+            asking=issuing.asking,
+            settled=issuing.opened.issuer.settled,
         ),
         new_model=lambda: Model(
             translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview

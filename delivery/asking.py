@@ -36,6 +36,9 @@ class Asking(Protocol):
     def when_arrived(self, tell: Callable[[], None]) -> None:
         """Have `tell` called, in whatever thread, each time an answer comes after `ask` has returned."""
 
+    def close(self) -> None:
+        """Begin with nothing more; what is on its way ends by itself."""
+
 
 class InTurn:
     """Each is answered before the next is asked: for an issuer that has its key at hand."""
@@ -54,6 +57,9 @@ class InTurn:
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
         """Do nothing: all answers come at once."""
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class AtOnce:

@@ -30,6 +30,13 @@ class Usage(enum.StrEnum):
         return self is not Usage.PROXY
 
 
+class IssuerKind(enum.StrEnum):
+    """Who signs service certificates."""
+
+    BUILT_IN = "built-in"
+    VAULT = "vault"
+
+
 class KeyKind(enum.StrEnum):
     """What kind of key a certificate is for; Envoy takes no elliptic curve but P-256 for its own."""
 

@@ -1,0 +1,104 @@
+"""Opens who signs service certificates: the authority itself, or who was told of beside it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import assert_never
+
+from certs.bundle import TrustBundle
+from certs.issuers.contract import Issuer, IssuerKind
+from certs.issuers.succeeding import SucceedingIssuer, known
+from certs.issuers.succession import Succession
+from certs.issuers.vault.http import VaultApi
+from certs.issuers.vault.issuer import VaultIssuer, VaultPki
+from certs.issuers.vault.login import SERVICE_ACCOUNT_TOKEN, ByAppRole, ByKubernetes, ByToken, Login
+from certs.pair_files import PairFiles
+
+
+@dataclass(frozen=True, slots=True)
+class VaultTold:
+    """A Vault; one of `token_file`, `approle_file` and `kubernetes_role` says how to log in."""
+
+    address: str
+    mount: str
+    role: str
+    ca: Path | None = None
+    roots: Path | None = None
+    namespace: str = ""
+    token_file: Path | None = None
+    approle_file: Path | None = None
+    kubernetes_role: str = ""
+    kubernetes_token_file: Path | None = None
+    auth_mount: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return what tells its PKI from others."""
+        return f"{IssuerKind.VAULT}:{self.address}:{self.namespace}:{self.mount}"
+
+    @property
+    def login(self) -> Login:
+        """Return how to log in."""
+        if self.token_file is not None:
+            return ByToken(self.token_file)
+        if self.approle_file is not None:
+            return ByAppRole(self.approle_file, self.auth_mount or "approle")
+        token = self.kubernetes_token_file or SERVICE_ACCOUNT_TOKEN
+        return ByKubernetes(self.kubernetes_role, token, self.auth_mount or "kubernetes")
+
+
+Told = VaultTold | None
+"""None: the authority signs."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedIssuer:
+    """Who signs, of which kind; `remote` where it must be asked over a network.
+
+    `tend` is to be called every minute or so, by one caller at a time, in a thread: it keeps logins and roots
+    current, and raises IssuerError or StateError where it cannot.
+    """
+
+    issuer: SucceedingIssuer
+    kind: IssuerKind
+    remote: bool
+    tend: Callable[[datetime], None]
+
+
+def open_issuer(told: Told, authority: Issuer, state: Path, now: datetime) -> OpenedIssuer:
+    """Open who was told of. Raises IssuerError, StateError, where it cannot sign and never could."""
+    own = TrustBundle.of([authority.trust_bundle()])
+    # Where nothing is noted the authority has signed: there was nobody else.
+    before = known(state) or Succession(IssuerKind.BUILT_IN, own, now)
+    if before.name == IssuerKind.BUILT_IN:
+        before = replace(before, roots=own)  # it changes them itself, and may have done so since
+    ends = PairFiles(state).services_end
+
+    def succeeding(inner: Issuer, name: str, *, drops: bool) -> SucceedingIssuer:
+        return SucceedingIssuer(inner, name, state, before, ends, now, drops=drops)
+
+    match told:
+        case None:
+            made = succeeding(authority, IssuerKind.BUILT_IN, drops=True)
+            return OpenedIssuer(made, IssuerKind.BUILT_IN, remote=False, tend=made.look)
+        case VaultTold():
+            inner = _vault(told, authority, before)
+            vault = succeeding(inner, told.name, drops=False)
+
+            def tend(moment: datetime) -> None:
+                try:
+                    inner.tend(moment)
+                finally:
+                    vault.look(moment)
+
+            return OpenedIssuer(vault, IssuerKind.VAULT, remote=True, tend=tend)
+        case _:
+            assert_never(told)
+
+
+def _vault(told: VaultTold, authority: Issuer, before: Succession) -> VaultIssuer:
+    api = VaultApi(told.address, told.ca, told.namespace)
+    pki = VaultPki(told.mount, told.role, told.roots)
+    roots = before.roots if before.name == told.name else TrustBundle.of([])
+    return VaultIssuer.open(api, told.login, pki, authority.trust_domain, roots)

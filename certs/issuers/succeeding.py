@@ -1,0 +1,111 @@
+"""The issuer of service certificates, and those before it: noted, so that a restart knows of them."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from certs import files
+from certs.bundle import TrustBundle
+from certs.errors import StateError
+from certs.issuers.contract import CertificateRequest, Issuer
+from certs.issuers.succession import Succession, followed, read, written
+from mesh.names import TrustDomain
+
+ISSUER_FILE: Final = "issuer.json"
+
+_log = structlog.get_logger("certs.issuers.succeeding")
+
+
+def known(state: Path) -> Succession | None:
+    """Return which issuer has signed, None where that was never noted. Raises StateError."""
+    path = state / ISSUER_FILE
+    content = files.read(path)
+    if content is None:
+        return None
+    try:
+        return read(content)
+    except ValueError as error:
+        raise StateError(
+            f"{path} is not what was written there: {error}; without it the roots of issuers before this one "
+            "are trusted no more: move it away if there is none, or if all that they signed has ended"
+        ) from error
+
+
+class SucceedingIssuer:
+    """An Issuer that trusts as well what those before it have signed.
+
+    `name` tells it from others. `ends` returns the end of the last certificate that is kept, None for none.
+    `drops` says that it decides itself when a root of its own is not trusted any more. Looks are for one
+    caller at a time, all else for any thread.
+    """
+
+    def __init__(
+        self,
+        inner: Issuer,
+        name: str,
+        state: Path,
+        before: Succession,
+        ends: Callable[[], datetime | None],
+        now: datetime,
+        *,
+        drops: bool,
+    ) -> None:
+        """Note who signs now; raise StateError where that cannot be."""
+        self._inner = inner
+        self._name = name
+        self._path = state / ISSUER_FILE
+        self._ends = ends
+        self._drops = drops
+        self._succession = before
+        self.look(now)
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the trust domain whose identities it certifies."""
+        return self._inner.trust_domain
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Have the issuer of now sign."""
+        return self._inner.issue(request, now)
+
+    def trust_bundle(self) -> bytes:
+        """Return its roots, and those of who was before."""
+        return self._with_formers(self._inner.trust_bundle())
+
+    def signing_bundle(self) -> bytes:
+        """Return the same of what signs: what a former one has signed is replaced when it is due."""
+        return self._with_formers(self._inner.signing_bundle())
+
+    def settled(self) -> datetime:
+        """Return from when on all have heard of what signs."""
+        return self._succession.settled
+
+    def look(self, now: datetime) -> None:
+        """Take note of other roots, and forget who is over. Raises StateError, and then nothing is other."""
+        before, roots = self._succession, TrustBundle.of([self._inner.trust_bundle()])
+        found = before.lasting(now)
+        if (self._name, roots) != (before.name, before.roots):
+            found = followed(before, self._name, roots, self._ends(), now, drops=self._drops)
+        if found != before or not self._path.exists():
+            files.write_private(self._path, written(found))
+            _say(before, found)
+            self._succession = found
+
+    def _with_formers(self, bundle: bytes) -> bytes:
+        formers = self._succession.formers
+        if not formers:
+            return bundle
+        return TrustBundle.of((bundle, *(each.roots.pem for each in formers))).pem
+
+
+def _say(before: Succession, found: Succession) -> None:
+    if before.name != found.name:
+        _log.warning("another issuer signs service certificates", issuer=found.name, before=before.name)
+    if len(found.formers) > len(before.formers):
+        until = found.formers[-1].until.isoformat()
+        _log.warning("roots of the issuer before are trusted until all that it signed has ended", until=until)
+    elif len(found.formers) < len(before.formers):
+        _log.info("roots of a former issuer are trusted no more: all that it signed has ended")

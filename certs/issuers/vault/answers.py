@@ -1,0 +1,90 @@
+"""What a Vault's answers say; nonsense is IssuerError, in one sentence."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from certs.bundle import TrustBundle
+from certs.errors import IssuerError
+from certs.issuers.vault.http import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A token and until when it is good; None where it does not end."""
+
+    token: str = field(repr=False)
+    begins: datetime
+    ends: datetime | None
+    renewable: bool
+
+    def is_good(self, now: datetime) -> bool:
+        """Say whether it can be used."""
+        return self.ends is None or self.begins <= now < self.ends
+
+    def is_due(self, now: datetime) -> bool:
+        """Say whether it is to be renewed: half of its time is over."""
+        return self.ends is not None and now >= self.begins + (self.ends - self.begins) / 2
+
+
+def lease(answer: Answer, now: datetime) -> Lease:
+    """Read what a login or a renewal of a token has answered."""
+    auth = answer.get("auth")
+    token = auth.get("client_token") if isinstance(auth, dict) else None
+    seconds = auth.get("lease_duration") if isinstance(auth, dict) else None
+    if not isinstance(auth, dict) or not isinstance(token, str) or not token or not _is_seconds(seconds):
+        raise IssuerError("Vault's answer to a login is not understood: there is no token in it")
+    ends = now + timedelta(seconds=seconds) if isinstance(seconds, int) and seconds else None
+    return Lease(token, now, ends, auth.get("renewable") is True)
+
+
+def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
+    """Read what a Vault says of a token that was given to us."""
+    data = answer.get("data")
+    seconds = data.get("ttl") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not _is_seconds(seconds):
+        raise IssuerError("Vault's answer about its token is not understood: there is no ttl in it")
+    ends = now + timedelta(seconds=seconds) if isinstance(seconds, int) and seconds else None
+    return Lease(token, now, ends, data.get("renewable") is True)
+
+
+def signed(answer: Answer) -> bytes:
+    """Return the certificate that was signed and its intermediates as PEM, without a root."""
+    data = answer.get("data")
+    found = data.get("certificate") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(found, str):
+        raise IssuerError("Vault's answer is not understood: there is no certificate in it")
+    above = data.get("ca_chain") or [data.get("issuing_ca")]
+    texts = (
+        [found, *(each for each in above if isinstance(each, str))] if isinstance(above, list) else [found]
+    )
+    leaf, *chain = _certificates("\n".join(texts))
+    return _pem([leaf, *(each for each in chain if each.subject != each.issuer)])
+
+
+def roots(answer: Answer) -> TrustBundle:
+    """Return the roots in a mount's chain: what signs itself."""
+    data = answer.get("data")
+    found = data.get("ca_chain") or data.get("certificate") if isinstance(data, dict) else None
+    if not isinstance(found, str):
+        raise IssuerError("Vault's answer is not understood: there is no chain in it")
+    return TrustBundle.of([_pem([each for each in _certificates(found) if each.subject == each.issuer])])
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _certificates(text: str) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(text.encode())
+    except ValueError as error:
+        raise IssuerError(
+            "Vault's answer is not understood: it holds what is no certificate in PEM"
+        ) from error
+
+
+def _pem(certificates: list[x509.Certificate]) -> bytes:
+    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)

@@ -1,0 +1,134 @@
+"""Calls to a Vault's HTTP API: one at a time, blocking, and errors in its own words.
+
+What is secret stands in headers and bodies alone. Errors quote what the other side has said, without it.
+"""
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from certs.errors import IssuerError, StateError
+
+SECONDS: Final = 10.0
+"""How long a connection, and each part of an answer, may take."""
+
+_LONGEST: Final = 1024 * 1024
+_SHOWN: Final = 300
+
+Answer = Mapping[str, object]
+
+
+class VaultRefused(IssuerError):
+    """An answer that is no success; `status` is that of HTTP."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class VaultApi:
+    """Where a Vault is (`http://` or `https://` URL), whom to trust there, and which namespace is ours.
+
+    Without `ca` the system's own CAs are trusted.
+    """
+
+    address: str
+    ca: Path | None = None
+    namespace: str = ""
+    seconds: float = SECONDS
+
+    def call(self, method: str, path: str, body: Answer | None = None, token: str = "") -> Answer:
+        """Return an answer's content; raise VaultRefused for what is no success, else IssuerError."""
+        hidden = tuple(filter(None, (token, *_texts(body or {}))))
+        try:
+            status, content = self._exchanged(method, path, body, token)
+        except (OSError, http.client.HTTPException) as error:
+            # Cut from its cause: its words may be those of a header.
+            said = _without(str(error) or type(error).__name__, hidden)
+            raise IssuerError(f"Vault {self.address} cannot be reached: {said[:_SHOWN]}") from None
+        found = _read(content)
+        if 200 <= status < 300 and found is not None:
+            return found
+        raise VaultRefused(status, f"Vault {self.address} {_refusal(status, found, path, hidden)}")
+
+    def _exchanged(self, method: str, path: str, body: Answer | None, token: str) -> tuple[int, bytes]:
+        headers = {"Accept": "application/json", "X-Vault-Request": "true"}
+        if token:
+            headers["X-Vault-Token"] = token
+        if self.namespace:
+            headers["X-Vault-Namespace"] = self.namespace
+        content = None if body is None else json.dumps(body)
+        connection = self._connection()
+        try:
+            connection.request(
+                method, f"{urlsplit(self.address).path.rstrip('/')}/v1/{path}", content, headers
+            )
+            answer = connection.getresponse()
+            return answer.status, answer.read(_LONGEST)
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self.address)
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self.seconds)
+        return http.client.HTTPSConnection(
+            parts.hostname or "", parts.port or 443, timeout=self.seconds, context=self._context()
+        )
+
+    def _context(self) -> ssl.SSLContext:
+        """Return a context from the file as it is now: somebody renews it."""
+        try:
+            context = ssl.create_default_context(cafile=None if self.ca is None else str(self.ca))
+        except (OSError, ssl.SSLError) as error:
+            raise StateError(f"vault_ca {self.ca} holds no certificates in PEM that can be read") from error
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+
+def segment(text: str) -> str:
+    """Return a name as part of a path."""
+    return quote(text, safe="")
+
+
+def mount(text: str) -> str:
+    """Return where something is mounted as part of a path; it may have slashes within."""
+    return quote(text.strip("/"), safe="/")
+
+
+def _read(content: bytes) -> Answer | None:
+    try:
+        found = json.loads(content) if content.strip() else {}
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _refusal(status: int, found: Answer | None, path: str, hidden: tuple[str, ...]) -> str:
+    if found is None:
+        return f"answered {status} with what is no JSON object at {path}: is this a Vault?"
+    errors = found.get("errors")
+    said = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
+    words = _without(" ".join(said.split()), hidden)[:_SHOWN] or "no reason given"
+    if 300 <= status < 400:
+        return f"answered {status}: it sends elsewhere, which is not followed; give the address itself"
+    return f"answered {status} at {path}: {words}"
+
+
+def _without(text: str, hidden: tuple[str, ...]) -> str:
+    for each in hidden:
+        text = text.replace(each, "[hidden]")
+    return text
+
+
+def _texts(body: Answer) -> tuple[str, ...]:
+    """Return what a login sends; nobody needs to read it in an error."""
+    return tuple(
+        each for name, each in body.items() if name in ("secret_id", "jwt") and isinstance(each, str)
+    )

@@ -1,0 +1,118 @@
+"""Logins to a Vault: by a token, an AppRole or a Kubernetes ServiceAccount, each renewed before it ends.
+
+What is secret is read from a file when it is needed, and kept nowhere else but in the lease.
+"""
+
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from certs.errors import IssuerError, StateError
+from certs.issuers.vault.answers import Lease, known_lease, lease
+from certs.issuers.vault.http import VaultApi, VaultRefused, mount
+
+SERVICE_ACCOUNT_TOKEN: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+_FORBIDDEN: Final = 403
+_LONGEST: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ByToken:
+    """A file with a token, which somebody else may exchange."""
+
+    file: Path
+
+    def login(self, api: VaultApi, now: datetime) -> Lease:
+        """Read the token, and ask how long it is good; raise IssuerError, StateError."""
+        (token,) = _words(self.file, 1, "a token")
+        return known_lease(token, api.call("GET", "auth/token/lookup-self", token=token), now)
+
+
+@dataclass(frozen=True, slots=True)
+class ByAppRole:
+    """A file with a role_id and a secret_id, each on its line."""
+
+    file: Path
+    at: str = "approle"
+
+    def login(self, api: VaultApi, now: datetime) -> Lease:
+        """Log in; raise IssuerError, StateError."""
+        role, secret = _words(self.file, 2, "a role_id and a secret_id, each on its line")
+        body = {"role_id": role, "secret_id": secret}
+        return lease(api.call("POST", f"auth/{mount(self.at)}/login", body), now)
+
+
+@dataclass(frozen=True, slots=True)
+class ByKubernetes:
+    """A role of the Kubernetes login, and the file with the ServiceAccount's token."""
+
+    role: str
+    file: Path = SERVICE_ACCOUNT_TOKEN
+    at: str = "kubernetes"
+
+    def login(self, api: VaultApi, now: datetime) -> Lease:
+        """Log in; raise IssuerError, StateError."""
+        (token,) = _words(self.file, 1, "a ServiceAccount's token")
+        return lease(api.call("POST", f"auth/{mount(self.at)}/login", {"role": self.role, "jwt": token}), now)
+
+
+Login = ByToken | ByAppRole | ByKubernetes
+
+
+class Session:
+    """One login, kept while it is good; safe to use from several threads."""
+
+    def __init__(self, api: VaultApi, login: Login) -> None:
+        self._api = api
+        self._login = login
+        self._lock = threading.Lock()
+        self._lease: Lease | None = None
+
+    def token(self, now: datetime) -> str:
+        """Return a token that is good, logging in if there is none. Raises IssuerError, StateError."""
+        with self._lock:
+            if self._lease is None or not self._lease.is_good(now):
+                self._lease = self._login.login(self._api, now)
+            elif self._lease.is_due(now):
+                self._lease = self._renewed(self._lease, now)
+            return self._lease.token
+
+    def drop(self, token: str) -> None:
+        """Do not use this token again: it was refused."""
+        with self._lock:
+            if self._lease is not None and self._lease.token == token:
+                self._lease = None
+
+    def _renewed(self, held: Lease, now: datetime) -> Lease:
+        """Return a lease that lasts longer: this token's if it can be renewed, else by another login.
+
+        A token may be renewed until its own end only: one that gains nothing gives way to another login.
+        Where neither can be had now, what is held goes on until it ends.
+        """
+        try:
+            if held.renewable:
+                renewed = lease(self._api.call("POST", "auth/token/renew-self", {}, held.token), now)
+                if held.ends is not None and (renewed.ends is None or renewed.ends > held.ends):
+                    return renewed
+            return self._login.login(self._api, now)
+        except IssuerError as error:
+            if isinstance(error, VaultRefused) and error.status == _FORBIDDEN:
+                return self._login.login(self._api, now)
+            return held
+
+
+def _words(file: Path, count: int, what: str) -> list[str]:
+    """Return the lines of a small file; their content is in no error."""
+    try:
+        with file.open("rb") as opened:
+            lines = opened.read(_LONGEST).decode("ascii").split("\n")
+    except OSError as error:
+        raise StateError(f"{file}, which is to hold {what}, cannot be read: {error.strerror}") from error
+    except ValueError:
+        raise StateError(f"{file} does not hold {what}: it is no text of ASCII") from None
+    words = [line.strip() for line in lines if line.strip()]
+    if len(words) != count or not all(word.isprintable() and " " not in word for word in words):
+        raise StateError(f"{file} does not hold {what}, and nothing else")
+    return words

@@ -1,0 +1,75 @@
+"""Who signs service certificates, as the settings tell, and what keeps it able to."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from certs.errors import CertificateError
+from certs.issuers.contract import Issuer, IssuerKind
+from certs.issuers.opening import OpenedIssuer, Told, VaultTold, open_issuer
+from controller.settings import Settings
+from delivery.asking import Asking, AtOnce, InTurn
+
+TEND_SECONDS: Final = 60.0
+
+_log = structlog.get_logger("controller.issuing")
+
+
+@dataclass(frozen=True, slots=True)
+class Issuing:
+    """An issuer, and how it is asked."""
+
+    opened: OpenedIssuer
+    asking: Asking
+
+    async def tending(self, clock: Callable[[], datetime]) -> None:
+        """Keep its logins and roots current, until cancelled; what fails is said once."""
+        said = ""
+        try:
+            while True:
+                await asyncio.sleep(TEND_SECONDS)
+                found = await asyncio.to_thread(self._tended, clock())
+                if found and found != said:
+                    _log.error("issuer not as it should be", issuer=self.opened.kind.value, reason=found)
+                elif said and not found:
+                    _log.info("issuer is well again", issuer=self.opened.kind.value)
+                said = found
+        finally:
+            self.asking.close()
+
+    def _tended(self, now: datetime) -> str:
+        """Return what is wrong; empty if nothing is. For a thread."""
+        try:
+            self.opened.tend(now)
+        except CertificateError as error:
+            return str(error)
+        return ""
+
+
+def issuing(settings: Settings, authority: Issuer, now: datetime) -> Issuing:
+    """Open it; raise CertificateError where it cannot sign and never could."""
+    opened = open_issuer(told(settings), authority, settings.state, now)
+    return Issuing(opened, AtOnce() if opened.remote else InTurn())
+
+
+def told(settings: Settings) -> Told:
+    """Return what the settings tell of who signs."""
+    if settings.issuer is not IssuerKind.VAULT:
+        return None
+    return VaultTold(
+        address=settings.vault_address,
+        mount=settings.vault_mount,
+        role=settings.vault_role,
+        ca=settings.vault_ca,
+        roots=settings.vault_roots,
+        namespace=settings.vault_namespace,
+        token_file=settings.vault_token_file,
+        approle_file=settings.vault_approle_file,
+        kubernetes_role=settings.vault_kubernetes_role,
+        kubernetes_token_file=settings.vault_kubernetes_token_file,
+        auth_mount=settings.vault_auth_mount,
+    )

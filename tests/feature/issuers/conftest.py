@@ -1,0 +1,83 @@
+"""A real OpenBao for all tests here, and a PKI of its own for each."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certs.bundle import TrustBundle
+from certs.issuers.vault.issuer import VaultIssuer, VaultPki
+from certs.issuers.vault.login import ByToken, Login
+from mesh.names import TrustDomain
+from tests.openbao import OpenBao, openbao, program
+
+DOMAIN = TrustDomain("mesh.example")
+ROLE = {
+    "allow_any_name": True,
+    "enforce_hostnames": False,
+    "cn_validations": ["disabled"],
+    "allowed_uri_sans": ["spiffe://mesh.example/*"],
+    "key_type": "any",
+    "max_ttl": "72h",
+}
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def bao(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenBao]:
+    """Return the one OpenBao of all tests."""
+    if program() is None:
+        said = "there is no OpenBao: `make openbao` makes one"
+        if os.environ.get("MESHWRIGHT_PARTS") == "required":
+            pytest.fail(said)
+        pytest.skip(said)
+    with openbao(tmp_path_factory.mktemp("openbao")) as started:
+        yield started
+
+
+@dataclass(frozen=True)
+class Pki:
+    """A PKI with a role `mesh`, and a policy `mesh-N` that may have it sign."""
+
+    bao: OpenBao
+    mount: str
+    folder: Path
+
+    def role(self, **told: object) -> None:
+        """Have the role be another."""
+        self.bao("POST", f"{self.mount}/roles/mesh", {**ROLE, **told})
+
+    def file(self, name: str, content: str) -> Path:
+        """Write a file that only its owner may read."""
+        path = self.folder / name
+        path.write_text(content)
+        path.chmod(0o600)
+        return path
+
+    def token(self, **told: object) -> str:
+        """Return a token that may have the role sign."""
+        made: Any = self.bao("POST", "auth/token/create", {"policies": [self.mount], **told})
+        return str(made["auth"]["client_token"])
+
+    def issuer(self, login: Login | None = None, role: str = "mesh") -> VaultIssuer:
+        """Return an issuer that has asked for the roots."""
+        login = login or ByToken(self.file("token", self.token()))
+        pki = VaultPki(self.mount, role)
+        return VaultIssuer.open(self.bao.api, login, pki, DOMAIN, TrustBundle.of([]))
+
+
+@pytest.fixture
+def pki(bao: OpenBao, tmp_path: Path) -> Pki:
+    """Return a PKI with its own root."""
+    made = Pki(bao, f"pki-{next(_numbers)}", tmp_path)
+    bao("POST", f"sys/mounts/{made.mount}", {"type": "pki", "config": {"max_lease_ttl": "87600h"}})
+    root = {"common_name": made.mount, "ttl": "87600h", "key_type": "ec", "key_bits": 256}
+    bao("POST", f"{made.mount}/root/generate/internal", root)
+    made.role()
+    policy = f'path "{made.mount}/sign/*" {{ capabilities = ["create", "update"] }}'
+    bao("PUT", f"sys/policies/acl/{made.mount}", {"policy": policy})
+    return made

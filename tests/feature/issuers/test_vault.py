@@ -1,0 +1,353 @@
+"""Service certificates from the PKI of a real OpenBao."""
+
+import base64
+import http.client
+import json
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from certs.bundle import TrustBundle
+from certs.errors import CertificateError, IssuerError, StateError
+from certs.issuers.contract import KeyKind, Names, Usage
+from certs.issuers.vault.http import VaultApi, VaultRefused
+from certs.issuers.vault.issuer import VaultIssuer, VaultPki
+from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken, Login
+from certs.pair import Making, Pair, issue_pair
+from tests.feature.issuers.conftest import DOMAIN, Pki
+from tests.openbao import OpenBao
+
+HOUR = timedelta(hours=1)
+NAMES = Names(
+    "service-1fd669f05426379b",
+    uris=("spiffe://mesh.example/ns/shop/sa/store",),
+    dns_names=("store.shop", "store.shop.svc.cluster.local"),
+)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _issued(issuer: VaultIssuer, names: Names = NAMES, making: Making | None = None) -> Pair:
+    return issue_pair(issuer, Usage.SERVICE, names, HOUR, _now(), making or Making())
+
+
+@pytest.mark.parametrize("kind", [KeyKind.ECDSA_P256, KeyKind.RSA_2048])
+def test_a_role_signs_what_was_asked_for(pki: Pki, tmp_path: Path, kind: KeyKind) -> None:
+    """By a token; names and usages are ours, and OpenSSL believes it below the mount's root."""
+    issuer = pki.issuer()
+    pair = _issued(issuer, making=Making(kind))
+    assert pair.leaf.names.alternatives == NAMES.alternatives
+    assert pair.leaf.serves(Usage.SERVICE)
+    assert abs(pair.leaf.not_after - _now() - HOUR) < timedelta(minutes=2)
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl")
+    (tmp_path / "chain.pem").write_bytes(pair.chain_pem)
+    (tmp_path / "roots.pem").write_bytes(issuer.trust_bundle())
+    said = subprocess.run(
+        [openssl, "verify", "-CAfile", str(tmp_path / "roots.pem"), str(tmp_path / "chain.pem")],
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert said.returncode == 0, said
+
+
+def test_names_are_those_asked_for_where_a_role_does_not_read_the_csr(pki: Pki) -> None:
+    """It has them beside the CSR as well."""
+    pki.role(use_csr_sans=False, use_csr_common_name=False)
+    assert _issued(pki.issuer()).leaf.names.alternatives == NAMES.alternatives
+
+
+def test_a_role_that_shortens_is_understood(pki: Pki) -> None:
+    """What the certificate says counts."""
+    pki.role(max_ttl="600s", ttl="600s")
+    assert _issued(pki.issuer()).leaf.not_after - _now() < timedelta(minutes=11)
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        (
+            {"allowed_uri_sans": ["spiffe://other/*"]},
+            "answered 400 at pki-.*/sign/mesh: URI .*not valid for this role",
+        ),
+        (
+            {"allow_any_name": False, "allowed_domains": ["x.example"]},
+            "answered 400 .*not allowed by this role",
+        ),
+        ({"key_type": "rsa", "key_bits": 4096}, "answered 400 .*role requires keys of type rsa"),
+        ({"client_flag": False}, "has other usages than asked"),
+        ({"use_csr_sans": False, "no_such_thing": True}, ""),
+    ],
+)
+def test_a_role_that_refuses_says_why(pki: Pki, told: dict[str, object], sentence: str) -> None:
+    """In its own words, and with its name."""
+    pki.role(**told)
+    if not sentence:
+        _issued(pki.issuer())
+        return
+    with pytest.raises(IssuerError, match=sentence):
+        _issued(pki.issuer())
+
+
+def test_mounts_and_roles_that_there_are_not(pki: Pki) -> None:
+    """Each is named."""
+    with pytest.raises(VaultRefused, match=f"answered 400 at {pki.mount}/sign/nobody: unknown role: nobody"):
+        _issued(pki.issuer(role="nobody"))
+    api, login = pki.bao.api, ByToken(pki.file("token", pki.token()))
+    with pytest.raises(VaultRefused, match="answered 403 at nowhere/cert/ca_chain"):
+        VaultIssuer.open(api, login, VaultPki("nowhere", "mesh"), DOMAIN, TrustBundle.of([]))
+
+
+def _app_role(pki: Pki, **told: object) -> ByAppRole:
+    bao, at = pki.bao, f"approle-{pki.mount}"
+    bao("POST", f"sys/auth/{at}", {"type": "approle"})
+    bao("POST", f"auth/{at}/role/mesh", {"token_policies": [pki.mount], **told})
+    role: Any = bao("GET", f"auth/{at}/role/mesh/role-id")
+    secret: Any = bao("POST", f"auth/{at}/role/mesh/secret-id", {})
+    return ByAppRole(pki.file("approle", f"{role['data']['role_id']}\n{secret['data']['secret_id']}\n"), at)
+
+
+def test_a_login_by_approle_is_renewed_and_made_again(pki: Pki) -> None:
+    """At half of its time the token is renewed; at its own end there is another; a revoked one is left."""
+    login = _app_role(pki, token_ttl="60s", token_max_ttl="90s")
+    issuer, now = pki.issuer(login), _now()
+    tokens = _tokens_of(issuer, now)
+    first, same, renewed = (
+        next(tokens),
+        tokens.send(now + timedelta(seconds=20)),
+        tokens.send(now + timedelta(seconds=35)),
+    )
+    assert first == same == renewed
+    # By the clock here a minute later: what is left of 90 s is no gain any more.
+    other = tokens.send(now + timedelta(seconds=95))
+    assert other != first
+    pki.bao("POST", "auth/token/revoke", {"token": other})
+    _issued(issuer)
+
+
+def _tokens_of(issuer: VaultIssuer, now: datetime) -> Any:
+    while True:
+        now = yield issuer._session.token(now)
+
+
+def test_a_login_with_a_service_account_s_token(pki: Pki) -> None:
+    """As to a cluster's login, here to one that checks such tokens by a key that it was told."""
+    bao, at, key = pki.bao, f"jwt-{pki.mount}", ec.generate_private_key(ec.SECP256R1())
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    bao("POST", f"sys/auth/{at}", {"type": "jwt"})
+    bao("POST", f"auth/{at}/config", {"jwt_validation_pubkeys": [public]})
+    role = {
+        "role_type": "jwt",
+        "user_claim": "sub",
+        "bound_audiences": ["bao"],
+        "token_policies": [pki.mount],
+    }
+    bao("POST", f"auth/{at}/role/mesh", role)
+    file = pki.file("jwt", _jwt(key, "bao"))
+    _issued(pki.issuer(ByKubernetes("mesh", file, at)))
+    file.write_text(_jwt(key, "somebody else"))
+    with pytest.raises(VaultRefused, match=f"answered 400 at auth/{at}/login: .*audience"):
+        _issued(pki.issuer(ByKubernetes("mesh", file, at)))
+
+
+def _jwt(key: ec.EllipticCurvePrivateKey, audience: str) -> str:
+    def encoded(content: bytes) -> str:
+        return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+    claims = {
+        "sub": "system:serviceaccount:mesh:meshwright",
+        "aud": audience,
+        "nbf": time.time() - 60,
+        "exp": time.time() + 600,
+    }
+    signed = ".".join(encoded(json.dumps(each).encode()) for each in ({"alg": "ES256", "typ": "JWT"}, claims))
+    r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+    return f"{signed}.{encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
+
+def test_a_token_that_ends_is_read_again(pki: Pki) -> None:
+    """Somebody else exchanges the file."""
+    token = pki.token(ttl="30m")
+    file = pki.file("token", token)
+    issuer = pki.issuer(ByToken(file))
+    _issued(issuer)
+    pki.bao("POST", "auth/token/revoke", {"token": token})
+    with pytest.raises(VaultRefused, match="answered 403 at auth/token/lookup-self: permission denied"):
+        _issued(issuer)
+    file.write_text(pki.token())
+    _issued(issuer)
+
+
+def test_a_sealed_one_and_one_that_is_not_there(pki: Pki) -> None:
+    """Are said to be so; what was known of roots stays, also through a restart."""
+    issuer = pki.issuer()
+    known = TrustBundle.of([issuer.trust_bundle()])
+    with pki.bao.sealed():
+        with pytest.raises(VaultRefused, match=r"answered 503 at .*: Vault is sealed"):
+            _issued(issuer)
+        login, parts = ByToken(pki.folder / "token"), VaultPki(pki.mount, "mesh")
+        again = VaultIssuer.open(pki.bao.api, login, parts, DOMAIN, known)
+        assert again.trust_bundle() == known.pem
+        with pytest.raises(VaultRefused, match="sealed"):
+            VaultIssuer.open(pki.bao.api, login, parts, DOMAIN, TrustBundle.of([]))
+    _issued(issuer)
+    with (
+        _port() as port,
+        pytest.raises(IssuerError, match=f"Vault https://127.0.0.1:{port} cannot be reached"),
+    ):
+        VaultIssuer.open(VaultApi(f"https://127.0.0.1:{port}"), login, parts, DOMAIN, TrustBundle.of([]))
+
+
+@contextmanager
+def _port() -> Iterator[int]:
+    """Yield a port at which nobody listens, and nobody else can."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+_OK = b"HTTP/1.1 200 OK\r\nContent-Length: "
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (b"", "cannot be reached: timed out"),
+        (b"SSH-2.0-OpenSSH\r\n", "cannot be reached"),
+        (_OK + b"6\r\n\r\n<html>", "with what is no JSON object at .*: is this a Vault"),
+        (_OK + b"2\r\n\r\n{}", "not understood: there is no chain in it"),
+        (b"HTTP/1.1 307 X\r\nLocation: https://x/\r\nContent-Length: 0\r\n\r\n", "sends elsewhere"),
+        (_OK + b'33\r\n\r\n{"data": {"certificate": "junk"}} ', "no certificate in PEM"),
+    ],
+)  # fmt: skip
+def test_what_is_no_vault(answer: bytes, sentence: str) -> None:
+    """One that is slow, and others that talk nonsense."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        api = VaultApi(f"http://127.0.0.1:{server.getsockname()[1]}", seconds=0.5)
+        with _answering(server, answer), pytest.raises(IssuerError, match=sentence):
+            VaultIssuer.open(api, ByToken(Path("/none")), VaultPki("pki", "mesh"), DOMAIN, TrustBundle.of([]))
+
+
+@contextmanager
+def _answering(server: socket.socket, answer: bytes) -> Iterator[None]:
+    """Answer the one connection that comes, if there is an answer."""
+    kept: list[socket.socket] = []
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        kept.append(connection)
+        if answer:
+            connection.recv(65536)
+            connection.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(60)
+        for each in kept:
+            each.close()
+
+
+def test_an_intermediate_comes_with_its_chain_and_its_root(pki: Pki, bao: OpenBao) -> None:
+    """The chain has the intermediate, and no root; a root that the mount does not know is to be given."""
+    at = f"{pki.mount}-below"
+    bao("POST", f"sys/mounts/{at}", {"type": "pki", "config": {"max_lease_ttl": "43800h"}})
+    csr: Any = bao("POST", f"{at}/intermediate/generate/internal", {"common_name": "below", "key_type": "ec"})
+    body = {"csr": csr["data"]["csr"], "format": "pem_bundle", "ttl": "43800h"}
+    made: Any = bao("POST", f"{pki.mount}/root/sign-intermediate", body)
+    below = made["data"]["certificate"].split("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n"
+    bao("POST", f"{at}/intermediate/set-signed", {"certificate": below})
+    bao("POST", f"{at}/roles/mesh", {"allow_any_name": True, "enforce_hostnames": False,
+                                     "allowed_uri_sans": ["*"], "key_type": "any"})  # fmt: skip
+    bao("PUT", f"sys/policies/acl/{pki.mount}",
+        {"policy": f'path "{at}/sign/*" {{ capabilities = ["update"] }}'})  # fmt: skip
+    login = ByToken(pki.file("token", pki.token()))
+
+    def opened(roots: Path | None) -> VaultIssuer:
+        return VaultIssuer.open(bao.api, login, VaultPki(at, "mesh", roots), DOMAIN, TrustBundle.of([]))
+
+    with pytest.raises(IssuerError, match=f"PKI {at} of .* has no root in its chain"):
+        opened(None)
+    root = pki.issuer(login).trust_bundle()
+    pair = _issued(opened(pki.file("roots.pem", root.decode())))
+    assert pair.chain_pem.count(b"BEGIN CERTIFICATE") == 2
+
+
+SECRET = "planted-secret-5e1f"
+
+
+@pytest.mark.parametrize(
+    ("login", "content", "sentence"),
+    [
+        (ByToken, f"{SECRET} {SECRET}", "does not hold a token, and nothing else"),
+        (ByToken, f"{SECRET}\n{SECRET}", "does not hold a token, and nothing else"),
+        (ByToken, f"{SECRET}\x01", "does not hold a token, and nothing else"),
+        (ByToken, f"{SECRET}é", "is no text of ASCII"),
+        (ByToken, SECRET, "answered 403 at auth/token/lookup-self: permission denied"),
+        (ByAppRole, SECRET, "does not hold a role_id and a secret_id"),
+        (ByAppRole, f"{SECRET}\n{SECRET}", "answered .* at auth/approle/login"),
+        (lambda file: ByKubernetes("mesh", file), SECRET, "answered .* at auth/kubernetes/login"),
+    ],
+)
+def test_no_secret_is_in_an_error(
+    pki: Pki, login: Callable[[Path], Login], content: str, sentence: str
+) -> None:
+    """Nor in what it was caused by, nor in what stands for the issuer in a log."""
+    issuer = pki.issuer(login(pki.file("secret", content)))
+    with pytest.raises(CertificateError, match=sentence) as failed:
+        _issued(issuer)
+    said = "".join(traceback.format_exception(failed.value)) + repr(failed.value) + repr(issuer)
+    assert SECRET not in said
+
+
+def test_files_that_are_not_there_and_a_ca_of_another(pki: Pki) -> None:
+    """Each is named with its setting."""
+    with pytest.raises(StateError, match=r"/none/token, which .* a token, cannot be read: No such"):
+        _issued(pki.issuer(ByToken(Path("/none/token"))))
+    junk = pki.file("junk.pem", "junk")
+    empty = TrustBundle.of([])
+    for ca, kind, sentence in (
+        (junk, StateError, "vault_ca .*junk.pem holds no certificates in PEM"),
+        (Path("/none/ca"), StateError, "vault_ca /none/ca holds no certificates in PEM"),
+        (None, IssuerError, "cannot be reached: .*CERTIFICATE_VERIFY_FAILED"),
+    ):
+        api = VaultApi(pki.bao.api.address, ca)
+        with pytest.raises(kind, match=sentence):
+            VaultIssuer.open(api, ByToken(junk), VaultPki(pki.mount, "mesh"), DOMAIN, empty)
+
+
+def test_a_key_never_goes_out(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is sent is looked through."""
+    sent: list[bytes] = []
+    send = http.client.HTTPConnection.send
+
+    def recorded(self: http.client.HTTPConnection, data: Any) -> None:
+        sent.append(data if isinstance(data, bytes) else str(data).encode())
+        send(self, data)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "send", recorded)
+    pair = _issued(pki.issuer())
+    everything = b"".join(sent)
+    assert b"CERTIFICATE REQUEST" in everything
+    assert b"PRIVATE" not in everything
+    _, *private, _, _ = pair.key.reveal().splitlines()  # the last line but one has nothing but the public key
+    assert private
+    assert not any(line in everything for line in private)

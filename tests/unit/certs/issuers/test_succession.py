@@ -1,0 +1,152 @@
+"""One issuer after another: who is trusted, for how long, and that it is known after a restart."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+
+from certs.bundle import TrustBundle
+from certs.errors import StateError
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
+from certs.issuers.opening import open_issuer
+from certs.issuers.succeeding import ISSUER_FILE, SucceedingIssuer, known
+from certs.issuers.succession import SETTLING, Succession, read, written
+from certs.pair import issue_pair
+from certs.pair_files import PairFiles
+from certs.stored import Holder
+from mesh.names import TrustDomain
+
+DOMAIN = TrustDomain("mesh.example")
+DAY = timedelta(days=1)
+NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",))
+
+
+class Scene:
+    """Issuers, and a state directory in which one follows another."""
+
+    def __init__(self, folder: Path, now: datetime) -> None:
+        self.state, self.now = folder / "state", now
+        self.issuers = [CertificateAuthority.open(folder / str(n), DOMAIN, now) for n in range(3)]
+        self.state.mkdir()
+
+    def start(self, number: int, *, drops: bool = False, name: str = "") -> SucceedingIssuer:
+        """Begin with one of the issuers, as a server does."""
+        first = Succession("issuer 0", self.roots(0), self.now)
+        ends = PairFiles(self.state).services_end
+        before = known(self.state) or first
+        called = name or f"issuer {number}"
+        return SucceedingIssuer(self.issuers[number], called, self.state, before, ends, self.now, drops=drops)
+
+    def issued(self, issuer: SucceedingIssuer, account: str = "store") -> None:
+        """Have a certificate issued, and kept."""
+        pair = issue_pair(issuer, Usage.SERVICE, NAMES, DAY, self.now)
+        PairFiles(self.state).keep(Holder(f"services/shop/{account}"), pair)
+
+    def roots(self, *numbers: int) -> TrustBundle:
+        """Return the roots of these issuers."""
+        return TrustBundle.of([self.issuers[number].trust_bundle() for number in numbers])
+
+
+@pytest.fixture
+def scene(tmp_path: Path, now: datetime) -> Scene:
+    """Return a state directory without anything."""
+    return Scene(tmp_path, now)
+
+
+def test_the_former_is_trusted_until_all_that_it_signed_has_ended(scene: Scene) -> None:
+    """Through restarts; the file says who it was."""
+    scene.issued(scene.start(0))
+    second = scene.start(1)
+    assert second.trust_bundle() == second.signing_bundle() == scene.roots(0, 1).pem
+    scene.now += DAY - timedelta(seconds=1)
+    assert scene.start(1).trust_bundle() == scene.roots(0, 1).pem
+    second.look(scene.now + timedelta(seconds=1))
+    assert second.trust_bundle() == scene.issuers[1].trust_bundle()
+    scene.now += timedelta(seconds=1)
+    assert scene.start(1).trust_bundle() == scene.issuers[1].trust_bundle()
+
+
+def test_where_nothing_was_issued_nothing_is_left_of_the_former(scene: Scene) -> None:
+    """Nor is anything to be waited for."""
+    scene.start(0)
+    second = scene.start(1)
+    assert second.trust_bundle() == scene.issuers[1].trust_bundle()
+    assert second.settled() <= scene.now
+
+
+def test_a_change_while_another_is_not_over_and_a_change_back(scene: Scene) -> None:
+    """All of them are trusted, and each once."""
+    scene.issued(scene.start(0))
+    scene.issued(scene.start(1))
+    scene.now += timedelta(hours=1)
+    scene.issued(scene.start(2))
+    assert scene.start(2).trust_bundle() == scene.roots(0, 1, 2).pem
+    back = scene.start(0)
+    assert back.trust_bundle() == scene.roots(0, 1, 2).pem
+    back.look(scene.now + DAY)
+    assert back.trust_bundle() == scene.issuers[0].trust_bundle()
+
+
+def test_it_is_settled_a_while_after_a_root_was_first_trusted(scene: Scene) -> None:
+    """A restart within that does not begin it anew, and a change back needs none."""
+    scene.issued(scene.start(0))
+    assert scene.start(1).settled() == scene.now + SETTLING
+    scene.now += SETTLING / 2
+    assert scene.start(1).settled() == scene.now + SETTLING / 2
+    scene.now += SETTLING
+    assert scene.start(0).settled() <= scene.now
+
+
+def test_an_issuer_that_signs_with_another_root_is_another(scene: Scene) -> None:
+    """A Vault whose PKI was exchanged; but not the built-in one, which decides that itself."""
+    scene.issued(scene.start(0, name="vault"))
+    assert scene.start(1, name="vault").trust_bundle() == scene.roots(0, 1).pem
+    scene.issued(scene.start(1, name="own", drops=True))
+    assert (
+        scene.roots(1).holds(TrustBundle.of([scene.start(2, name="own", drops=True).trust_bundle()])) is False
+    )
+    assert not TrustBundle.of([scene.start(2, name="own", drops=True).trust_bundle()]).holds(scene.roots(1))
+
+
+def test_it_is_said_who_signs_and_who_did(scene: Scene) -> None:
+    """Once: not at each restart."""
+    with structlog.testing.capture_logs() as logs:
+        scene.issued(scene.start(0))
+        scene.start(1)
+        scene.start(1).look(scene.now + DAY)
+    assert [each["event"] for each in logs if "issuer" in each["event"]] == [
+        "another issuer signs service certificates",
+        "roots of the issuer before are trusted until all that it signed has ended",
+        "roots of a former issuer are trusted no more: all that it signed has ended",
+    ]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b'{"issuer": "a", "roots": "x"}'])
+def test_a_file_that_is_another_s_is_an_error(scene: Scene, content: bytes) -> None:
+    """Silently begun anew the mesh would not trust what it must."""
+    (scene.state / ISSUER_FILE).write_bytes(content)
+    with pytest.raises(StateError, match=r"issuer.json is not what was written there: .*move it away"):
+        known(scene.state)
+
+
+def test_what_is_written_is_read(scene: Scene) -> None:
+    """As it was, whatever zone its moments are in."""
+    scene.issued(scene.start(0))
+    scene.start(1)
+    succession = known(scene.state)
+    assert succession is not None
+    assert (succession.name, len(succession.formers)) == ("issuer 1", 1)
+    assert read(written(succession)) == succession
+    assert (scene.state / ISSUER_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_built_in_one_is_the_authority_itself(tmp_path: Path) -> None:
+    """Byte for byte, also as it changes its root."""
+    now = datetime.now(UTC)
+    authority = CertificateAuthority.open(tmp_path, DOMAIN, now)
+    opened = open_issuer(None, authority, tmp_path, now)
+    assert opened.issuer.trust_bundle() == opened.issuer.signing_bundle() == authority.trust_bundle()
+    assert (opened.kind.value, opened.remote) == ("built-in", False)
+    opened.tend(now)

@@ -1,0 +1,51 @@
+"""Which issuer the settings tell of, and what of them is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from certs.issuers.opening import Told
+from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
+from controller.errors import SettingsError
+from controller.issuing import told
+from controller.settings import load
+
+VAULT = {"issuer": "vault", "vault_address": "https://v:8200/", "vault_role": "mesh"}
+
+
+def _load(**given: object) -> Told:
+    return told(load({"state": "/s", "mesh": "/m", **given}))
+
+
+def test_each_way_to_log_in() -> None:
+    """One of three, and where it is mounted."""
+    found = _load(**VAULT, vault_token_file="/t")
+    assert found is not None
+    assert found.login == ByToken(Path("/t"))
+    assert found.name == "vault:https://v:8200::pki"
+    found = _load(**VAULT, vault_approle_file="/a", vault_auth_mount="other")
+    assert found is not None
+    assert found.login == ByAppRole(Path("/a"), "other")
+    found = _load(**VAULT, vault_kubernetes_role="r")
+    assert found is not None
+    assert found.login == ByKubernetes("r")
+    assert _load() is None
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"vault_role": "mesh"}, "vault_role says how a Vault is asked: give issuer as vault as well"),
+        ({"issuer": "vault"}, "issuer vault needs vault_address"),
+        ({**VAULT}, "issuer vault needs one of vault_token_file, vault_approle_file, .*, and has 0"),
+        ({**VAULT, "vault_token_file": "/t", "vault_kubernetes_role": "r"}, "and has 2"),
+        ({**VAULT, "vault_address": "v:8200"}, "--vault-address is 'v:8200': must be a URL"),
+        ({**VAULT, "vault_address": "https://u:p@v"}, "must be a URL without user"),
+        ({**VAULT, "vault_address": "https://v:99999"}, "must be a URL"),
+        ({"issuer": "valt"}, "--issuer is 'valt'"),
+    ],
+)
+def test_what_does_not_go_together_is_said(given: dict[str, object], sentence: str) -> None:
+    """With the setting's name, before anything is asked."""
+    with pytest.raises(SettingsError, match=sentence):
+        _load(**given)
