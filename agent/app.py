@@ -43,7 +43,8 @@ async def run(
         async with EnvoyAdmin(str(settings.admin), RuntimeDirectory(settings.run).bootstrap) as admin:
             agent = Agent(settings, admin, stop)
             async with _serving(agent, settings, pages):
-                await agent.start()
+                if not await agent.start():
+                    return Ending.STOPPED
                 if stop.is_set():
                     agent.quit()  # nobody has been served who could be waited for
                 return await _kept(agent, stop, again or asyncio.Event(), manager)
@@ -75,17 +76,18 @@ async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event, manager
     keeping = asyncio.create_task(agent.keep(), name="envoy")
     watching = asyncio.create_task(agent.watch(), name="watch")
     naming = asyncio.create_task(agent.name(), name="hosts")
+    enrolling = asyncio.create_task(agent.enrol(), name="enrolment")
     reaching = asyncio.create_task(agent.watch_control_plane(), name="control plane")
     looking = asyncio.create_task(agent.look_again(again, manager), name="read again")
     stopping = asyncio.create_task(stop.wait(), name="stop")
     telling = [] if manager is None else _told(agent, manager)
-    tasks = (keeping, watching, naming, reaching, looking, stopping, *telling)
+    tasks = (keeping, watching, naming, enrolling, reaching, looking, stopping, *telling)
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if watching in done:
             watching.result()
             raise AgentError("the watch of the certificate files has ended")
-        for helping in (naming, reaching, looking, *telling):
+        for helping in (naming, enrolling, reaching, looking, *telling):
             if helping in done:
                 helping.result()
         if manager is not None:

@@ -55,6 +55,11 @@ def trust_domain(authority: Path) -> TrustDomain:
     return _domain(authority, certificate(authority))
 
 
+def domain_of(roots: bytes) -> TrustDomain:
+    """Return the one trust domain that roots (PEM) name, which are not in a file yet."""
+    return _domain(Path("the root of the control plane"), _certificate(Path("the root"), roots))
+
+
 def certificate(path: Path) -> PeerCertificate:
     """Read the first certificate of a file; raise CredentialsError."""
     return _certificate(path, required(path))

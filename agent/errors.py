@@ -2,7 +2,7 @@
 
     AgentError              raised itself: the agent cannot start, or cannot go on
     ├── CredentialsError    the files with which the proxy dials in (agent.credentials)
-    ├── ReaderFailed        the program that reads certificates for us did not (agent.reading)
+    ├── ApartFailed         a program that reads certificates or asks for us did not (agent.apart)
     ├── ProbeConfigError    the probes that are to be carried out (agent.status.probes)
     ├── InterceptionError   what is to be captured, or the kernel's answer (agent.interception.settings)
     ├── EnvoyRejected       Envoy does not accept a bootstrap, or cannot be run (agent.envoy.supervisor)

@@ -4,13 +4,16 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import structlog
 
 from agent import credentials, reading
+from agent.apart import ApartFailed
 from agent.credentials import Credentials, CredentialsError, Shows
+from agent.enrolment.keeping import Enrolled
+from agent.enrolment.settings import EnrolmentSettings
 from agent.envoy import draining
 from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from agent.envoy.lifecycle import Ending, Lifecycle
@@ -58,14 +61,23 @@ class Agent:
         self._looking = asyncio.Lock()
         self._refused = 0
         self._renewed = 0
+        self._enrolled = None if settings.enrolment is None else self._enrolling(settings.enrolment)
 
-    async def start(self) -> None:
-        """Prepare the directory and start the first Envoy; raise AgentError where that cannot be."""
+    async def start(self) -> bool:
+        """Prepare the directory and start the first Envoy; raise AgentError where that cannot be.
+
+        Where the machine is to join, that is waited for; False if it is told to stop meanwhile.
+        """
         try:
+            if self._enrolled is not None:
+                await self._enrolled.begin(self._stop)
+                if self._stop.is_set():
+                    return False
             self._runtime.prepare()
             await self._take_new()
         except _UNUSABLE as error:
             raise AgentError(" ".join(str(error).split())) from error
+        return True
 
     async def watch(self) -> None:
         """Follow the files for as long as the agent runs; what cannot be used is not."""
@@ -85,10 +97,22 @@ class Agent:
                 if await self._look():
                     _log.info("files read again; flags and environment need a restart")
 
-    async def _look(self) -> bool:
-        """Take what is new in the files; say whether it can be used."""
+    async def enrol(self) -> None:
+        """Keep the certificate current, if that is ours to do, for as long as the agent runs."""
+        if self._enrolled is None:
+            await self._stop.wait()
+        else:
+            await self._enrolled.run()
+
+    def _enrolling(self, enrolment: EnrolmentSettings) -> Enrolled:
+        directory, shared = self._settings.credentials, self._settings.shared_credentials
+        return Enrolled(enrolment, directory, self._look, lambda: self._in_use().certificate, shared=shared)
+
+    async def _look(self, change: Callable[[], None] = lambda: None) -> bool:
+        """Take what is new in the files, after they were changed; say whether it can be used."""
         async with self._looking:
             try:
+                await asyncio.to_thread(change)
                 await self._take_new()
             except _UNUSABLE as error:
                 self._refused += 1
@@ -132,8 +156,9 @@ class Agent:
         return readiness.missing(found, self._settings.application_ports)
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what is wrong besides: that there is no control plane."""
-        return tuple(filter(None, (self.remark(),)))
+        """Return what is wrong besides: that there is no control plane, or that the certificate runs out."""
+        ending = "" if self._enrolled is None or self._shows is None else self._enrolled.remark()
+        return tuple(filter(None, (self.remark(), ending)))
 
     def alive(self) -> bool:
         """Say whether the agent is of any use."""
@@ -222,7 +247,7 @@ class Agent:
         settings = self._settings
         try:
             read = await reading.read(settings.credentials, shared=settings.shared_credentials)
-        except reading.ReaderFailed:
+        except ApartFailed:
             self._unread += 1
             raise
         if not self._is_in_use(read):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent.enrolment.settings import EnrolmentSettings
 from agent.envoy.command import EnvoyOptions
 from agent.envoy.draining import DrainSettings
 from agent.envoy.lifecycle import RestartSettings
@@ -18,7 +19,7 @@ class AgentSettings:
     """Where things are, and how the proxy beside us is run.
 
     `run` is a directory of the agent's own; `credentials` holds `proxy.pem`, `proxy.key` and `ca.pem`, which
-    others write: by hand today, later whoever joins and renews by token. `override` is a JSON file that is
+    others write, or we do: who joins and renews as `enrolment` says. `override` is a JSON file that is
     laid over the bootstrap. Readiness waits for listeners of `application_ports`. The names of the services
     that can be called are kept in the file `hosts`. `shared_credentials`: others may get at the key.
     """
@@ -40,3 +41,4 @@ class AgentSettings:
     cluster_domain: str = "cluster.local"
     look_seconds: float = LOOK_SECONDS
     shared_credentials: bool = False
+    enrolment: EnrolmentSettings | None = None

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,6 +11,9 @@ from cli.errors import AnsweredNo, CommandFailed, Status
 from cli.options import AsJson, host_port
 from cli.printing.answers import print_json
 from sidecars.layout import ADMIN_PORT, CHAIN_FILE, STATUS_PORT
+
+if TYPE_CHECKING:
+    from agent.enrolment.settings import EnrolmentSettings
 
 # Reading says better than access(2) what may be read: that leaves out what a capability allows.
 _NOT_ASKED: Final = False
@@ -28,6 +31,27 @@ def run(
     ] = None,
     ads: Annotated[
         str | None, typer.Option(envvar="MESHWRIGHT_ADS", metavar="HOST:PORT", help="The control plane.")
+    ] = None,
+    enrol: Annotated[
+        str | None,
+        typer.Option(envvar="MESHWRIGHT_ENROL", metavar="HOST:PORT", help="Join there, by --join-token."),
+    ] = None,
+    join_token: Annotated[
+        Path | None,
+        typer.Option(readable=_NOT_ASKED, envvar="MESHWRIGHT_JOIN_TOKEN", help="A file with a join token."),
+    ] = None,
+    authority: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca",
+            readable=_NOT_ASKED,
+            envvar="MESHWRIGHT_CA",
+            help="Roots of who is joined. [by the token's pin]",
+        ),
+    ] = None,
+    renewal: Annotated[
+        str | None,
+        typer.Option(envvar="MESHWRIGHT_RENEWAL", metavar="HOST:PORT", help="Renew the certificate there."),
     ] = None,
     run_directory: Annotated[
         Path,
@@ -133,10 +157,31 @@ def run(
             hosts=None if hosts_file is None else hosts_file.absolute(),
             cluster_domain=cluster_domain,
             shared_credentials=shared_credentials,
+            enrolment=_enrolment(enrol, join_token, authority, renewal),
         )
     except (ValueError, OSError) as error:
         raise CommandFailed(error) from error
     become_agent(Told(settings, log_level, as_json, of_program()))
+
+
+def _enrolment(
+    enrol: str | None, join_token: Path | None, authority: Path | None, renewal: str | None
+) -> "EnrolmentSettings | None":
+    """Return what is told of enrolment; raise CommandFailed for what goes with nothing."""
+    from agent.enrolment.settings import EnrolmentSettings
+
+    if (enrol is None) != (join_token is None):
+        raise CommandFailed("--enrol and --join-token go together: where to join, and by what")
+    if authority is not None and enrol is None:
+        raise CommandFailed("--ca is for joining: give --enrol and --join-token as well")
+    if enrol is None and renewal is None:
+        return None
+    return EnrolmentSettings(
+        join=None if enrol is None else host_port("--enrol", enrol),
+        proof=None if join_token is None else join_token.absolute(),
+        authority=None if authority is None else authority.absolute(),
+        renewal=None if renewal is None else host_port("--renewal", renewal),
+    )
 
 
 @agent.command()

@@ -203,5 +203,7 @@ def _agent(found: _Typed, told: units.Command, user: str, *, low_ports: bool, tp
 
 
 def _written(values: Mapping[str, Any]) -> Iterator[PurePosixPath]:
+    if values["enrol"] is not None or values["renewal"] is not None:
+        yield PurePosixPath(values["credentials"])
     if values["hosts_file"] is not None:
         yield PurePosixPath(values["hosts_file"])

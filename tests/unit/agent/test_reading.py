@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.apart import ApartFailed, command
 from agent.certificates import read
 from agent.credentials import CredentialsError
-from agent.reading import ReaderFailed, command
 from agent.reading import read as read_apart
 from tests.unit.agent.credentials_of import write_credentials
 
@@ -69,7 +69,7 @@ async def test_one_that_fails_says_nothing_of_the_files(tmp_path: Path, script: 
     """But how it failed, in a sentence; and none is left."""
     write_credentials(tmp_path, tmp_path / "out")
     seconds = 0.5 if "sleep" in script else 60
-    with pytest.raises(ReaderFailed, match=f"^the program that reads certificates {words}") as failed:
+    with pytest.raises(ApartFailed, match=f"^the program that reads certificates {words}") as failed:
         await read_apart(tmp_path / "out", program=[sys.executable, "-I", "-c", script], seconds=seconds)
     assert not isinstance(failed.value, CredentialsError)
     assert _children() == set()
@@ -78,7 +78,7 @@ async def test_one_that_fails_says_nothing_of_the_files(tmp_path: Path, script: 
 async def test_one_that_cannot_be_run(tmp_path: Path) -> None:
     """As on a machine that is out of processes."""
     write_credentials(tmp_path, tmp_path / "out")
-    with pytest.raises(ReaderFailed, match=r"cannot run .*: No such file or directory"):
+    with pytest.raises(ApartFailed, match=r"cannot run .*: No such file or directory"):
         await read_apart(tmp_path / "out", program=[str(tmp_path / "none")])
 
 
@@ -102,12 +102,12 @@ async def test_the_key_shows_nowhere(tmp_path: Path) -> None:
     key = (tmp_path / "out" / "proxy.key").read_bytes().splitlines()[1]
     seen = tmp_path / "seen"
     shows = f"cat /proc/self/cmdline /proc/$$/cmdline /proc/$$/environ > {seen}; cat > {seen}.in; exit 3"
-    with pytest.raises(ReaderFailed) as failed:
+    with pytest.raises(ApartFailed) as failed:
         await read_apart(tmp_path / "out", program=["sh", "-c", shows])
     assert key in (tmp_path / "seen.in").read_bytes()
     assert key not in seen.read_bytes()
     assert key.decode() not in str(failed.value)
-    assert not any(key.decode() in word for word in command())
+    assert not any(key.decode() in word for word in command("agent.reader"))
 
 
 def _children() -> set[str]:

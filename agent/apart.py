@@ -1,0 +1,58 @@
+"""Has a question answered in a process that ends: the agent keeps what it imports, and such a one does not.
+
+Question and answer go through pipes, pickled; what is secret goes through them and nowhere else.
+"""
+
+import asyncio
+import contextlib
+import pickle
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from agent.envoy.die_with_parent import bound
+from agent.errors import AgentError
+
+_MOST_WORDS: Final = 300
+
+
+class ApartFailed(AgentError):
+    """There is no answer: who should give it did not. To be tried again."""
+
+
+def command(program: str) -> Sequence[str]:
+    """Return what runs a module as a program, so that it does not outlive this process."""
+    # -P: no folder in which somebody starts an agent has modules of it.
+    return bound([sys.executable, "-P", "-m", program])
+
+
+async def apart(program: str | Sequence[str], question: object, seconds: float, who: str) -> object:
+    """Return what a program answers, which has ended by then; raise ApartFailed, which says `who` it was."""
+    argv = command(program) if isinstance(program, str) else program
+    said = await _asked(argv, pickle.dumps(question), seconds, who)
+    try:
+        return pickle.loads(said)  # noqa: S301 - our own program wrote it
+    except Exception as error:
+        raise ApartFailed(f"{who} answered what cannot be read ({len(said)} bytes)") from error
+
+
+async def _asked(argv: Sequence[str], question: bytes, seconds: float, who: str) -> bytes:
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
+    except OSError as error:
+        raise ApartFailed(f"cannot run {who}: {error.strerror}") from error
+    try:
+        async with asyncio.timeout(seconds):
+            said, words = await process.communicate(question)
+    except TimeoutError:
+        raise ApartFailed(f"{who} took more than {seconds:g} s") from None
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if process.returncode:
+        last = words.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise ApartFailed(f"{who} ended with status {process.returncode}: {last[:_MOST_WORDS]}")
+    return said

@@ -1,0 +1,218 @@
+"""Keeps a proxy's certificate: joins where there is none, renews it in time, and asks whom to trust."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from agent import reading
+from agent.apart import ApartFailed, apart
+from agent.credentials import CredentialsError
+from agent.enrolment import files
+from agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
+from agent.enrolment.times import Plan, alarming, clock_words, planned, retry_after
+from agent.errors import AgentError
+from certs.errors import StateError
+from certs.material import PeerCertificate
+from certs.privacy import exposure_of
+
+PROGRAM: Final = "agent.enrolment.program"
+SECONDS: Final = 120.0
+LONGEST_SLEEP: Final = 600.0
+"""A clock may be set meanwhile."""
+_TOKEN: Final = "join-token"  # noqa: S105 - a kind, no secret
+
+_log = structlog.get_logger("agent.enrolment")
+
+Replace = Callable[[Callable[[], None]], Awaitable[bool]]
+"""Changes the files while nobody reads them, and takes them into use; says whether they can be used."""
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+class Enrolled:
+    """One proxy's certificate. `replace` changes its files; `shows` is the certificate in use."""
+
+    def __init__(
+        self,
+        settings: EnrolmentSettings,
+        directory: Path,
+        replace: Replace,
+        shows: Callable[[], PeerCertificate],
+        *,
+        shared: bool = False,
+        ask: Callable[[Question], Awaitable[Answer]] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._replace = replace
+        self._shows = shows
+        self._shared = shared
+        self._ask_program = ask or _program
+        self._renew_after: datetime | None = None
+        self._retry: datetime | None = None
+        self._failures = 0
+        self._why = ""
+
+    async def begin(self, stop: asyncio.Event) -> None:
+        """Have a certificate before there is an Envoy, however long that takes, or until `stop` is set.
+
+        Raises AgentError where joining is refused and there is no certificate to go on with.
+        """
+        try:
+            await asyncio.to_thread(files.complete, self._directory)
+        except OSError as error:
+            raise AgentError(f"cannot write to {self._directory}: {error.strerror}") from error
+        failures = 0
+        while not stop.is_set() and await self._must_join():
+            answered = await self._asked(Asking.JOIN)
+            if isinstance(answered, Obtained):
+                await self._put_joined(answered, at_start=True)
+                return
+            if answered.refused and not files.has_pair(self._directory):
+                raise AgentError(f"this machine cannot join: {answered.why}")
+            if answered.refused:
+                _log.error("cannot join; what there is goes on", reason=answered.why)
+                return
+            failures += 1
+            wait = retry_after(failures, timedelta.max, random.random())  # noqa: S311 - no secret
+            _log.warning("not joined yet", reason=answered.why, again_in=round(wait.total_seconds(), 1))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), wait.total_seconds())
+
+    async def run(self) -> None:
+        """Renew and ask for as long as the agent runs."""
+        if self._settings.renewal is None:
+            _log.warning("the certificate is not renewed by itself: --renewal is not given")
+            await asyncio.Event().wait()
+        trust_at = now()
+        while True:
+            plan = planned(self._shows(), self._renew_after, trust_at, self._retry)
+            while (left := (plan.next - now()).total_seconds()) > 0:  # noqa: ASYNC110 - it is a clock
+                await asyncio.sleep(min(left, LONGEST_SLEEP))
+            if now() >= plan.renew:
+                await self._renew()
+            else:
+                trust_at = now() + await self._trust(plan)
+
+    def remark(self) -> str:
+        """Say that the certificate runs out, if it does and is not renewed."""
+        if not self._why or not alarming(self._shows(), now()):
+            return ""
+        until = self._shows().not_after.isoformat(timespec="seconds")
+        return f"the certificate ends at {until} and is not renewed: {self._why}"
+
+    async def _renew(self) -> None:
+        joins = await self._must_join()
+        answered = await self._asked(Asking.JOIN if joins else Asking.RENEW)
+        if isinstance(answered, Obtained):
+            if joins:
+                await self._put_joined(answered, at_start=False)
+            else:
+                await self._put(answered)
+            self._renew_after = self._retry = None
+            self._failures, self._why = 0, ""
+            _log.info("certificate renewed", serial=self._shows().serial)
+            return
+        self._failures, self._why = self._failures + 1, answered.why
+        shows, at = self._shows(), now()
+        wait = retry_after(self._failures, shows.not_after - at, random.random())  # noqa: S311 - no secret
+        self._retry = at + wait
+        say = _log.error if alarming(shows, at) else _log.warning
+        until = shows.not_after.isoformat(timespec="seconds")
+        say(
+            "certificate not renewed",
+            reason=answered.why,
+            ends=until,
+            again_in=round(wait.total_seconds(), 1),
+        )
+
+    async def _trust(self, plan: Plan) -> timedelta:
+        """Ask whom to trust, and return when to ask again."""
+        answered = await self._asked(Asking.TRUST)
+        drawn = random.random()  # noqa: S311 - no secret
+        if isinstance(answered, Failed):
+            _log.warning("not told whom to trust", reason=answered.why)
+            return retry_after(5, timedelta.max, drawn)
+        self._renew_after = min(answered.renew_after, plan.renew)
+        if not answered.authority:
+            return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))
+        authority = answered.authority
+        if await self._replace(lambda: files.put_authority(self._directory, authority)):
+            _log.info("roots in use", told_by=str(self._settings.renewal))
+        return timedelta(seconds=1)  # to say so
+
+    async def _must_join(self) -> bool:
+        """Say whether there is no certificate to go on with, or another token than that by which it came."""
+        settings = self._settings
+        if settings.join is None or settings.proof is None:
+            return False
+        if not files.has_pair(self._directory):
+            return True
+        if settings.kind == _TOKEN:
+            with contextlib.suppress(OSError, StateError):
+                token = settings.proof.read_text("ascii", "replace").strip().partition(".")[0]
+                if token and token != files.joined_by(self._directory):
+                    return True
+        try:
+            found = await reading.read(self._directory, shared=self._shared)
+        except CredentialsError:
+            return False  # whoever reads them for Envoy says what is wrong with them
+        return now() > found.shows.certificate.not_after
+
+    async def _put_joined(self, obtained: Obtained, *, at_start: bool) -> None:
+        proof = self._settings.proof
+        token = "" if proof is None else proof.read_text("ascii", "replace").partition(".")[0]
+
+        def put() -> None:
+            files.put(self._directory, obtained.chain, obtained.authority)
+            files.note_joined(self._directory, token)
+
+        if at_start:
+            await asyncio.to_thread(put)
+        else:
+            await self._replace(put)
+        _log.info("joined", control_plane=str(self._settings.join))
+
+    async def _put(self, obtained: Obtained) -> None:
+        await self._replace(lambda: files.put(self._directory, obtained.chain, obtained.authority))
+
+    async def _asked(self, asking: Asking) -> Answer:
+        """Ask, and say if a clock is wrong; whatever goes wrong is an answer too."""
+        try:
+            question = await asyncio.to_thread(self._question, asking)
+            answered = await self._ask_program(question)
+        except (AgentError, OSError, StateError) as error:
+            return Failed(" ".join(str(error).split()))
+        if isinstance(answered, Obtained) and (words := clock_words(answered.clock, now())):
+            _log.warning("a clock is wrong", said=words)
+        return answered
+
+    def _question(self, asking: Asking) -> Question:
+        settings = self._settings
+        at = settings.join if asking is Asking.JOIN else settings.renewal
+        if at is None:
+            raise AgentError("it is not known where to ask: give --renewal")
+        if asking is not Asking.JOIN or settings.proof is None:
+            return Question(asking, at, self._directory)
+        if settings.kind == _TOKEN and not self._shared and (words := exposure_of(settings.proof)):
+            raise AgentError(f"{words}, or say --shared-credentials if that is meant")
+        proof = settings.proof.read_bytes()
+        authority = b"" if settings.authority is None else settings.authority.read_bytes()
+        return Question(asking, at, self._directory, settings.kind, proof, authority)
+
+
+async def _program(question: Question) -> Answer:
+    """Have a process ask that ends."""
+    found = await apart(PROGRAM, question, SECONDS, "the program that joins and renews")
+    if isinstance(found, Obtained | Failed):
+        return found
+    raise ApartFailed(f"the program that joins and renews answered a {type(found).__name__}")

@@ -1,0 +1,138 @@
+"""Files and times of a proxy that renews its certificate: what dying leaves, and who is asked when."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from agent import certificates
+from agent.enrolment import files
+from agent.enrolment.times import alarming, clock_words, planned, retry_after
+from certs import files as whole
+from certs.errors import StateError
+from certs.ledger.sqlite import SqliteLedger
+from certs.material import PeerCertificate, PrivateKey
+from certs.own_request import new_key, request_for
+from certs.pins import pinned, pins
+from certs.proxy import sign_proxy
+from certs.signing_request import judged
+from mesh.identity import ProxyName
+from tests.unit.agent.credentials_of import authority, write_credentials
+
+NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+class Died(Exception):
+    """The process dies here."""
+
+
+def signed(state: Path, key: PrivateKey) -> bytes:
+    """Return a certificate for a key."""
+    now = datetime.now(UTC)
+    with SqliteLedger.open(state / "ledger.db") as ledger:
+        request = judged(request_for(key))
+        return sign_proxy(authority(state), ledger, ProxyName.parse("u.s.n"), request, DAY, now).chain_pem
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_process_that_dies_leaves_a_pair_that_fits(
+    tmp_path: Path, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At whichever change of the file system: what it has begun is completed, or was not begun."""
+    out = tmp_path / "out"
+    write_credentials(tmp_path, out)
+    before = certificates.read(out).serial
+    left = steps
+
+    def mortal(work: Callable[..., object]) -> Callable[..., object]:
+        def step(*arguments: object, **named: object) -> object:
+            nonlocal left
+            if left == 0:
+                raise Died
+            left -= 1
+            return work(*arguments, **named)
+
+        return step
+
+    key = new_key()
+    chain = signed(tmp_path, key)
+    with monkeypatch.context() as dying:
+        dying.setattr(Path, "replace", mortal(Path.replace))
+        dying.setattr(whole, "sync_directory", mortal(whole.sync_directory))
+        died = False
+        try:
+            files.put_next_key(out, key)
+            files.put(out, chain, authority(tmp_path).trust_bundle())
+        except (Died, StateError):
+            died = True
+    files.complete(out)
+    after = certificates.read(out)
+    assert died or after.serial != before
+    assert (files.next_key(out) is None) or after.serial == before
+    assert not (out / files.NEXT_CHAIN).exists()
+
+
+def test_a_key_that_waits_is_used_again_and_no_other_is_made(tmp_path: Path) -> None:
+    """So that an answer that was lost costs nothing; and it is private."""
+    key = new_key()
+    files.put_next_key(tmp_path / "out", key)
+    assert files.next_key(tmp_path / "out") == key
+    assert (tmp_path / "out" / files.NEXT_KEY).stat().st_mode & 0o777 == 0o600
+    request = x509.load_der_x509_csr(request_for(key))
+    assert request.is_signature_valid
+    assert len(request.subject.rdns) == len(request.extensions) == 0
+    for wrong in (b"", b"no key", key.reveal()[:-40]):
+        with pytest.raises(ValueError, match=r"^the private key cannot be read$"):
+            request_for(PrivateKey(wrong))
+
+
+def shown(life: timedelta = timedelta(days=90)) -> PeerCertificate:
+    """Return a certificate that begins now."""
+    return PeerCertificate("u.s.n", "abc", NOW, NOW + life, (), client_auth=True)
+
+
+def test_a_certificate_is_renewed_at_half_of_its_life_or_sooner_if_the_server_says_so() -> None:
+    """And after a failure when it is tried again; whichever is sooner is next."""
+    plan = planned(shown(), None, NOW + DAY, None)
+    assert timedelta(days=40) < plan.renew - NOW < timedelta(days=50)
+    assert plan.next == NOW + DAY
+    assert planned(shown(), NOW, NOW + DAY, None).next == NOW
+    assert planned(shown(), NOW + 80 * DAY, NOW + DAY, None).renew == plan.renew
+    assert planned(shown(), NOW, NOW + DAY, NOW + 2 * DAY).renew == NOW + 2 * DAY
+
+
+def test_a_failure_is_tried_again_ever_later_and_not_too_late() -> None:
+    """A certificate that has an hour left is tried eight times in it, at least."""
+    waits = [retry_after(failures, 60 * DAY, 1.0).total_seconds() for failures in range(1, 10)]
+    assert waits == [5, 10, 20, 40, 80, 160, 320, 600, 600]
+    assert retry_after(100, timedelta(hours=1), 1.0) == timedelta(seconds=450)
+    assert retry_after(100, timedelta(hours=-1), 0.0) == timedelta(seconds=2.5)
+
+
+def test_the_last_quarter_is_an_alarm() -> None:
+    """Of the certificate's own life."""
+    certificate = shown(4 * DAY)
+    assert [alarming(certificate, NOW + days * DAY) for days in (2.9, 3.1)] == [False, True]
+
+
+def test_a_clock_that_is_far_off_is_said() -> None:
+    """Which way, and how far."""
+    assert clock_words(NOW, NOW + timedelta(minutes=4)) == ""
+    assert clock_words(NOW, NOW + timedelta(hours=1)) == (
+        "the clock here is 60 minutes ahead of the control plane's"
+    )
+    assert "is 60 minutes behind" in clock_words(NOW, NOW - timedelta(hours=1))
+
+
+def test_a_root_is_found_by_the_pin_of_its_key_among_whatever_is_shown(tmp_path: Path) -> None:
+    """And nothing else is; what is no certificate is none."""
+    ours, other = (authority(tmp_path / name).trust_bundle() for name in ("ours", "other"))
+    (pin,) = pins(ours)
+    assert pin == authority(tmp_path / "ours").fingerprint
+    encoded = [x509.load_pem_x509_certificate(each).public_bytes(Encoding.DER) for each in (other, ours)]
+    assert pinned([b"no certificate", *encoded, *encoded], [pin]) == ours
+    assert pinned(encoded[:1], [pin]) == b""
