@@ -14,6 +14,7 @@ class Lost(enum.Enum):
 
     LEDGER = enum.auto()
     OTHER_LEDGER = enum.auto()
+    DAMAGED_LEDGER = enum.auto()
     AUTHORITY = enum.auto()
     OTHER_AUTHORITY = enum.auto()
     BOTH = enum.auto()
@@ -25,7 +26,8 @@ class Found:
 
     `marked` is the first proxy certificate that was issued, as it is noted beside the CA; `known` says that
     the ledger has it. `first` is the ledger's own first one, `signed_by` the CA that it names. `shown` is the
-    certificate that a server has shown to proxies: one has run here.
+    certificate that a server has shown to proxies: one has run here. Of a ledger that is `damaged` nothing
+    else is known.
     """
 
     authority: str | None = None
@@ -35,6 +37,7 @@ class Found:
     first: str | None = None
     signed_by: str | None = None
     shown: str | None = None
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,9 @@ def loss(found: Found) -> Loss | None:
         if found.shown is not None and not found.ledger:
             return Loss(Lost.BOTH, found.shown)
         return None
+    if found.damaged:
+        serial = found.marked or found.shown
+        return None if serial is None else Loss(Lost.DAMAGED_LEDGER, serial)
     if found.marked is not None and not found.known:
         return Loss(Lost.LEDGER if found.first is None else Lost.OTHER_LEDGER, found.marked)
     if found.marked is None and found.shown is not None and not found.ledger:

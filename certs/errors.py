@@ -3,6 +3,7 @@
     CertificateError
     ├── StateError          this machine: the state directory, a file in it, the ledger
     │   ├── CorruptPairError    a stored certificate with its key that cannot be used (it can be issued again)
+    │   ├── DamagedError        a ledger's file that is no ledger any more
     │   └── UnwrittenError      a revocation that is in force, and would be forgotten by a restart
     ├── IssuerError         the issuer cannot sign: its CA has expired (later: it cannot be reached)
     ├── RequestError        whoever asked: a name that cannot be certified, a serial nobody knows
@@ -26,6 +27,10 @@ class StateError(CertificateError):
 
 class CorruptPairError(StateError):
     """A stored certificate and key cannot be read or do not belong together."""
+
+
+class DamagedError(StateError):
+    """The ledger's file is damaged, or is no ledger: what it knew is lost."""
 
 
 class UnwrittenError(StateError):

@@ -11,10 +11,11 @@ import structlog
 
 from certs import files
 from certs.belonging import Found, Loss, Lost, loss
-from certs.errors import CorruptPairError, StateError
+from certs.errors import CorruptPairError, DamagedError, RequestError, StateError
 from certs.issuers import root
 from certs.issuers.contract import Authority
 from certs.ledger.contract import Ledger
+from certs.ledger.rebuilding import RebuildingLedger
 from certs.ledger.sqlite import SqliteLedger
 from certs.pair_files import PairFiles
 from certs.roots import kept
@@ -24,8 +25,11 @@ from certs.stored import ADS_SERVER
 from mesh.names import TrustDomain
 
 LEDGER_FILE: Final = "ledger.sqlite"
+REBUILDING_FILE: Final = "ledger.rebuilding.sqlite"
 _MARK: Final = "first-proxy"
 _SQLITE_FILES: Final = ("", "-journal", "-wal", "-shm")
+_REBUILT: Final = frozenset({Lost.LEDGER, Lost.OTHER_LEDGER, Lost.DAMAGED_LEDGER})
+"""What can be had back from what proxies show: their certificates are below a CA that is there."""
 
 _log = structlog.get_logger("certs.opening")
 
@@ -60,12 +64,16 @@ class FirstProxy:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A CA with its ledger, and the note that holds them together; `made` says that the CA is new."""
+    """A CA with its ledger, and the note that holds them together; `made` says that the CA is new.
+
+    `rebuilding` is the ledger where it was lost and is being rebuilt: then nobody is let in.
+    """
 
     authority: Authority
     ledger: Ledger
     first: FirstProxy
     made: bool
+    rebuilding: RebuildingLedger | None = None
 
 
 def begun(state: Path) -> bool:
@@ -78,17 +86,26 @@ def _has_authority(state: Path) -> bool:
 
 
 @contextmanager
-def opened(state: Path, trust_domain: TrustDomain, now: datetime, begin_anew: str = "") -> Iterator[Opened]:
+def opened(
+    state: Path, trust_domain: TrustDomain, now: datetime, begin_anew: str = "", rebuild: str = ""
+) -> Iterator[Opened]:
     """Open both, made on the first start, for as long as the context lasts; the caller holds the lock.
 
     Where one of them is lost it is StateError, unless `begin_anew` is the serial that the error names: then
-    what is left of the ledger is moved aside. Raises StateError as well where either cannot be used.
+    what is left of the ledger is moved aside. If `rebuild` is, a lost ledger is rebuilt beside what is left.
+    Raises StateError as well where either cannot be used.
     """
     first, ledger_path = FirstProxy(state), state / LEDGER_FILE
     made = not _has_authority(state)
     authority = None if made else _authority(state, trust_domain, now)
     lost = _lost(state, ledger_path, first, authority)
     if lost is not None:
+        if authority is not None and _is_to_be_rebuilt(lost, rebuild):
+            with SqliteLedger.open(state / REBUILDING_FILE) as confirmed:
+                confirmed.name_authority(authority.fingerprint)
+                rebuilding = RebuildingLedger(confirmed)
+                yield Opened(authority, rebuilding, first, made=False, rebuilding=rebuilding)
+            return
         if not begin_anew or read_serial(begin_anew) != lost.serial:
             raise StateError(_sentence(lost, state, ledger_path))
         _begin_anew(ledger_path, first)
@@ -102,6 +119,33 @@ def opened(state: Path, trust_domain: TrustDomain, now: datetime, begin_anew: st
         yield Opened(authority, ledger, first, made)
 
 
+def _is_to_be_rebuilt(lost: Loss, rebuild: str) -> bool:
+    return bool(rebuild) and lost.lost in _REBUILT and read_serial(rebuild) == lost.serial
+
+
+def rebuilt(state: Path) -> int:
+    """Have what was confirmed be the ledger from now on; return how many certificates that are.
+
+    No server may run; the caller holds the lock. What is left of the lost one is moved aside, and at each
+    moment the directory has a ledger that belongs to its CA, or one that is known to be lost. Raises
+    RequestError where nothing was confirmed, StateError.
+    """
+    ledger_path, kept_path = state / LEDGER_FILE, state / REBUILDING_FILE
+    if not _has_content(kept_path):
+        raise RequestError(f"no ledger is being rebuilt in {state}: start the server with --rebuild-ledger")
+    with SqliteLedger.open(kept_path) as ledger:
+        if not (count := len(ledger.entries())):
+            raise RequestError("no certificate is confirmed: the ledger would refuse every proxy")
+    _begin_anew(ledger_path, FirstProxy(state))
+    try:
+        for end in reversed(_SQLITE_FILES):  # what was confirmed last: until then the ledger is lost
+            with suppress(FileNotFoundError):
+                kept_path.with_name(kept_path.name + end).rename(f"{ledger_path}{end}")
+    except OSError as error:
+        raise StateError(f"{kept_path} cannot become {ledger_path}: {error.strerror}") from error
+    return count
+
+
 def _authority(state: Path, trust_domain: TrustDomain, now: datetime) -> Authority:
     """Open who signs for a state directory: the one place that says which issuer that is."""
     return ChangingAuthority.open(state, trust_domain, now)
@@ -113,13 +157,17 @@ def _lost(state: Path, ledger_path: Path, first: FirstProxy, authority: Authorit
     marked, shown = first.read(), _shown(state)
     if not _has_content(ledger_path):
         return loss(Found(signer, marked, shown=shown))
-    with SqliteLedger.open(ledger_path) as ledger:
-        known = marked is not None and ledger.entry(marked) is not None
-        signed_by = ledger.authority()
-        if authority is not None and signed_by == authority.other:
-            signed_by = signer  # whichever of the two signs now: their places may have changed just before
-        found = Found(signer, marked, True, known, ledger.first(), signed_by, shown)
-    return loss(found)
+    try:
+        with SqliteLedger.open(ledger_path) as ledger:
+            known = marked is not None and ledger.entry(marked) is not None
+            signed_by = ledger.authority()
+            if authority is not None and signed_by == authority.other:
+                signed_by = signer  # whichever of the two signs now: their places may have just changed
+            return loss(Found(signer, marked, True, known, ledger.first(), signed_by, shown))
+    except DamagedError:
+        if (lost := loss(Found(signer, marked, True, shown=shown, damaged=True))) is None:
+            raise
+        return lost
 
 
 def _has_content(path: Path) -> bool:
@@ -155,18 +203,24 @@ def _begin_anew(ledger_path: Path, first: FirstProxy) -> None:
 def _sentence(lost: Loss, state: Path, ledger: Path) -> str:
     authority = state / "ca"
     anew = f"--begin-anew {lost.serial}: then every proxy needs a new certificate"
+    rebuilt = f"rebuild it from what proxies show with --rebuild-ledger {lost.serial}"
     refused = "every proxy would be refused"
     match lost.lost:
         case Lost.LEDGER:
             return (
                 f"ledger {ledger} is missing or empty, and the CA in {authority} has issued certificates: "
-                f"{refused}; put the ledger back, or begin a new one with {anew}"
+                f"{refused}; put the ledger back, {rebuilt}, or begin a new one with {anew}"
             )
         case Lost.OTHER_LEDGER:
             return (
                 f"ledger {ledger} does not belong to the CA in {authority}: it does not know {lost.serial}, "
-                f"the first proxy certificate that was issued; put the right one there, or begin a new one "
-                f"with {anew}"
+                f"the first proxy certificate that was issued; put the right one there, {rebuilt}, or "
+                f"begin a new one with {anew}"
+            )
+        case Lost.DAMAGED_LEDGER:
+            return (
+                f"ledger {ledger} is damaged, or is no ledger: {refused}; put a copy there, {rebuilt}, or "
+                f"begin a new one with {anew}"
             )
         case Lost.AUTHORITY:
             return (

@@ -1,7 +1,7 @@
 """Proxy certificates for the command line: by the running server, or from the state directory itself."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,12 +11,15 @@ from typing import Final, TypeVar
 from admin.http.commands import NobodysName, ProxyRequest, require_holder
 from admin.pages.certificates import offline_certificates
 from certs.errors import CertificateError
+from certs.opening import rebuilt
 from certs.terms import ProxyTerms
 from cli.client import ask
 from cli.errors import AnsweredNo, IssuingError, NotRunning, ServerRefused
 from cli.offline.mesh import read
+from cli.printing.answers import records
 from cli.printing.files import write_credentials
 from controller.errors import NothingIssued, StartupError, StateInUse
+from controller.process import lock
 from controller.proxies import ProxyIssuing, without_server
 from mesh.names import TrustDomain
 
@@ -100,6 +103,41 @@ def revoke(
         return by_either(by_server, here)
     except NothingIssued as error:
         raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
+
+
+def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[str, object]:
+    """Return what proxies have shown to a server that rebuilds its ledger, some of it confirmed just now.
+
+    Raises IssuingError; NotRunning where no server does.
+    """
+    try:
+        serials = list(confirm)
+        if everybody:
+            shown = records(_mapping(ask(state, "GET", "/certs/rebuild-ledger")), "candidates")
+            serials = [str(each["serial"]) for each in shown]
+        if serials:
+            return _mapping(ask(state, "POST", "/certs/rebuild-ledger", body={"serials": serials}))
+        return _mapping(ask(state, "GET", "/certs/rebuild-ledger"))
+    except ServerRefused as error:
+        raise IssuingError(str(error)) from error
+
+
+def finish_rebuilding(state: Path, *, shared: bool = False) -> int:
+    """Have what was confirmed be the ledger; return how many certificates that are. Raises IssuingError."""
+    try:
+        lock.prepare(state, shared=shared)
+        with lock.held(state):
+            return rebuilt(state)
+    except StateInUse as error:
+        raise IssuingError(f"{error}: stop the server first, then finish") from error
+    except (StartupError, CertificateError) as error:
+        raise IssuingError(str(error)) from error
+
+
+def _mapping(answer: object) -> dict[str, object]:
+    if not isinstance(answer, dict):
+        raise IssuingError("the server's answer is not understood")
+    return answer
 
 
 def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:

@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from certs.ledger.rebuilding import REBUILT
 from certs.opening import Opened, opened
 from certs.renewal import CA_ENDS_SOON
 from controller.drivers import MeshDrivers
@@ -75,13 +76,16 @@ async def run(
 
 
 def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[Opened]:
-    return opened(settings.state, TrustDomain(settings.trust_domain), now, settings.begin_anew)
+    domain = TrustDomain(settings.trust_domain)
+    return opened(settings.state, domain, now, settings.begin_anew, settings.rebuild_ledger)
 
 
 def _say(found: Opened, settings: Settings, now: datetime) -> None:
     """Say what whoever starts the server should know of its CA and clock."""
     if found.made:
         _log.info("a new CA was made", state=str(settings.state))
+    if found.rebuilding is not None:
+        _log.warning(REBUILT, do="meshwright certs rebuild-ledger")
     if (left := found.authority.not_after - now) < CA_ENDS_SOON:
         _log.warning("the CA ends soon: no certificate outlives it", days=left.days)
     last = found.ledger.last_issued_at()

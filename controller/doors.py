@@ -11,6 +11,7 @@ from aiohttp import web
 from admin.http.commands import Commands, add_commands, explained
 from admin.http.health import Health, HttpThread, application
 from admin.http.log_levels import add_log_levels
+from admin.http.rebuilding import RebuildCommands, add_rebuild_commands
 from admin.http.servers import serving
 from admin.http.tokens import TokenCommands, add_token_commands
 from admin.pages import routes, site
@@ -79,6 +80,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     site.add_pages(app, routes.pages(parts.reading, parts.clock), parts.clock, parts.pages.pages)
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))
+    add_rebuild_commands(app, RebuildCommands(parts.opened.rebuilding, parts.reading))
     add_token_commands(app, TokenCommands(parts.tokens, parts.reading, parts.clock))
     async with serving(app, sockets.unix):
         yield

@@ -122,8 +122,14 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         has = delivery.cache.snapshot(NodeKey(str(proxy))) is not None
         return "" if has else parts.reading.failure(proxy)
 
+    rebuilding = parts.opened.rebuilding
     authenticator = MeshAuthenticator(
-        parts.opened.ledger, lambda: delivery.loop.state.view, parts.clock, not_served, failed
+        parts.opened.ledger,
+        lambda: delivery.loop.state.view,
+        parts.clock,
+        not_served,
+        failed,
+        unknown=None if rebuilding is None else rebuilding.show,
     )
     return ControllerContext(
         host=address.host,

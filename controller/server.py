@@ -14,6 +14,7 @@ from admin.http.health import Health
 from admin.http.heartbeat import beating
 from admin.http.servers import SocketError
 from certs.errors import CertificateError
+from certs.ledger.rebuilding import REBUILT
 from controller import doors
 from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER
@@ -133,7 +134,8 @@ class Server:
         return self._waited_for()
 
     def _waited_for(self) -> tuple[str, ...]:
-        return (*self._waiting, *self._unwell)
+        rebuilding = () if self._parts.opened.rebuilding is None else (REBUILT,)
+        return (*self._waiting, *self._unwell, *rebuilding)
 
     def _remarks(self) -> tuple[str, ...]:
         parts = self._parts

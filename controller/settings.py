@@ -80,6 +80,8 @@ class Settings(BaseSettings):
     """Serve although others can read the state directory, or keys in it: where its modes are not ours."""
     begin_anew: str = ""
     """The serial that a refusal to start names: begin without the CA or ledger that is lost."""
+    rebuild_ledger: str = ""
+    """The serial that a refusal to start names: let nobody in, and note what proxies show, to confirm it."""
     config: Path | None = None
     """YAML file with any of these settings."""
     ads_address: Listening = HostPort("0.0.0.0", 15128)  # noqa: S104 - proxies dial in from other machines

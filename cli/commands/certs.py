@@ -132,3 +132,36 @@ def show_certificate(
         print_json(found)
         return
     print(*certificates_lines(found), sep="\n")
+
+
+@certs.command("rebuild-ledger")
+def rebuild_ledger(
+    state: State,
+    confirm: Annotated[
+        list[str] | None, typer.Option(metavar="SERIAL", help="It is in force; may be said several times.")
+    ] = None,
+    confirm_all: Annotated[bool, typer.Option("--confirm-all", help="All that are listed are.")] = False,
+    finish: Annotated[
+        bool, typer.Option("--finish", help="What is confirmed is the ledger from now on; no server may run.")
+    ] = False,
+    shared: Shared = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have a lost ledger back from what proxies show to a server that was started with --rebuild-ledger.
+
+    Without options it lists their certificates. One that was revoked is shown like any other: confirm none
+    that you do not know to be in force. Who is not confirmed is refused, and needs a new certificate.
+    """
+    from cli import issuing
+    from cli.printing.certificates import candidates_tables
+    from cli.printing.table import show
+
+    if finish:
+        count = issuing.finish_rebuilding(state, shared=shared)
+        if as_json:
+            print_json({"certificates": count})
+        else:
+            print(f"the ledger has {count} certificates; start the server without --rebuild-ledger")
+        return
+    found = issuing.candidates(state, confirm or (), everybody=confirm_all)
+    show(found, candidates_tables, as_json=as_json)

@@ -55,6 +55,9 @@ def serve(
     begin_anew: Annotated[
         str | None, typer.Option(metavar="SERIAL", help="Without the CA or ledger that is lost.")
     ] = None,
+    rebuild_ledger: Annotated[
+        str | None, typer.Option(metavar="SERIAL", help="Note what proxies show; let nobody in.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. [info]")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, json or console. [auto]")] = None,
     setting: Annotated[
@@ -97,6 +100,7 @@ def serve(
         "cluster_domain": cluster_domain,
         "virtual_addresses": virtual_addresses,
         "begin_anew": begin_anew,
+        "rebuild_ledger": rebuild_ledger,
         "log_level": log_level,
         "log_format": "json" if as_json else log_format,
     }

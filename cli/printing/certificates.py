@@ -54,6 +54,20 @@ def certificates_tables(found: Found) -> tuple[Table, ...]:
     return (services, proxies, without) if without.row_count else (services, proxies)
 
 
+def candidates_tables(found: Found) -> tuple[Table, ...]:
+    """Return the table of what proxies have shown while the ledger is rebuilt."""
+    made = columns("PROXY", "SERIAL", "FROM", "SHOWN", "VALID SINCE", "VALID UNTIL", "WORKLOAD", "CONFIRMED")
+    for each in records(found, "candidates"):
+        moments = (str(each.get(name)) for name in ("shown_at", "not_before", "not_after"))
+        made.add_row(
+            *(str(each.get(name) or "-") for name in ("cn", "serial", "from")),
+            *moments,
+            str(each.get("workload") or "-"),
+            "yes" if each.get("confirmed") else "no",
+        )
+    return (made,)
+
+
 def certificates_lines(found: Found) -> Iterator[str]:
     """Yield everything of a few certificates: each of a proxy, how that takes part, and what it shows."""
     for each in records(found, "proxy_certificates"):

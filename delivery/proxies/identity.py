@@ -13,7 +13,7 @@ import structlog
 
 from catalog.store.inventory import claimant_of, holder_of
 from catalog.store.view import View
-from certs.errors import PeerRefused, StateError
+from certs.errors import PeerRefused, RefusalReason, StateError
 from certs.ledger.contract import Ledger
 from certs.material import PeerCertificate
 from certs.peer import Admitted, admitted, presence, read_peer
@@ -63,6 +63,10 @@ def contradiction(name: ProxyName, view: View | None) -> str:
     return f"workload {workload.key} has this UUID, and its proxy is {workload.proxy_name}"
 
 
+Unknown = Callable[[PeerCertificate, str, datetime], None]
+"""Told of a proxy's certificate, valid and below our root, that is not in the ledger, and of the address."""
+
+
 def _nothing(name: ProxyName) -> str:
     """Say nothing against any proxy."""
     del name
@@ -83,12 +87,14 @@ class MeshAuthenticator:
         clock: Callable[[], datetime],
         not_served: Callable[[ProxyName], str] = _nothing,
         failed: Callable[[ProxyName], str] = _nothing,
+        unknown: Unknown | None = None,
     ) -> None:
         self._ledger = ledger
         self._view = view
         self._clock = clock
         self._not_served = not_served
         self._failed = failed
+        self._unknown = unknown
         self._shown: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
 
     def authenticate(self, peer: Peer) -> NodeKey:
@@ -100,8 +106,14 @@ class MeshAuthenticator:
         if not peer.certificate:
             raise _refused(peer, Refusal.NO_CERTIFICATE, "the client showed no certificate")
         try:
-            found = admitted(self._read(peer, peer.certificate), self._ledger, now)
+            shown = self._read(peer, peer.certificate)
         except PeerRefused as error:
+            raise _refused(peer, error.reason, str(error)) from error
+        try:
+            found = admitted(shown, self._ledger, now)
+        except PeerRefused as error:
+            if error.reason is RefusalReason.NOT_ISSUED and self._unknown is not None:
+                self._unknown(shown, peer.address, now)
             raise _refused(peer, error.reason, str(error)) from error
         except StateError as error:
             raise _refused(peer, Refusal.LEDGER, str(error)) from error

@@ -6,6 +6,7 @@ from certs.belonging import Found, Loss, Lost, loss
 
 NOTHING_LOST = [
     Found(),
+    Found("a", ledger=True, damaged=True),
     Found(ledger=True),
     Found("a"),
     Found("a", ledger=True, signed_by="a", shown="c"),
@@ -23,6 +24,8 @@ LOST = [
     (Found("a", marked="1", ledger=True, first="2", signed_by="a"), Loss(Lost.OTHER_LEDGER, "1")),
     (Found("a", marked="1", ledger=True, first="2", signed_by="b"), Loss(Lost.OTHER_LEDGER, "1")),
     (Found("a", shown="c"), Loss(Lost.LEDGER, "c")),
+    (Found("a", marked="1", ledger=True, shown="c", damaged=True), Loss(Lost.DAMAGED_LEDGER, "1")),
+    (Found("a", ledger=True, shown="c", damaged=True), Loss(Lost.DAMAGED_LEDGER, "c")),
     (Found(ledger=True, first="1", signed_by="a"), Loss(Lost.AUTHORITY, "1")),
     (Found(ledger=True, first="1", shown="c"), Loss(Lost.AUTHORITY, "1")),
     (Found(shown="c"), Loss(Lost.BOTH, "c")),

@@ -47,6 +47,7 @@ NO_AND_UNKNOWN = [
     (("certs", "issue-proxy", "--state", "s", "--mesh", "mesh", "--uuid", "u2", *NAME), 1),
     (("certs", "issue-proxy", "--state", "mesh", "--uuid", "u1", *NAME), 2),
     (("certs", "list", *NOBODY), 2),
+    (("certs", "rebuild-ledger", *NOBODY), 2),
     (("certs", "revoke", *NOBODY, "ab"), 2),
     (("certs", "show", *NOBODY, "ab"), 2),
     (("certs", "token", "create", "--state", "s", "--mesh", "mesh", "--uuid", "u2", *SERVICE), 1),

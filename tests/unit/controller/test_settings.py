@@ -179,6 +179,7 @@ _WRITTEN = {
     "shared_state": ["off", "on", "yes", "No", "true", "FALSE", "'on'"],
     "ads_address": ["1.2.3.4:15128", '"[::1]:80"'],
     "begin_anew": ["3e9102", "0123", "1_000", "0x1f", "12:30:00", "no"],
+    "rebuild_ledger": ["3e9102", "0123"],
     "quiet_seconds": [".5", "0.25", "1", "'1'"],
     "max_connections": ["16", "null", "~", ""],
     "header_kibibytes": ["64"],

@@ -1,0 +1,95 @@
+"""A ledger that is lost or damaged comes back from what proxies show, and never by itself."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certs.ledger.sqlite import SqliteLedger
+from certs.opening import LEDGER_FILE, REBUILDING_FILE
+from tests.feature.state.test_lost import without_ledger
+from tests.program import PROXIES, Program
+
+
+def damaged_ledger(state: Path) -> None:
+    """Leave a database of which pages in the middle are something else: its header is well."""
+    path = state / LEDGER_FILE
+    content = bytearray(path.read_bytes())
+    content[4096 : 4096 * 6] = b"\xa5" * (4096 * 5)
+    path.write_bytes(content)
+
+
+def commanded(program: Program, *options: str) -> Any:
+    """Return what the command prints for programs."""
+    status, out, complaint = program.run(
+        *("certs", "rebuild-ledger", "--state", str(program.state), "--json", *options)
+    )
+    assert status == 0, complaint
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("damage", [without_ledger, damaged_ledger])
+def test_who_is_confirmed_is_let_in_again_and_nobody_else(
+    used: Program, damage: Callable[[Path], None]
+) -> None:
+    """While it is rebuilt nobody is; what is confirmed outlives the server; it never begins by itself."""
+    damage(used.state)
+    sentence = used.refused()
+    serial = re.findall(r"--rebuild-ledger (\S+)", sentence)[0].rstrip(",")
+    assert used.refused("--rebuild-ledger", "abc123") == sentence
+    server = used.serve("--rebuild-ledger", serial)
+    assert server.get("/healthz/ready")[0] == 503
+    assert "the ledger is being rebuilt" in server.get("/healthz/ready")[1]
+    for each in PROXIES[:2]:
+        assert not used.served(server, each)
+    one, two = commanded(used)["candidates"]
+    assert [each["cn"] for each in (one, two)] == ["one.store.shop", "two.store.shop"]
+    assert [each["serial"] for each in (one, two)] == [*used.serials[:2]]
+    assert (one["workload"], one["confirmed"], one["from"].partition(":")[0]) == (
+        *("shop/w-one", False),
+        "127.0.0.1",
+    )
+    found = commanded(used, "--confirm", one["serial"].upper())["candidates"]
+    assert [each["confirmed"] for each in found] == [True, False]
+    assert not used.served(server, "one")
+    for status, out, complaint in (used.issue("one", used.files / "x"), used.revoke(one["serial"])):
+        assert (status, out) == (2, "")
+        assert "the ledger is being rebuilt" in complaint
+    status, _, complaint = used.run("certs", "rebuild-ledger", "--state", str(used.state), "--finish")
+    assert status == 2
+    assert complaint.endswith("stop the server first, then finish")
+    server.stop()
+    assert used.refused() == sentence
+    assert commanded(used, "--finish") == {"certificates": 1}
+    server = used.serve("--rebuild-ledger", serial)
+    assert server.get("/healthz/ready")[0] == 200
+    assert [used.served(server, each) for each in PROXIES] == [True, False, False]
+    with SqliteLedger.open(used.state / LEDGER_FILE) as ledger:
+        (entry,) = ledger.entries()
+    assert (entry.serial, entry.claimed_at is not None) == (one["serial"], True)
+    assert not (used.state / REBUILDING_FILE).exists()
+    server.stop()
+    used.serve().stop()
+
+
+def test_nothing_is_finished_that_nobody_has_confirmed(used: Program) -> None:
+    """Nor is a ledger rebuilt that is well; what cannot be confirmed is said by its serial."""
+
+    def complaint(*options: str) -> str:
+        status, out, said = used.run("certs", "rebuild-ledger", "--state", str(used.state), *options)
+        assert (status, out) == (2, "")
+        return said
+
+    assert "start the server with --rebuild-ledger" in complaint("--finish")
+    server = used.serve()
+    assert complaint() == "the ledger is not being rebuilt: this server knows whom it lets in"
+    server.stop()
+    without_ledger(used.state)
+    server = used.serve("--rebuild-ledger", used.serials[0])
+    assert complaint("--confirm", "abc") == "nobody has shown a certificate with the serial abc"
+    server.stop()
+    assert complaint("--finish") == "no certificate is confirmed: the ledger would refuse every proxy"
+    assert "is missing or empty" in used.refused()
