@@ -19,7 +19,9 @@ from xds.server.status import Variant
 
 _Key = tuple[Variant, TypeUrl, Version, Hashable, tuple[ResourceName, ...], bool]
 
-ENTRIES: Final = 64
+ENTRIES: Final = 1024
+"""Responses that are kept: while hundreds connect at once each is at another of its five or more."""
+
 BYTES: Final = 24 * 1024 * 1024
 OWN_BYTES: Final = 8 * 1024 * 1024
 """How much of it one owner may have: who asks for ever other things does not drive out what many share."""
