@@ -147,6 +147,7 @@ class Reflector(Generic[T]):
             try:
                 async for batch in batches:
                     await self._batch(iter(batch))
+                    del batch  # as long as it is waited for the next, nobody has this one
             finally:
                 well.cancel()
         if loop.time() - began < self._pacing.short:

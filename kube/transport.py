@@ -162,5 +162,8 @@ async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> 
             if lines.begun:
                 raise Unreachable(f"the watch of {call.what} ended within an event", Reason.BROKEN)
             return
-        if complete := lines.complete(data):
+        complete = lines.complete(data)
+        del data  # the next may be hours off
+        if complete:
             yield complete
+        del complete

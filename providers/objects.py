@@ -23,6 +23,7 @@ from specs.reader import Reading, Unread
 
 H = TypeVar("H", bound=Hashable)
 
+_ALL_READ: Final[frozenset[str]] = frozenset()  # one for all: each of its own would be 216 bytes
 _SOMEWHERE: Final = InFile("")
 
 
@@ -37,7 +38,7 @@ class Form:
     mark: str
     objects: tuple[Sourced, ...]
     problems: Problems
-    unread: frozenset[str] = frozenset()
+    unread: frozenset[str] = _ALL_READ
 
     def by_claim(self) -> dict[ObjectKey, Sourced]:
         """Return its objects by the keys under which a source knows them."""
@@ -63,7 +64,7 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, Reading]], before: For
         good[sourced.key.claim] = replace(sourced, stale=True)
         problems.append(_held(sourced, place))
     objects = sorted(good.values(), key=lambda each: each.origin.order)
-    return Form(mark, tuple(objects), tuple(problems), frozenset(each.mark for _, each in unread))
+    return Form(mark, tuple(objects), tuple(problems), frozenset(e.mark for _, e in unread) or _ALL_READ)
 
 
 def unreadable(problem: Problem, before: Form | None) -> Form:

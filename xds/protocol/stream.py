@@ -35,6 +35,7 @@ _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)
 _SWITCH: Final = (LISTENER, ROUTE)
 _WAITING: Final = frozenset((CLUSTER, LISTENER, ROUTE))
 """The types that wait for each other."""
+_NONE: Final[frozenset[Nonce]] = frozenset()  # one for all streams: each of its own would be 216 bytes
 
 
 class Stream(abc.ABC):
@@ -58,7 +59,7 @@ class Stream(abc.ABC):
         self._snapshot: Snapshot | None = None
         self._channels: dict[TypeUrl, Channel] = {}
         self._responses = 0
-        self._released: frozenset[Nonce] = frozenset()
+        self._released = _NONE
         self._others: tuple[Channel, ...] = ()
         self._renewing = renewal.NOTHING
         self._interim: Nonce | None = None
@@ -160,7 +161,7 @@ class Stream(abc.ABC):
     def on_deadline(self) -> list[Response]:
         """Go on without the answers awaited now (O5: a client may warm for longer than is good)."""
         waiting = self._present((CLUSTER, LISTENER, ROUTE))
-        self._released = frozenset(each.nonce for channel in waiting for each in channel.unanswered)
+        self._released = frozenset(each.nonce for channel in waiting for each in channel.unanswered) or _NONE
         return self._flush()
 
     @abc.abstractmethod

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -140,6 +142,30 @@ async def test_streaming_list() -> None:
         assert figures.last_list is not None
         assert figures.last_event is not None
         assert found.reflector.listed.is_set()
+
+
+async def test_a_watch_that_is_silent_holds_nothing_of_what_it_sent() -> None:
+    """However much came at last: the next event may be hours off, and there is a watch for each kind."""
+    size = 2**22
+
+    async def play(asked: Asked, line: Line) -> None:
+        await line.head()
+        await line.send(event("ADDED", service("cart", 5)), bookmark(9, end=True))
+        long = service("cats", 10)
+        long["status"] = "long" * (size // 4)
+        await line.send(event("ADDED", long))
+        del long
+        await line.hang()
+
+    async with running(play, pacing=replace(QUICK, silence=120.0)) as found:
+        await found.until(lambda: "cart" in found.names)
+        tracemalloc.start()
+        try:
+            await found.until(lambda: "cats" in found.names)
+            await found.until(lambda: tracemalloc.get_traced_memory()[0] < size / 4)
+            assert tracemalloc.get_traced_memory()[1] > size, "it was in memory"
+        finally:
+            tracemalloc.stop()
 
 
 async def test_changes_while_a_list_is_streamed() -> None:
