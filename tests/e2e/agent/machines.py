@@ -4,21 +4,18 @@ A socket belongs to the namespace and the user of the thread that makes it, whoe
 one process can stand on several machines and be several users, which netfilter's owner match believes.
 """
 
-import ctypes
-import os
 import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-_CLONE_NEWNET = 0x40000000
-_libc = ctypes.CDLL(None, use_errno=True)
+from tools.netns import within
+
 _Result = TypeVar("_Result")
 
 WORKLOAD = {socket.AF_INET: "10.250.0.1", socket.AF_INET6: "fd00:250::1"}
@@ -31,14 +28,14 @@ _ORIGINAL_DESTINATION = 80
 
 @dataclass
 class Machine:
-    """A network namespace, held by a process that does nothing."""
+    """A network namespace, by a process that is in it, or does nothing but hold it."""
 
-    holder: subprocess.Popen[bytes]
+    pid: int
 
     @property
     def enter(self) -> list[str]:
         """Return what to put before a command to run it here."""
-        return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", "--"]
+        return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--"]
 
     def run(self, *argv: str, given: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command here."""
@@ -48,15 +45,7 @@ class Machine:
 
     def do(self, work: Callable[[], _Result], uid: int = 0) -> _Result:
         """Call a function in a thread of its own that stands here, with the sockets of that user."""
-
-        def there() -> _Result:
-            with Path(f"/proc/{self.holder.pid}/ns/net").open("rb") as namespace:
-                assert _libc.setns(namespace.fileno(), _CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-            _libc.setfsuid(uid)
-            return work()
-
-        with ThreadPoolExecutor(1) as executor:
-            return executor.submit(there).result()
+        return within(Path(f"/proc/{self.pid}/ns/net"), work, uid)
 
     def socket(self, family: socket.AddressFamily, uid: int) -> socket.socket:
         """Return a TCP socket of this machine and user."""
@@ -163,7 +152,7 @@ def machine() -> Iterator[Machine]:
     """Make a machine without a network; it ends with the block."""
     with subprocess.Popen(["unshare", "--net", "sleep", "infinity"]) as holder:
         try:
-            made = Machine(holder)
+            made = Machine(holder.pid)
             _until_apart(holder.pid)
             made.run("ip", "link", "set", "lo", "up")
             yield made
@@ -188,8 +177,8 @@ def join(switch: Machine, at: str, machines: Mapping[str, Machine]) -> None:
 
 def cable(switch: Machine, address: str, joining: Machine) -> None:
     """Cable one more machine to a switch; all that it does not know goes there."""
-    port = f"port{joining.holder.pid}"
-    lines = [f"link add {port} type veth peer name eth0 netns {joining.holder.pid}"]
+    port = f"port{joining.pid}"
+    lines = [f"link add {port} type veth peer name eth0 netns {joining.pid}"]
     lines += [f"link set {port} master bridge0", f"link set {port} up"]
     switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
     lines = [f"address add {address}/24 dev eth0", "link set eth0 up", "route add default dev eth0"]
@@ -200,7 +189,7 @@ def cable(switch: Machine, address: str, joining: Machine) -> None:
 def pair() -> Iterator[tuple[Machine, Machine]]:
     """Make a workload's machine and a client's, joined by a cable, with addresses of both families."""
     with machine() as workload, machine() as client:
-        cable = f"link add eth0 type veth peer name eth0 netns {client.holder.pid}\n"
+        cable = f"link add eth0 type veth peer name eth0 netns {client.pid}\n"
         workload.run("ip", "-batch", "-", given=cable)
         for each, mine, other in ((workload, WORKLOAD, CLIENT), (client, CLIENT, WORKLOAD)):
             v4, v6 = socket.AF_INET, socket.AF_INET6

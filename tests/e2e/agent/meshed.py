@@ -282,7 +282,7 @@ def _join(machines: dict[str, Machine]) -> None:
     lines = ["link add bridge0 type bridge", f"address add {SWITCH[V4]}/24 dev bridge0"]
     lines += [f"address add {SWITCH[V6]}/64 dev bridge0 nodad", "link set bridge0 up"]
     for number, name in enumerate(ADDRESSES):
-        cable = f"link add port{number} type veth peer name eth0 netns {machines[name].holder.pid}"
+        cable = f"link add port{number} type veth peer name eth0 netns {machines[name].pid}"
         lines += [cable, f"link set port{number} master bridge0", f"link set port{number} up"]
     switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
     for name, address in ADDRESSES.items():
