@@ -1,0 +1,99 @@
+"""Images are made of files of this machine, and of nothing else: not of when, where and by whom."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tools.real_parts.building import PartError
+from tools.real_parts.environments import HOME, environment
+from tools.real_parts.images import Folder, Image, Link, Text, found_program, libraries, tree
+
+
+def _layer(archive: Path) -> dict[str, tarfile.TarInfo]:
+    with tarfile.open(archive) as outer:
+        layer = outer.extractfile("layer.tar")
+        assert layer is not None
+        with tarfile.open(fileobj=layer) as inner:
+            return {each.name: each for each in inner}
+
+
+def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
+    """Whatever their times and the umask of who wrote them, and in whatever order they are named."""
+    made = []
+    for number, (mode, names) in enumerate(((0o600, "abc"), (0o644, "cba"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_text(name)
+            (folder / name).chmod(mode)
+            os.utime(folder / name, (number, number))
+        files = {f"/opt/{name}": folder / name for name in names} | {"/bin/sh": Link("busybox")}
+        Image("some:1", files, environment={"B": "2", "A": "1"}).write(folder / "image.tar")
+        made.append((folder / "image.tar").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_an_archive_says_what_its_layer_is(tmp_path: Path) -> None:
+    """As whoever imports it checks: by the digest of what is unpacked."""
+    image = Image("some:1", {"/opt/hello": Text("hello", executable=True)}, ("/opt/hello",), {"A": "1"})
+    image.write(tmp_path / "image.tar")
+    with tarfile.open(tmp_path / "image.tar") as found:
+        parts = {each.name: file.read() for each in found if (file := found.extractfile(each))}
+    (manifest,) = json.loads(parts["manifest.json"])
+    assert manifest["RepoTags"] == ["some:1"]
+    (layer,) = manifest["Layers"]
+    config = json.loads(parts[manifest["Config"]])
+    assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(parts[layer]).hexdigest()}"]
+    assert config["config"]["Entrypoint"] == ["/opt/hello"]
+    assert "A=1" in config["config"]["Env"]
+
+
+def test_what_stands_above_a_file_is_a_folder_that_all_may_enter(tmp_path: Path) -> None:
+    """Before what is in it; a file that could be run can be, and nobody but root may write any."""
+    (tmp_path / "run").write_text("")
+    (tmp_path / "run").chmod(0o700)
+    Image("some:1", {"/a/b/run": tmp_path / "run", "/c": Folder(0o700)}).write(tmp_path / "image.tar")
+    found = _layer(tmp_path / "image.tar")
+    assert [name for name in found if name.startswith("a")] == ["a", "a/b", "a/b/run"]
+    modes = {name: found[name].mode for name in ("a", "a/b", "a/b/run", "c", "tmp")}
+    assert modes == {"a": 0o755, "a/b": 0o755, "a/b/run": 0o755, "c": 0o700, "tmp": 0o1777}
+    assert {(each.uid, each.gid, each.mtime) for each in found.values()} == {(0, 0, 0)}
+
+
+def test_a_tree_is_taken_with_its_links_and_without_what_is_not_asked_for(tmp_path: Path) -> None:
+    """Compiled Python never: it would say when it was compiled."""
+    for name in ("kept", "__pycache__/kept.pyc", "test/one"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "link").symlink_to("kept")
+    assert dict(tree(tmp_path, "/at", ["test"])) == {"/at/kept": tmp_path / "kept", "/at/link": Link("kept")}
+
+
+def test_a_program_comes_with_what_it_is_linked_with() -> None:
+    """Where the loader looks for it; one that is not here is named."""
+    found = libraries([Path("/bin/sh").resolve()])
+    assert any("libc.so" in name for name in found)
+    assert all(isinstance(path, Path) and path.is_file() for path in found.values())
+    with pytest.raises(PartError, match="there is no nonesuch on this machine"):
+        found_program("nonesuch")
+
+
+def test_an_environment_has_all_that_the_command_imports_and_nothing_for_its_developers() -> None:
+    """By what the interpreter has imported when the command has begun."""
+    code = (
+        "import sys, cli.agent_program, cli.serving;"
+        "print(*{m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)})"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    found = environment()
+    taken = {str(path) for path in found.values() if isinstance(path, Path)}
+    lacking = {Path(name).parent.name for name in said.split() if name not in taken}
+    assert lacking <= {"_distutils_hack", "grpc_tools"}  # which are imported where they happen to be
+    assert not any("/pytest/" in name or "/mypy/" in name for name in found)
+    assert isinstance(found[f"{HOME}/bin/meshwright"], Text)

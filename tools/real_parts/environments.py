@@ -1,0 +1,79 @@
+"""Python with this project and what it runs with, as files of an image: none of what it is developed with."""
+
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+from typing import Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tools.real_parts.images import Entry, Files, Link, Text, libraries, program, tree
+
+HOME: Final = "/opt/meshwright"
+"""Where the image has its virtual environment; `bin/meshwright` in it is the command."""
+
+_ROOT: Final = Path(__file__).parents[2]
+_UNUSED: Final = (
+    *("site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3"),
+    *("turtledemo", "pydoc_data", "config-*", "_test*.so", "_tkinter*.so"),
+)
+
+
+def environment() -> Files:
+    """Return the interpreter that runs this, and a virtual environment of it, with its command."""
+    base = Path(sys.base_prefix)
+    version = sysconfig.get_python_version()
+    interpreter, standard = base / "bin" / f"python{version}", Path(sysconfig.get_path("stdlib"))
+    site = f"{HOME}/lib/python{version}/site-packages"
+    command = f"#!{HOME}/bin/python\nimport sys\nfrom meshwright import main\nsys.exit(main())\n"
+    return {
+        **program(interpreter),
+        **tree(standard, str(standard), _UNUSED),
+        f"{HOME}/pyvenv.cfg": Text(f"home = {interpreter.parent}\n"),
+        f"{HOME}/bin/python": Link(str(interpreter)),
+        f"{HOME}/bin/meshwright": Text(command, executable=True),
+        **_installed(site),
+        **_ours(site),
+    }
+
+
+def _ours(site: str) -> Files:
+    """Return the packages that the wheel has, as they stand in this clone."""
+    told = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))
+    found: dict[str, Entry] = {}
+    for name in told["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
+        found.update(tree(_ROOT / name, f"{site}/{name}"))
+    return found
+
+
+def _installed(site: str) -> Files:
+    """Return the files of the distributions that it runs with, and of its own metadata."""
+    found: dict[str, Entry] = {}
+    for each in _needed("meshwright", {}).values():
+        for file in each.files or ():
+            path = Path(str(file.locate()))
+            inside = ".." not in file.parts and not file.is_absolute() and file.suffix not in (".pyc", ".pth")
+            if inside and path.is_file():
+                found[f"{site}/{file}"] = path
+    shared = (path for path in found.values() if isinstance(path, Path) and ".so" in path.suffixes)
+    return {**libraries(shared), **found}
+
+
+def _needed(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
+    """Return a distribution and all that it requires here, by their names."""
+    if (key := canonicalize_name(name)) not in found:
+        found[key] = distribution(name)
+        for required in _required(found[key]):
+            _needed(required, found)
+    return found
+
+
+def _required(of: Distribution) -> Iterator[str]:
+    for text in of.requires or ():
+        requirement = Requirement(text)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield requirement.name

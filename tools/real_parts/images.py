@@ -1,0 +1,189 @@
+"""Container images out of files of this machine, as archives that `ctr images import` takes.
+
+An image is one layer. The same files make the same bytes, whenever and in whatever order they are named:
+their times, owners and the umask of who wrote them do not count.
+"""
+
+import hashlib
+import io
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from tools.real_parts.building import PartError
+
+_LIBRARY: Final = re.compile(r"(/\S+) \(0x")
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+_PATH: Final = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link, as it reads."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file that is on no machine yet."""
+
+    content: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that is not as those that merely stand above a file are: 0755."""
+
+    mode: int
+
+
+Entry = Path | Link | Text | Folder
+"""What is at a path of an image: a file of this machine, or what is said here."""
+Files = Mapping[str, Entry]
+"""What an image is made of, by the path in it, which begins with a slash."""
+
+ETC: Final[Files] = {
+    "/etc/passwd": Text("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
+    "/etc/group": Text("root:x:0:\nnogroup:x:65534:\n"),
+    "/etc/nsswitch.conf": Text("hosts: files dns\n"),
+    "/tmp": Folder(0o1777),  # noqa: S108 - the image's
+}
+"""What programs look for on any machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image: its name with a tag, its files, and how a container of it is started if that says nothing."""
+
+    name: str
+    files: Files
+    entrypoint: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, archive: Path) -> None:
+        """Write the archive, in the form of `docker save`."""
+        layer = archive.with_suffix(".layer")
+        try:
+            _write_layer(layer, {**ETC, **self.files})
+            with layer.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            config = json.dumps(self._config(digest)).encode()
+            manifest = [{"Config": "config.json", "RepoTags": [self.name], "Layers": ["layer.tar"]}]
+            with tarfile.open(archive, "w") as made, layer.open("rb") as file:
+                _add(made, "config.json", config)
+                _add(made, "manifest.json", json.dumps(manifest).encode())
+                about = tarfile.TarInfo("layer.tar")
+                about.size = layer.stat().st_size
+                made.addfile(about, file)
+        finally:
+            layer.unlink(missing_ok=True)
+
+    def _config(self, digest: str) -> Mapping[str, object]:
+        variables = [_PATH, *(f"{name}={value}" for name, value in sorted(self.environment.items()))]
+        machine = platform.machine()
+        return {
+            "architecture": _ARCHITECTURES.get(machine, machine),
+            "os": "linux",
+            "config": {"Env": variables, "Entrypoint": list(self.entrypoint) or None, "WorkingDir": "/"},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+        }
+
+
+def program(path: Path, at: str = "") -> Files:
+    """Return a program and what it is linked with; it is where it is here, unless said."""
+    found = path.resolve()
+    return {**libraries([found]), at or str(path): found}
+
+
+def found_program(name: str, at: str = "") -> Files:
+    """Return a program of this machine's path, or raise PartError."""
+    if (path := shutil.which(name)) is None:
+        raise PartError(f"there is no {name} on this machine, of which an image is to be made")
+    return program(Path(path), at)
+
+
+def busybox(*names: str) -> Files:
+    """Return a busybox, and the programs that it is by these names."""
+    return {**found_program("busybox", "/bin/busybox"), **{f"/bin/{each}": Link("busybox") for each in names}}
+
+
+def iptables() -> Files:
+    """Return what sets rules: iptables of both families, with its matches and targets, and ip."""
+    many = "/usr/sbin/xtables-multi"
+    found = {**found_program("iptables-restore", many), **found_program("ip", "/usr/sbin/ip")}
+    names = (f"{name}{end}" for name in ("iptables", "ip6tables") for end in ("", "-restore", "-save"))
+    (modules,) = list(Path("/usr/lib").glob("*/xtables"))
+    return {**found, **{f"/usr/sbin/{each}": Link(many) for each in names}, **tree(modules, str(modules))}
+
+
+def tree(folder: Path, at: str, skipped: Iterable[str] = ()) -> Files:
+    """Return what is in a folder but what has such a name, and what its shared objects are linked with."""
+    patterns = ("__pycache__", *skipped)
+    found: dict[str, Entry] = {}
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [each for each in folders if not _is_one(each, patterns)]
+        for name in [*names, *(each for each in folders if (Path(parent) / each).is_symlink())]:
+            if not _is_one(name, patterns):
+                path = Path(parent) / name
+                within = PurePosixPath(at) / path.relative_to(folder)
+                found[str(within)] = Link(str(path.readlink())) if path.is_symlink() else path
+    shared = [each for each in found.values() if isinstance(each, Path) and ".so" in each.suffixes]
+    return {**libraries(shared), **found}
+
+
+def libraries(linked: Iterable[Path]) -> Files:
+    """Return the shared libraries of programs and shared objects, where the loader finds them here."""
+    wanted = sorted(map(str, linked))
+    if not wanted:
+        return {}
+    said = subprocess.run(
+        ["ldd", *wanted], capture_output=True, text=True, check=False
+    ).stdout  # static: no fault
+    return {each: Path(each).resolve() for each in set(_LIBRARY.findall(said))}
+
+
+def _is_one(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def _write_layer(layer: Path, files: Files) -> None:
+    above = {str(parent) for path in files for parent in PurePosixPath(path).parents if parent.name}
+    everything: Files = {**dict.fromkeys(above, Folder(0o755)), **files}
+    with tarfile.open(layer, "w") as made:
+        for path, entry in sorted(everything.items()):
+            _enter(made, path.lstrip("/"), entry)
+
+
+def _enter(made: tarfile.TarFile, name: str, entry: Entry) -> None:
+    about = tarfile.TarInfo(name)
+    match entry:
+        case Folder(mode):
+            about.type, about.mode = tarfile.DIRTYPE, mode
+            made.addfile(about)
+        case Link(target):
+            about.type, about.linkname = tarfile.SYMTYPE, target
+            made.addfile(about)
+        case Text(content, executable):
+            _add(made, name, content.encode(), executable=executable)
+        case Path():
+            with entry.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                about.size, about.mode = stat.st_size, 0o755 if stat.st_mode & 0o100 else 0o644
+                made.addfile(about, file)
+
+
+def _add(made: tarfile.TarFile, name: str, content: bytes, *, executable: bool = False) -> None:
+    about = tarfile.TarInfo(name)
+    about.size, about.mode = len(content), 0o755 if executable else 0o644
+    made.addfile(about, io.BytesIO(content))
