@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy
 PACKAGES := admin admission agent catalog certs checks cli controller delivery engine enrolment kube mesh meshwright providers reporting sidecars specs xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
+NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 
 # The fast tests on as many processors as there are, up to four: more would import longer than they test.
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
@@ -88,8 +89,9 @@ test-program: ; $(BIN)/pytest tests/golden tests/acceptance tests/feature tests/
 test-traffic: ; $(BIN)/pytest tests/differential tests/conformance tests/e2e
 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
-test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API (needs Go, which builds it once: minutes)
-	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager || [ "$$MESHWRIGHT_PARTS" != required ]
+test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
+	@tools/node-packages
+	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
 	$(BIN)/pytest tests/kubernetes
 
 fast: setup ## the fast tests alone

@@ -16,33 +16,51 @@ import pytest
 from kube.api import Api
 from kube.connection import found
 from mesh.identity import ProxyName
+from tests import envoy
+from tests.kubernetes import containers, objects
 from tests.kubernetes import kubectl as tool
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.kubectl import SECONDS, Document, Kubectl
-from tests.kubernetes.objects import NODE, node
+from tests.kubernetes.leftovers import until_nothing_is_left
+from tests.kubernetes.objects import NODE
 from tests.kubernetes.shop import opened
 from tests.program import Program
 from tests.typed import Command, Typed
 from tools.real_parts.building import is_built
 from tools.real_parts.cluster import RunningCluster, cluster
-from tools.real_parts.parts import API_SERVER, CONTROLLERS, ETCD
+from tools.real_parts.node import Node, lacking, node
+from tools.real_parts.parts import API_SERVER, CONTROLLERS, ETCD, Part
+from tools.real_parts.parts import NODE as NODE_PARTS
 
 _numbers = itertools.count(1)
 
 
-def _missing() -> str:
-    parts = [part.name for part in (ETCD, API_SERVER, CONTROLLERS) if not is_built(part)]
+def _missing(*more: Part) -> str:
+    parts = [part.name for part in (ETCD, API_SERVER, CONTROLLERS, *more) if not is_built(part)]
     return ", ".join((*parts, *([] if tool.program() else ["kubectl"])))
+
+
+def _skip(said: str) -> None:
+    """Skip, or fail where all parts are asked for."""
+    if os.environ.get("MESHWRIGHT_PARTS") == "required":
+        pytest.fail(said)
+    pytest.skip(said)
 
 
 @pytest.fixture(scope="session")
 def parts() -> None:
     """Have what a cluster is made of: who starts one asks for this, and is skipped, or fails, without."""
     if missing := _missing():
-        said = f"there is no {missing}: `make test-kubernetes` builds them, with Go (https://go.dev)"
-        if os.environ.get("MESHWRIGHT_PARTS") == "required":
-            pytest.fail(said)
-        pytest.skip(said)
+        _skip(f"there is no {missing}: `make test-kubernetes` builds them, with Go (https://go.dev)")
+
+
+@pytest.fixture(scope="session")
+def node_parts(parts: None) -> None:
+    """Have what a node is made of, as well."""
+    if missing := _missing(*NODE_PARTS):
+        _skip(f"there is no {missing}: `make test-kubernetes` builds them, with Go (https://go.dev)")
+    if missing := lacking():
+        _skip(f"a node needs {missing}: `make test-kubernetes` installs what Debian has, for root")
 
 
 @pytest.fixture(scope="session")
@@ -56,9 +74,27 @@ def shared_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def administrator(shared_cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     """Return kubectl as the administrator has it, in no namespace."""
     made = Kubectl(tool.program() or "", shared_cluster.kubeconfig, tmp_path_factory.mktemp("kubectl"))
-    made.apply(node())
+    made.apply(objects.node())
     assert NODE in made("get", "nodes", "-o", "name")
     return made
+
+
+@pytest.fixture(scope="session")
+def real_node(node_parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """Return the one node of all tests whose Pods run; at their end nothing of it is left."""
+    folder = tmp_path_factory.mktemp("node") / "n"
+    with node(folder) as started:
+        started.load(containers.mesh(envoy.program() or ""))
+        yield started
+    until_nothing_is_left(folder, started.inside.group)
+
+
+@pytest.fixture(scope="session")
+def node_administrator(real_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    """Return kubectl as the administrator of the node's cluster has it, in no namespace."""
+    made = real_node.cluster
+    folder = tmp_path_factory.mktemp("node-kubectl")
+    return Kubectl(tool.program() or "", made.kubeconfig, folder, enter=made.enter)
 
 
 @contextmanager
@@ -91,7 +127,12 @@ def kubectl(shared_cluster: RunningCluster, administrator: Kubectl) -> Iterator[
 @pytest.fixture(scope="session")
 def definitions(administrator: Kubectl, typed: Typed, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Install the kinds that are ours to install, as a newcomer does; return their manifests."""
-    done = typed.run(Command(tmp_path_factory.mktemp("crds"), ("crds",), {}), 60)
+    return define(administrator, typed, tmp_path_factory.mktemp("crds"))
+
+
+def define(administrator: Kubectl, typed: Typed, folder: Path) -> str:
+    """Install them in a cluster."""
+    done = typed.run(Command(folder, ("crds",), {}), 60)
     assert done.returncode == 0, done.stderr
     administrator("apply", "--server-side", "-f", "-", given=done.stdout)
     administrator.until(_are_established, "crd")  # `kubectl wait` fails where there are no conditions yet

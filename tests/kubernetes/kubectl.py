@@ -32,19 +32,23 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Kubectl:
-    """kubectl with a kubeconfig, in a namespace if there is one; its cache is a folder of the tests."""
+    """kubectl with a kubeconfig, in a namespace if there is one; its cache is a folder of the tests.
+
+    `enter` stands before it where the API is in another network.
+    """
 
     program: str
     kubeconfig: Path
     cache: Path
     namespace: str = ""
+    enter: tuple[str, ...] = ()
 
     def run(self, *words: str, given: str = "") -> Said:
         """Run it to its end."""
         at = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}"]
         where = [f"--namespace={self.namespace}"] if self.namespace else []
         done = subprocess.run(
-            [self.program, *at, *where, *words],
+            [*self.enter, self.program, *at, *where, *words],
             input=given,
             env={"HOME": str(self.cache), "PATH": os.environ["PATH"]},
             capture_output=True,
@@ -73,6 +77,13 @@ class Kubectl:
     def get(self, *words: str) -> Document:
         """Return an object, or a list of them."""
         return dict(json.loads(self("get", *words, "-o", "json")))
+
+    def until_ready(self, pod: str) -> None:
+        """Wait until a Pod is ready; where it does not become so, say all that is known of it."""
+        words = ("wait", "--for=condition=Ready", f"pod/{pod}", f"--timeout={int(SECONDS) - 5}s")
+        if all(self.run(*words).status != 0 for _ in range(3)):
+            logs = self.run("logs", pod, "--all-containers", "--ignore-errors")
+            raise AssertionError(f"{self('describe', 'pod', pod)}\n{logs.out}{logs.err}")
 
     def until(self, holds: Callable[[Document], object], *words: str, seconds: float = SECONDS) -> Document:
         """Get again and again until what comes is as wanted; return it."""

@@ -1,4 +1,4 @@
-"""The command line: list, build, and run a cluster until interrupted."""
+"""The command line: list, build, and run a cluster, or one of a node with Pods, until interrupted."""
 
 import argparse
 import contextlib
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import tools.real_parts
 from tools.real_parts.building import PartError, build, is_built
-from tools.real_parts.cluster import cluster
+from tools.real_parts.cluster import RunningCluster, cluster
+from tools.real_parts.node import node
 from tools.real_parts.parts import PARTS
 
 
@@ -25,8 +26,12 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     building = verbs.add_parser("build", help="build parts that are not there in their version")
     building.add_argument("parts", nargs="+", choices=list(PARTS), metavar="PART", help=", ".join(PARTS))
     running = verbs.add_parser("cluster", help="run a Kubernetes API until interrupted")
-    running.add_argument("folder", type=Path, help="a folder that is not there yet")
     running.add_argument("--controlled", action="store_true", help="with the controllers, and an audit log")
+    real = verbs.add_parser(
+        "node", help="run one whose Pods run, in a network of its own (root, Debian's programs)"
+    )
+    for each in (running, real):
+        each.add_argument("folder", type=Path, help="a folder that is not there yet")
     return parser.parse_args(argv)
 
 
@@ -42,15 +47,23 @@ def main() -> None:
             case "build":
                 for name in told.parts:
                     print(build(PARTS[name]))
+            case "node":
+                with node(told.folder.resolve()) as made:
+                    _serve(made.cluster)
             case _:
-                with (
-                    cluster(told.folder, controlled=told.controlled) as made,
-                    contextlib.suppress(KeyboardInterrupt),
-                ):
-                    print(f"serving at {made.server}; export KUBECONFIG={made.kubeconfig.resolve()}")
-                    signal.pause()
+                with cluster(told.folder.resolve(), controlled=told.controlled) as bare:
+                    _serve(bare)
     except PartError as error:
         sys.exit(f"{error}")
+
+
+def _serve(made: RunningCluster) -> None:
+    """Say how it is reached, and wait to be interrupted."""
+    print(f"serving at {made.server}; export KUBECONFIG={made.kubeconfig}", flush=True)
+    if made.enter:
+        print(f"in a network of its own: {' '.join(made.enter)} COMMAND", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.pause()
 
 
 if __name__ == "__main__":

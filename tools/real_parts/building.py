@@ -33,7 +33,7 @@ def program(part: Part) -> Path:
 def is_built(part: Part) -> bool:
     """Say whether the part is there, in its version."""
     stamp = cache() / "stamp" / part.name
-    return program(part).exists() and stamp.exists() and stamp.read_text("ascii").strip() == part.version
+    return program(part).exists() and stamp.exists() and stamp.read_text("ascii").strip() == part.stamp
 
 
 def has_go() -> bool:
@@ -56,6 +56,8 @@ def build(part: Part, say: Callable[[str], None] = print) -> Path:
     own = Path(download(part)["GoMod"]).read_text("utf-8") if part.staging else ""
     (source / "go.sum").unlink(missing_ok=True)
     (source / "go.mod").write_text(part.module_file(own), "utf-8")
+    if part.source:
+        (source / "main.go").write_text(part.source, "utf-8")
     for folder in ("bin", "stamp"):
         (cache() / folder).mkdir(exist_ok=True)
     fresh = program(part).with_suffix(".new")
@@ -66,7 +68,7 @@ def build(part: Part, say: Callable[[str], None] = print) -> Path:
     stamp = cache() / "stamp" / part.name
     stamp.unlink(missing_ok=True)  # it is that of the program before
     fresh.replace(program(part))
-    stamp.write_text(part.version + "\n", "ascii")
+    stamp.write_text(part.stamp + "\n", "ascii")
     say(f"built {part.name} in {time.monotonic() - began:.0f} s")
     return program(part)
 

@@ -1,9 +1,10 @@
-"""A Kubernetes API on loopback: etcd and kube-apiserver, and the controllers if they are asked for.
+"""A Kubernetes API: etcd and kube-apiserver, and the controllers if they are asked for.
 
 Without controllers what is written stays as it was written: no endpoints are computed, no account is made.
 With them Services get their EndpointSlices, namespaces are emptied when they go, and what service accounts
 ask for is written to `log/audit.log`. There is no scheduler and no kubelet: a Pod runs where its writer says
-so, in its status. Everything is below one folder: `admin.kubeconfig`, `keys/`, `log/` and etcd's data.
+so, in its status (`tools.real_parts.node` has both). All is on loopback, or in namespaces, and below one
+folder: `admin.kubeconfig`, `keys/`, `log/` and etcd's data.
 """
 
 import contextlib
@@ -18,15 +19,16 @@ from typing import Any, Final
 from demo.ports import free_port
 from tools.real_parts import flags
 from tools.real_parts.building import PartError, build
-from tools.real_parts.flags import FIRST_SERVICE, Place
+from tools.real_parts.flags import FIRST_SERVICE, NODE_ADDRESS, Place
 from tools.real_parts.keys import LOOPBACK, Keys, client
+from tools.real_parts.namespaces import Namespaces
 from tools.real_parts.parts import API_SERVER, CONTROLLERS, ETCD
 from tools.real_parts.processes import Program, Service, running
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An API on loopback: where it is, and how its administrator reaches it."""
+    """An API: where it is, and how its administrator reaches it."""
 
     place: Place
 
@@ -51,6 +53,12 @@ class RunningCluster(Cluster):
 
     keys: Keys
     api: Service
+    inside: Namespaces | None = None
+
+    @property
+    def enter(self) -> tuple[str, ...]:
+        """Return what stands before a command that is to reach it."""
+        return () if self.inside is None else self.inside.network
 
     def compact(self) -> int:
         """Have etcd forget all history; return the revision that is the oldest it knows now."""
@@ -58,10 +66,19 @@ class RunningCluster(Cluster):
         self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
         return revision
 
+    def ask(self, path: str) -> dict[str, Any]:
+        """Return what its API answers to the administrator."""
+        return self._answer(urllib.request.Request(self.server + path))  # noqa: S310 - our own
+
     def _etcd(self, path: str, asked: Mapping[str, object]) -> dict[str, Any]:
-        request = urllib.request.Request(self.place.etcd + path, json.dumps(asked).encode())  # noqa: S310 - loopback
-        with urllib.request.urlopen(request, context=self.tls(), timeout=30) as answer:  # noqa: S310
-            return dict(json.load(answer))
+        return self._answer(urllib.request.Request(self.place.etcd + path, json.dumps(asked).encode()))  # noqa: S310
+
+    def _answer(self, request: urllib.request.Request) -> dict[str, Any]:
+        def answer() -> dict[str, Any]:
+            with urllib.request.urlopen(request, context=self.tls(), timeout=30) as found:  # noqa: S310 - our own
+                return dict(json.load(found))
+
+        return answer() if self.inside is None else self.inside.do(answer)
 
 
 _CLIENTS: Final[Mapping[str, Sequence[str]]] = {
@@ -73,25 +90,26 @@ _CLIENTS: Final[Mapping[str, Sequence[str]]] = {
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, *, controlled: bool = False) -> Iterator[RunningCluster]:
-    """Build what is missing, start a cluster in a new folder, and end its programs with the block."""
+def cluster(
+    folder: Path, *, controlled: bool = False, inside: Namespaces | None = None
+) -> Iterator[RunningCluster]:
+    """Build what is missing, start a cluster in a new folder, and end its programs with the block.
+
+    Its API is on loopback; `inside` namespaces it has its node's address there.
+    """
     log = folder / "log"
     if log.exists():
         raise PartError(f"{folder} is there already, with a cluster's files: name another folder")
     parts = (ETCD, API_SERVER, *([CONTROLLERS] if controlled else []))
     programs = {part.name: build(part) for part in parts}
     log.mkdir(parents=True)
-    keys = Keys(folder / "keys")
-    for name, words in _CLIENTS.items():
-        keys.issue(name, *words)
-    keys.signing("tokens")
-    place = Place(folder, *(free_port(LOOPBACK) for _ in range(4)))
-    for name in ("admin", "controllers"):
-        keys.kubeconfig(folder / f"{name}.kubeconfig", name, place.server)
+    host = LOOPBACK if inside is None else NODE_ADDRESS
+    place = _place(folder, host)
+    keys = _keys(place)
     tls = client(place.keys, "admin")
 
     def program(name: str, words: Sequence[str], ready: str) -> Program:
-        return Program(programs[name], words, log, ready, tls)
+        return Program(programs[name], words, log, ready, tls, inside=inside)
 
     with contextlib.ExitStack() as ends:
         etcd = program(ETCD.name, flags.etcd(place), f"{place.etcd}/health")
@@ -101,4 +119,20 @@ def cluster(folder: Path, *, controlled: bool = False) -> Iterator[RunningCluste
         if controlled:
             at = f"https://{LOOPBACK}:{place.controllers}/healthz"
             ends.enter_context(running(program(CONTROLLERS.name, flags.controllers(place), at)))
-        yield RunningCluster(place, keys, api)
+        yield RunningCluster(place, keys, api, inside)
+
+
+def _place(folder: Path, host: str) -> Place:
+    api, store, peers, controllers = (free_port(LOOPBACK) for _ in range(4))
+    return Place(folder, api, store, peers, controllers, host)
+
+
+def _keys(place: Place) -> Keys:
+    """Issue what the programs and their administrator need, and write the kubeconfigs."""
+    keys = Keys(place.keys)
+    for name, words in _CLIENTS.items():
+        keys.issue(name, *words, *([place.host] if place.has_node and name == "server" else []))
+    keys.signing("tokens")
+    for name in ("admin", "controllers"):
+        keys.kubeconfig(place.folder / f"{name}.kubeconfig", name, place.server)
+    return keys

@@ -1,4 +1,7 @@
-"""What the programs of a cluster are told: all on loopback, all over TLS, keys from one folder."""
+"""What the programs of a control plane are told: all on loopback, all over TLS, keys from one folder.
+
+Where Pods run they are told of a node's network, and the API listens there: `tools.real_parts.node_flags`.
+"""
 
 import json
 from dataclasses import dataclass
@@ -11,6 +14,8 @@ SERVICES: Final = "10.96.0.0/12"
 """The addresses of Services; the first of them is the API's own."""
 FIRST_SERVICE: Final = "10.96.0.1"
 PODS: Final = "10.244.0.0/16"
+NODE_ADDRESS: Final = "10.99.0.1"
+"""Where an API is whose Pods run, and their node: in a network of its own, so that it is the same for all."""
 ISSUER: Final = "https://kubernetes.default.svc"
 """Who signs the tokens of service accounts, and whom they are for."""
 
@@ -23,18 +28,27 @@ _UNWANTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a cluster is: its folder, and the ports of its programs."""
+    """Where a cluster is: its folder, the ports of its programs, and the address of its API.
+
+    With Pods that run the address is its node's.
+    """
 
     folder: Path
     api: int
     store: int
     peers: int
     controllers: int
+    host: str = LOOPBACK
+
+    @property
+    def has_node(self) -> bool:
+        """Say whether Pods run."""
+        return self.host != LOOPBACK
 
     @property
     def server(self) -> str:
         """Return where the API is."""
-        return f"https://{LOOPBACK}:{self.api}"
+        return f"https://{self.host}:{self.api}"
 
     @property
     def keys(self) -> Path:
@@ -76,8 +90,8 @@ def api_server(place: Place, *, controlled: bool) -> list[str]:
     """Return the API server's flags; where nobody controls, nobody makes the accounts of Pods either."""
     keys = place.keys
     return [
-        f"--bind-address={LOOPBACK}",
-        f"--advertise-address={LOOPBACK}",
+        f"--bind-address={place.host}",
+        f"--advertise-address={place.host}",
         f"--secure-port={place.api}",
         f"--etcd-servers={place.etcd}",
         f"--etcd-cafile={keys / 'ca.crt'}",
@@ -86,14 +100,26 @@ def api_server(place: Place, *, controlled: bool) -> list[str]:
         f"--tls-cert-file={keys / 'server.crt'}",
         f"--tls-private-key-file={keys / 'server.key'}",
         f"--client-ca-file={keys / 'ca.crt'}",
-        "--authorization-mode=RBAC",
+        f"--authorization-mode={'Node,' if place.has_node else ''}RBAC",
         "--allow-privileged=true",
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={keys / 'tokens.pub'}",
         f"--service-account-signing-key-file={keys / 'tokens.key'}",
         f"--service-cluster-ip-range={SERVICES}",
-        "--endpoint-reconciler-type=none",  # a loopback address is no endpoint
+        *(_reaches_kubelet(place) if place.has_node else ["--endpoint-reconciler-type=none"]),
         *(_audited(place) if controlled else ["--disable-admission-plugins=ServiceAccount"]),
+    ]
+
+
+def _reaches_kubelet(place: Place) -> list[str]:
+    """Have it ask the kubelet for logs and the like; on loopback, which is no endpoint, there is none."""
+    keys = place.keys
+    return [
+        "--enable-admission-plugins=NodeRestriction",
+        f"--kubelet-certificate-authority={keys / 'ca.crt'}",
+        f"--kubelet-client-certificate={keys / 'admin.crt'}",
+        f"--kubelet-client-key={keys / 'admin.key'}",
+        "--kubelet-preferred-address-types=InternalIP",
     ]
 
 
@@ -119,5 +145,5 @@ def controllers(place: Place) -> list[str]:
         f"--cluster-cidr={PODS}",
         f"--service-cluster-ip-range={SERVICES}",
         "--leader-elect=false",
-        "--controllers=" + ",".join(("*", *(f"-{each}" for each in _UNWANTED))),
+        "--controllers=" + ",".join(("*", *(() if place.has_node else (f"-{each}" for each in _UNWANTED)))),
     ]

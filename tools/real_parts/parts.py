@@ -5,6 +5,7 @@ replaces its staging modules by folders, Istio names commits that the proxies of
 entry says what stands for it.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ class Part:
     """A program: its module and version, the package to build, and what else its build is told.
 
     `requires` are modules at other versions than its go.mod's; `staging` is the version of those that its
-    go.mod replaces by folders, empty where it has none; `variables` are set by the linker.
+    go.mod replaces by folders, empty where it has none; `variables` are set by the linker. With `source`, a
+    program of ours, `.` is the package: it takes of the module what is needed.
     """
 
     name: str
@@ -32,6 +34,13 @@ class Part:
     requires: Mapping[str, str]
     staging: str = ""
     variables: Mapping[str, str] | None = None
+    source: str = ""
+
+    @property
+    def stamp(self) -> str:
+        """Return what is noted of a program that was built: its version, and its source if that is ours."""
+        digest = hashlib.sha256(self.source.encode()).hexdigest()[:12]
+        return f"{self.version} {digest}" if self.source else self.version
 
     def module_file(self, own: str = "") -> str:
         """Return the go.mod of an empty module that builds it; `own` is the part's, if it has staging."""
@@ -58,6 +67,16 @@ def _kubernetes(name: str) -> Part:
     return Part(name, "k8s.io/kubernetes", version, f"k8s.io/kubernetes/cmd/{name}", {}, staging, variables)
 
 
+def _coredns(*plugins: str) -> Part:
+    # Its own program has the plugins of every cloud: twice the time to build.
+    module, version = "github.com/coredns/coredns", "1.14.2"
+    imports = "".join(f'\t_ "{module}/plugin/{each}"\n' for each in plugins)
+    source = (
+        f'package main\n\nimport (\n{imports}\t"{module}/coremain"\n)\n\nfunc main() {{ coremain.Run() }}\n'
+    )
+    return Part("coredns", module, version, ".", {}, source=source)
+
+
 def _istio(name: str) -> Part:
     # A pinned commit; releases of what its go.mod names by commits, which proxies of modules need not have.
     version = "0.0.0-20260827124520-eed52ebb66ad"
@@ -73,7 +92,14 @@ def _istio(name: str) -> Part:
 ETCD: Final = Part("etcd", "go.etcd.io/etcd/server/v3", "3.6.16", "go.etcd.io/etcd/server/v3", {})
 API_SERVER: Final = _kubernetes("kube-apiserver")
 CONTROLLERS: Final = _kubernetes("kube-controller-manager")
+SCHEDULER: Final = _kubernetes("kube-scheduler")
+KUBELET: Final = _kubernetes("kubelet")
+KUBE_PROXY: Final = _kubernetes("kube-proxy")
+COREDNS: Final = _coredns("bind", "errors", "kubernetes", "ready")
 ISTIOD: Final = _istio("pilot-discovery")
 
-PARTS: Final = {part.name: part for part in (ETCD, API_SERVER, CONTROLLERS, ISTIOD)}
+NODE: Final = (SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
+"""What a cluster whose Pods run has besides."""
+
+PARTS: Final = {part.name: part for part in (ETCD, API_SERVER, CONTROLLERS, *NODE, ISTIOD)}
 """All parts by name."""

@@ -1,4 +1,7 @@
-"""Programs on loopback: started, waited for, killed and started again, and ended with their block."""
+"""Programs of a cluster: started, waited for, killed and started again, and ended with their block.
+
+However this process ends, they end with it.
+"""
 
 import contextlib
 import ssl
@@ -6,21 +9,29 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from agent.envoy.die_with_parent import bound
 from tools.ending import end
 from tools.real_parts.building import PartError
+from tools.real_parts.namespaces import Namespaces
 
 PATIENCE: Final = 90.0
 """Seconds that a program may take until it is ready."""
 _ENDING: Final = 15.0
+# The kernel takes the thread that started a program for its parent: this one lives as long as the process.
+_STARTER: Final = ThreadPoolExecutor(1, thread_name_prefix="starts programs")
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is started: its flags, the folder of its log, and where it answers 200 once it is ready."""
+    """What is started: its flags, the folder of its log, and where it answers 200 once it is ready.
+
+    `inside` are the namespaces whose network it has; `apart`: its mounts and processes are theirs too.
+    """
 
     path: Path
     words: Sequence[str]
@@ -28,6 +39,16 @@ class Program:
     ready: str
     tls: ssl.SSLContext | None = None
     environment: Mapping[str, str] | None = None
+    inside: Namespaces | None = None
+    apart: bool = False
+
+    @property
+    def command(self) -> list[str]:
+        """Return what is run, so that it dies with this process."""
+        where: Sequence[str] = ()
+        if self.inside is not None:
+            where = self.inside.whole if self.apart else self.inside.network
+        return bound([*where, str(self.path), *self.words])
 
     @property
     def log_file(self) -> Path:
@@ -70,23 +91,30 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self.until_ready()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        told = self.program
-        with told.log_file.open("ab") as output:
-            return subprocess.Popen(
-                [told.path, *told.words],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=None if told.environment is None else dict(told.environment),
-            )
+        return _STARTER.submit(_started, self.program).result()
 
     def _answers(self) -> bool:
-        url, tls = self.program.ready, self.program.tls
-        try:
-            with urllib.request.urlopen(url, context=tls, timeout=5):  # noqa: S310 - loopback
-                return True
-        except OSError:  # not yet: an error's answer is one too
-            return False
+        inside = self.program.inside
+        return _answers(self.program) if inside is None else inside.do(lambda: _answers(self.program))
+
+
+def _started(program: Program) -> subprocess.Popen[bytes]:
+    with program.log_file.open("ab") as output:
+        return subprocess.Popen(
+            program.command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=None if program.environment is None else dict(program.environment),
+        )
+
+
+def _answers(program: Program) -> bool:
+    try:
+        with urllib.request.urlopen(program.ready, context=program.tls, timeout=5):  # noqa: S310 - loopback
+            return True
+    except OSError:  # not yet: an error's answer is one too
+        return False
 
 
 @contextlib.contextmanager

@@ -4,10 +4,12 @@ import base64
 import contextlib
 import json
 import os
+import select
 import signal
 import ssl
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,6 +153,43 @@ def test_a_service_is_killed_and_started_again_and_ends_with_its_block(tmp_path:
         assert service.process.poll() is None
     assert service.process.returncode is not None
     assert program.log_file.read_text().splitlines().count("up") == 2
+
+
+def test_a_service_lives_as_long_as_the_process_that_started_it(tmp_path: Path) -> None:
+    """Not as long as the thread that did, which is what the kernel takes for its parent."""
+    port = free_port(LOOPBACK)
+    words = ("-m", "http.server", str(port), "--bind", LOOPBACK)
+    with running(Program(Path(sys.executable), words, tmp_path, f"http://{LOOPBACK}:{port}/")) as service:
+        service.kill()
+        starts = threading.Thread(target=service.again)
+        starts.start()
+        starts.join()
+        service.until_ready()
+        assert service.process.poll() is None
+
+
+def test_a_service_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """Killed as that may be, it leaves nothing running."""
+    port = free_port(LOOPBACK)
+    code = f"""
+from pathlib import Path
+import signal, sys
+from tools.real_parts.processes import Program, running
+words = ("-m", "http.server", "{port}", "--bind", "{LOOPBACK}")
+program = Program(Path(sys.executable), words, Path("{tmp_path}"), "http://{LOOPBACK}:{port}/")
+with running(program) as service:
+    print(service.process.pid, flush=True)
+    signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        child = int(started.stdout.readline())
+        watched = os.pidfd_open(child)
+        try:
+            started.kill()
+            assert select.select([watched], [], [], 60)[0]
+        finally:
+            os.close(watched)
 
 
 def test_a_service_that_ends_says_its_last_words(tmp_path: Path) -> None:

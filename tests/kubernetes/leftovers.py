@@ -1,0 +1,42 @@
+"""What is left of a node on this machine once it has ended: nothing, it should be."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.kubernetes.kubectl import SECONDS
+from tools.real_parts import holding
+
+
+def group_of(folder: Path) -> str:
+    """Return the name of the control group of the node that runs in a folder."""
+    (found,) = {
+        match[1] for line in _programs() if (match := re.search(rf"holding\.py (\S+) {folder}/node", line))
+    }
+    return found
+
+
+def until_nothing_is_left(folder: Path, group: str) -> None:
+    """Wait until there is no process, mount or control group of a node, and nothing that fills a disk."""
+    limit = time.monotonic() + SECONDS
+    while left := [*_left(folder, group)]:
+        assert time.monotonic() < limit, left
+        time.sleep(0.05)
+
+
+def _left(folder: Path, group: str) -> Iterator[str]:
+    yield from (str(each) for each in holding.groups(group) if each.exists())
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    yield from (line for line in mounts if str(folder) in line)
+    yield from (line for line in _programs() if str(folder) in line or group in line)
+    yield from (str(each) for each in (folder / "node", Path("/run/containerd.sock")) if each.exists())
+
+
+def _programs() -> Iterator[str]:
+    """Yield the command lines of all processes, of other namespaces as well."""
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield each.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # it has ended meanwhile
+            continue

@@ -1,0 +1,162 @@
+"""A cluster whose Pods run: a kubelet and all that it needs, on one node, in namespaces of its own.
+
+Nothing is pulled: images are those that `Node.load` was given (`tools.real_parts.images` makes them of files
+of this machine). Services have their addresses and names there; nothing is added to this machine's network,
+and nothing of it is left (`tools.real_parts.namespaces`). It needs root, and Debian's programs (`lacking`).
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tools.real_parts import node_flags as flags
+from tools.real_parts.building import PartError, build
+from tools.real_parts.cluster import RunningCluster, cluster
+from tools.real_parts.flags import NODE_ADDRESS, Place
+from tools.real_parts.images import Image, busybox
+from tools.real_parts.keys import client
+from tools.real_parts.namespaces import Namespaces, namespaces
+from tools.real_parts.parts import COREDNS, KUBE_PROXY, KUBELET, NODE, SCHEDULER
+from tools.real_parts.processes import PATIENCE, Program, Service, running
+
+BRIDGE: Final = "bridge0"
+"""The node's own network, in which its machine is one of several if others are cabled to it."""
+
+_PROGRAMS: Final = (
+    "busybox",
+    "conntrack",
+    "containerd",
+    "ctr",
+    "ip",
+    "iptables",
+    "nsenter",
+    "runc",
+    "unshare",
+)
+_LONGEST: Final = 60
+"""Characters of a folder's path, below which the kubelet has sockets: the kernel takes 107."""
+_CLIENTS: Final[Mapping[str, Sequence[str]]] = {
+    "scheduler": ("system:kube-scheduler", ""),
+    "kubelet": (f"system:node:{flags.NODE}", "system:nodes", NODE_ADDRESS),
+    "proxy": ("system:kube-proxy", ""),
+}
+
+
+def lacking() -> str:
+    """Say what a node lacks on this machine; empty if nothing."""
+    if os.geteuid() != 0:
+        return "root"
+    missing = [each for each in _PROGRAMS if shutil.which(each) is None]
+    if not (flags.PLUGINS / "ptp").exists():
+        missing.append(f"the plug-ins of CNI in {flags.PLUGINS}")
+    return ", ".join(missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that runs: its cluster, its namespaces, its kubelet, which may be killed and started again."""
+
+    cluster: RunningCluster
+    inside: Namespaces
+    kubelet: Service
+
+    def load(self, image: Image) -> None:
+        """Let Pods run an image, by its name, with `imagePullPolicy: Never`."""
+        _load(self.inside, self.cluster.place, image)
+
+    def processes(self, uid: str) -> list[int]:
+        """Return the processes of a Pod, by its UID, as they are numbered out here, the first of them first.
+
+        That one holds the Pod's network, as long as there is a Pod.
+        """
+        found = set[int]()
+        for group in self.inside.groups():
+            for each in group.glob(f"kubepods/**/pod{uid}/**/cgroup.procs"):
+                found.update(map(int, each.read_text("ascii").split()))
+        return sorted(found, key=_began)
+
+
+@contextlib.contextmanager
+def node(folder: Path) -> Iterator[Node]:
+    """Build what is missing, start a cluster of one node in a new folder, and end it with the block."""
+    if missing := lacking():
+        raise PartError(f"a node needs {missing}, which is not here")
+    if len(str(folder)) > _LONGEST:
+        raise PartError(
+            f"{folder} is too long a path for the sockets below it: at most {_LONGEST} characters"
+        )
+    programs = {part.name: build(part) for part in NODE}
+    with contextlib.ExitStack() as ends:
+        inside = ends.enter_context(namespaces(folder / "node"))
+        _wire(inside)
+        made = ends.enter_context(cluster(folder, controlled=True, inside=inside))
+        place = made.place
+        tls = client(place.keys, "admin")
+        for name, words in _CLIENTS.items():
+            made.keys.issue(name, *words)
+            made.keys.kubeconfig(flags.kubeconfig(place, name), name, place.server)
+
+        def runs(path: Path, words: list[str], ready: str, *, apart: bool = True) -> Service:
+            told = Program(path, words, place.folder / "log", ready, tls, inside=inside, apart=apart)
+            return ends.enter_context(running(told))
+
+        at = "https://127.0.0.1:10259/healthz"
+        runs(programs[SCHEDULER.name], flags.scheduler(place), at, apart=False)
+        runs(Path(shutil.which("containerd") or ""), flags.containerd(place), flags.CONTAINERD_READY)
+        pause = busybox("sleep")
+        _load(inside, place, Image(flags.PAUSE, pause, entrypoint=("/bin/sleep", "2147483647")))
+        kubelet = runs(programs[KUBELET.name], flags.kubelet(place, inside.group), flags.KUBELET_READY)
+        _until_ready(made)
+        runs(programs[COREDNS.name], flags.dns(place), flags.DNS_READY, apart=False)
+        runs(programs[KUBE_PROXY.name], flags.proxy(place), flags.PROXY_READY)
+        yield Node(made, inside, kubelet)
+
+
+def _began(process: int) -> int:
+    """Return when a process began, in the kernel's ticks (proc(5)); one that has ended is last."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[19])
+    except OSError:
+        return sys.maxsize
+
+
+def _wire(inside: Namespaces) -> None:
+    """Give the node its address; for all others in its network it stands in for its Pods and Services."""
+    lines = [
+        "link set lo up",
+        f"link add {BRIDGE} type bridge",
+        f"address add {NODE_ADDRESS}/24 dev {BRIDGE}",
+        f"link set {BRIDGE} up",
+        f"route add default dev {BRIDGE}",
+    ]
+    inside.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
+    inside.run("sh", "-c", f"echo 1 >/proc/sys/net/ipv4/conf/{BRIDGE}/proxy_arp")
+
+
+def _load(inside: Namespaces, place: Place, image: Image) -> None:
+    archive = flags.state(place) / "image.tar"
+    image.write(archive)
+    inside.run("ctr", f"--address={flags.SOCKET}", "--namespace=k8s.io", "images", "import", str(archive))
+    archive.unlink()
+
+
+def _until_ready(made: RunningCluster) -> None:
+    """Wait until the API says that the node is ready for Pods."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = made.ask("/api/v1/nodes").get("items", [])
+        said = {each["type"]: each for one in found for each in one["status"].get("conditions", [])}
+        ready = said.get("Ready", {})
+        if ready.get("status") == "True":
+            return
+        if time.monotonic() > deadline:
+            raise PartError(
+                f"node {flags.NODE} is not ready: {ready.get('message', 'nobody has said anything')}"
+            )
+        time.sleep(0.1)

@@ -1,0 +1,156 @@
+"""What the programs of a node are told; what they need not write to a disk is below the node's own /run."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tools.real_parts.flags import NODE_ADDRESS, PODS, Place
+
+NODE: Final = "node-0"
+PAUSE: Final = "parts.local/pause:1"
+"""The image of what holds a Pod's network: the runtime asks for it by this name."""
+SOCKET: Final = "/run/containerd.sock"
+PLUGINS: Final = Path("/usr/lib/cni")
+"""Where Debian has the plug-ins of CNI."""
+DOMAIN: Final = "cluster.local"
+
+CONTAINERD_READY: Final = "http://127.0.0.1:1338/v1/metrics"
+KUBELET_READY: Final = "http://127.0.0.1:10248/healthz"
+PROXY_READY: Final = "http://127.0.0.1:10256/livez"
+DNS_READY: Final = "http://127.0.0.1:8181/ready"
+
+
+def state(place: Place) -> Path:
+    """Return the folder of what the node writes, which goes when it does."""
+    return place.folder / "node"
+
+
+def kubeconfig(place: Place, name: str) -> Path:
+    """Return where the kubeconfig of one of its programs is."""
+    return place.folder / f"{name}.kubeconfig"
+
+
+def scheduler(place: Place) -> list[str]:
+    """Return the scheduler's flags."""
+    config = kubeconfig(place, "scheduler")
+    return [
+        *(f"--{each}kubeconfig={config}" for each in ("", "authentication-", "authorization-")),
+        "--bind-address=127.0.0.1",
+        f"--tls-cert-file={place.keys / 'scheduler.crt'}",
+        f"--tls-private-key-file={place.keys / 'scheduler.key'}",
+        "--leader-elect=false",
+    ]
+
+
+def containerd(place: Place) -> list[str]:
+    """Write what the container runtime is to do; return its flags."""
+    networks = _written(place, "cni/10-parts.conflist", _network())
+    _written(
+        place,
+        "containerd.toml",
+        f"""version = 2
+root = "{state(place) / "containerd"}"
+state = "/run/containerd-state"
+disabled_plugins = ["io.containerd.internal.v1.opt"] # it makes /opt/containerd
+[grpc]
+  address = "{SOCKET}"
+[metrics]
+  address = "127.0.0.1:1338"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{PAUSE}"
+  disable_apparmor = true
+  restrict_oom_score_adj = true # without CAP_SYS_RESOURCE none can be below our own
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{PLUGINS}"
+    conf_dir = "{networks.parent}"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = false
+""",
+    )
+    return [f"--config={state(place) / 'containerd.toml'}"]
+
+
+def _network() -> Mapping[str, Any]:
+    # A cable each, not a bridge: what a Pod sends to another passes the node's rules, and so do the answers.
+    addresses = {
+        "type": "host-local",
+        "dataDir": "/run/ipam",
+        "ranges": [[{"subnet": PODS}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
+    }
+    ports = {"type": "portmap", "capabilities": {"portMappings": True}}
+    return {"cniVersion": "1.0.0", "name": "parts", "plugins": [{"type": "ptp", "ipam": addresses}, ports]}
+
+
+def kubelet(place: Place, group: str) -> list[str]:
+    """Write what the kubelet is to do, in that control group; return its flags."""
+    keys, own = place.keys, state(place)
+    config = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": NODE_ADDRESS,
+        "authentication": {"x509": {"clientCAFile": str(keys / "ca.crt")}, "anonymous": {"enabled": False}},
+        "authorization": {"mode": "Webhook"},
+        "tlsCertFile": str(keys / "kubelet.crt"),
+        "tlsPrivateKeyFile": str(keys / "kubelet.key"),
+        "containerRuntimeEndpoint": f"unix://{SOCKET}",
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{group}",
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "resolvConf": str(_written(place, "resolv.conf", "")),
+        "clusterDomain": DOMAIN,
+        "clusterDNS": [NODE_ADDRESS],
+        # It must not look at how full the disk of who tests is; none at all is for memory no answer.
+        "evictionHard": {"nodefs.available": "0%", "imagefs.available": "0%", "memory.available": "1Mi"},
+        "imageGCHighThresholdPercent": 100,
+        "podLogsDir": "/run/pods",
+        "volumePluginDir": str(own / "volume-plugins"),
+        "syncFrequency": "10s",
+    }
+    written = _written(place, "kubelet.json", config)
+    return [
+        f"--config={written}",
+        f"--kubeconfig={kubeconfig(place, 'kubelet')}",
+        f"--root-dir={own / 'kubelet'}",
+        f"--cert-dir={own / 'kubelet-pki'}",
+        f"--hostname-override={NODE}",
+        f"--node-ip={NODE_ADDRESS}",
+    ]
+
+
+def proxy(place: Place) -> list[str]:
+    """Return the flags of who leads Services' addresses to Pods; the kernel's limits are not its own."""
+    return [
+        f"--kubeconfig={kubeconfig(place, 'proxy')}",
+        "--proxy-mode=iptables",
+        f"--cluster-cidr={PODS}",
+        f"--hostname-override={NODE}",
+        "--healthz-bind-address=127.0.0.1:10256",
+        "--metrics-bind-address=127.0.0.1:10249",
+        "--conntrack-max-per-core=0",
+        "--conntrack-tcp-timeout-established=0s",
+        "--conntrack-tcp-timeout-close-wait=0s",
+    ]
+
+
+def dns(place: Place) -> list[str]:
+    """Write what names the DNS server has; return its flags."""
+    zones = f"""{DOMAIN} in-addr.arpa ip6.arpa {{
+    kubeconfig {place.folder / "admin.kubeconfig"}
+    pods insecure
+    ttl 5
+  }}"""
+    lines = (f"bind {NODE_ADDRESS}", "errors", "ready 127.0.0.1:8181", f"kubernetes {zones}")
+    text = "\n".join((".:53 {", *(f"  {line}" for line in lines), "}", ""))
+    return [f"-conf={_written(place, 'Corefile', text)}"]
+
+
+def _written(place: Place, name: str, content: Mapping[str, Any] | str) -> Path:
+    path = state(place) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1), "utf-8")
+    return path
