@@ -1,4 +1,4 @@
-"""A Pod, a VM and a process on the premises behind one Service, and an API server that dies meanwhile."""
+"""A Pod, a VM and a process on the premises behind one Service: real ones, while what they stand on fails."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,35 +13,36 @@ from mesh.identity import ProxyName
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.policy.calls import load
 from tests.golden.live import until
-from tests.kubernetes import objects
-from tests.kubernetes.conftest import namespaced
+from tests.kubernetes import containers, objects
+from tests.kubernetes.conftest import define, namespaced
 from tests.kubernetes.kubectl import Kubectl
-from tests.kubernetes.meshed import Joined, Meshed
+from tests.kubernetes.meshed import Meshed
 from tests.meshes import texts
 from tests.program import Program
-from tests.typed import Typed
-from tools.real_parts.cluster import RunningCluster
+from tests.typed import Executed, Typed
+from tools.real_parts.node import Node
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.root,
     pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(900),  # a machine may be slow, and four programs of Python start one after the other
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
 
 BUYER: Final = "buyer"
-PLACES: Final = {"pod": "10.77.1.2", "vm": "10.77.1.3", "premises": "10.77.1.4"}
-"""Where the shop runs: a Pod and a Workload of the cluster, and a Workload of a directory."""
-AT: Final = {BUYER: "10.77.1.1", **PLACES}
+MACHINES: Final = {"vm": "10.99.0.3", "premises": "10.99.0.4"}
+"""Where the shop runs beside its Pod: a Workload of the cluster, and one of a directory."""
+PLACES: Final = ("pod", *MACHINES)
+_SECONDS: Final = 180.0
 
 
 @dataclass(frozen=True)
 class Shop:
-    """The shop in its three places and who buys there, by the Service's address of the cluster."""
+    """The shop in its three places and who buys there, a Pod too, by the Service's address of the cluster."""
 
     meshed: Meshed
     kubectl: Kubectl
-    cluster: RunningCluster
     address: str
 
     async def bought(self) -> str:
@@ -56,16 +57,18 @@ class Shop:
             found = await self.meshed.answering(BUYER, self.address, 12)
             return set(found) == set(places)
 
-        await until(those)
+        await until(those, _SECONDS)
+
+    async def at_the_pod(self, *command: str) -> None:
+        """Run a command beside the application of the shop's Pod."""
+        await asyncio.to_thread(self.kubectl, "exec", "pod", "-c", "app", "--", *command)
 
 
 def _objects(namespace: str) -> list[objects.Document]:
     return [
         *map(objects.account, (BUYER, "shop")),
-        objects.service("shop"),
-        objects.pod(BUYER, BUYER, uuid=BUYER),
-        objects.pod("pod", "shop", uuid="pod", app="shop"),
-        objects.workload("vm", AT["vm"], "shop", app="shop"),
+        *map(objects.service, (BUYER, "shop")),
+        objects.workload("vm", MACHINES["vm"], "shop", app="shop"),
         objects.routes("all"),
         objects.target("buyers", namespace, BUYER, "shop", "all"),
     ]
@@ -73,67 +76,86 @@ def _objects(namespace: str) -> list[objects.Document]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shop(
-    shared_cluster: RunningCluster,
-    administrator: Kubectl,
-    definitions: str,
+    real_node: Node,
+    node_administrator: Kubectl,
     typed: Typed,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Shop]:
     """Start all of it; at the end no Envoy has refused anything."""
-    del definitions
     root = tmp_path_factory.mktemp("places")
-    with namespaced(administrator) as kubectl:
+    define(node_administrator, typed, root)
+    with namespaced(node_administrator) as kubectl:
         kubectl.apply(*_objects(kubectl.namespace))
-        kubectl.status(objects.runs(BUYER, AT[BUYER]), objects.runs("pod", AT["pod"]))
         address = str(kubectl.get("service", "shop")["spec"]["clusterIP"])
-        program = Program(root / "state", root / "files", typed)
+        program = Program(root / "state", root / "files", Executed(real_node.inside.network))
         premises = texts.workload(
-            "premises", AT["premises"], app="shop", account="shop", namespace=kubectl.namespace
+            "premises", MACHINES["premises"], app="shop", account="shop", namespace=kubectl.namespace
         )
         (program.mesh / "mesh.yaml").write_text(premises)
-        program.reads += ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig))
+        program.reads += ("--kubernetes", "--kubeconfig", str(real_node.cluster.kubeconfig))
         async with AsyncExitStack() as ends:
             ends.callback(program.end)
-            meshed = await Meshed.start(program, ends, "--namespaces", kubectl.namespace)
-            accounts = {BUYER: BUYER, **dict.fromkeys(PLACES, "shop")}
-            for name, account in accounts.items():
-                who = ProxyName.parse(f"{name}.{account}.{kubectl.namespace}")
-                await meshed.add(Joined(who, AT[name]), serves=name != BUYER)
-            yield Shop(meshed, kubectl, shared_cluster, address)
-            for name, each in meshed.envoys.items():
-                refused = await each.text("/stats?filter=update_rejected")
+            flags = ("--namespaces", kubectl.namespace)
+            meshed = await Meshed.start(real_node, kubectl, program, ends, *flags)
+
+            def named(name: str, account: str) -> ProxyName:
+                return ProxyName.parse(f"{name}.{account}.{kubectl.namespace}")
+
+            await asyncio.gather(
+                meshed.run(named("pod", "shop"), named(BUYER, BUYER)),
+                *(meshed.join(named(name, "shop"), at) for name, at in MACHINES.items()),
+            )
+            yield Shop(meshed, kubectl, address)
+            for name, refused in (await meshed.rejected()).items():
                 assert all(line.endswith(": 0") for line in refused.splitlines()), name
 
 
 async def test_a_pod_a_vm_and_a_process_on_the_premises_serve_one_service(shop: Shop) -> None:
-    """Each gets its share of the calls; what is not ready gets none, and again some once it is."""
+    """Each gets its share of the calls; a Pod whose probe fails gets none until it does no longer."""
     await shop.answers_from(*PLACES)
     assert set(await shop.meshed.answering(BUYER, shop.address, 60)) == set(PLACES)
-    await asyncio.to_thread(shop.kubectl.status, objects.runs("pod", AT["pod"], ready=False))
-    await shop.answers_from("vm", "premises")
-    await asyncio.to_thread(shop.kubectl.status, objects.runs("pod", AT["pod"]))
+    await shop.at_the_pod(*containers.away())
+    await shop.answers_from(*MACHINES)
+    await shop.at_the_pod(*containers.back())
     await shop.answers_from(*PLACES)
 
 
 async def test_no_call_is_lost_while_the_api_server_is_killed_and_comes_back(shop: Shop) -> None:
     """Nor is history of any use to whoever comes back; what changes afterwards is followed as before."""
+    cluster = shop.meshed.node.cluster
     await shop.answers_from(*PLACES)
-    async with load(shop.bought) as calls:
+    async with load(shop.bought, 1) as calls:
         await calls.more(20)
-        await asyncio.to_thread(shop.cluster.api.kill)
+        await asyncio.to_thread(cluster.api.kill)
         try:
             await calls.more(100)
-            await asyncio.to_thread(shop.cluster.compact)
+            await asyncio.to_thread(cluster.compact)
         finally:
-            await asyncio.to_thread(shop.cluster.api.again)
+            await asyncio.to_thread(cluster.api.again)
         await calls.more(100)
-        await asyncio.to_thread(shop.kubectl.status, objects.runs("pod", AT["pod"], ready=False))
+        await shop.at_the_pod(*containers.away())
 
         async def has_gone() -> bool:
             return "pod" not in await calls.more(12)
 
-        await until(has_gone)
-        assert set(await calls.more(40)) == {"vm", "premises"}
+        await until(has_gone, _SECONDS)
+        assert set(await calls.more(40)) == set(MACHINES)
     assert set(calls.every) == set(PLACES), calls.every
-    await asyncio.to_thread(shop.kubectl.status, objects.runs("pod", AT["pod"]))
+    await shop.at_the_pod(*containers.back())
     await shop.answers_from(*PLACES)
+
+
+async def test_no_call_is_lost_when_the_pod_is_deleted_nor_when_it_is_made_again(shop: Shop) -> None:
+    """Who calls knows that it goes before it does."""
+    await shop.answers_from(*PLACES)
+    async with load(shop.bought, 1) as calls:
+        await calls.more(20)
+        await asyncio.to_thread(shop.kubectl, "delete", "pod", "pod")
+        assert set(await calls.more(40)) == set(MACHINES)
+        await shop.meshed.run(ProxyName.parse(f"pod.shop.{shop.kubectl.namespace}"))
+
+        async def has_come() -> bool:
+            return "pod" in await calls.more(12)
+
+        await until(has_come, _SECONDS)
+    assert set(calls.every) == set(PLACES), calls.every
