@@ -54,8 +54,8 @@ def _remove(group: Path) -> bool:
     return not group.exists()
 
 
-def hold(name: str, folder: Path) -> None:
-    """Make them, say whose they are, and remove them in the end."""
+def hold(name: str, folder: Path) -> str:
+    """Make them, say whose they are, and remove them in the end; return what could not be removed."""
     made = list(groups(name))
     try:
         for group in made:
@@ -71,6 +71,7 @@ def hold(name: str, folder: Path) -> None:
         while [group for group in made if not _remove(group)] and time.monotonic() < deadline:
             time.sleep(0.02)
         shutil.rmtree(folder, ignore_errors=True)
+    return ", ".join(str(each) for each in (*made, folder) if each.exists())
 
 
 def be_first() -> None:
@@ -86,4 +87,4 @@ if __name__ == "__main__":
         sys.exit()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the pipe's end is what ends it
-    hold(sys.argv[1], Path(sys.argv[2]))
+    sys.exit(hold(sys.argv[1], Path(sys.argv[2])) or None)

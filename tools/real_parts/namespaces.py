@@ -18,7 +18,6 @@ from tools.netns import within
 from tools.real_parts import holding
 from tools.real_parts.building import PartError
 
-_GONE: Final = 60.0
 _PYTHON: Final = (sys.executable, "-I", "-S")
 _Result = TypeVar("_Result")
 
@@ -88,4 +87,7 @@ def namespaces(folder: Path) -> Iterator[Namespaces]:
             yield Namespaces(int(said), group)
         finally:
             holder.stdin.close()
-            holder.wait(_GONE)
+            left = holder.stderr.read().strip()
+            holder.wait()
+    if holder.returncode != 0:
+        raise PartError(f"this is left of the node in {folder}: {left}")

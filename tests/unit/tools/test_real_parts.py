@@ -22,7 +22,7 @@ from tools.real_parts import building
 from tools.real_parts.building import PartError, build, is_built, program
 from tools.real_parts.cluster import cluster
 from tools.real_parts.keys import LOOPBACK, Keys
-from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD, PARTS
+from tools.real_parts.parts import API_SERVER, COREDNS, ETCD, ISTIOD, PARTS
 from tools.real_parts.processes import Program, running
 
 OWN = """module k8s.io/kubernetes
@@ -107,6 +107,22 @@ def test_a_program_is_never_taken_for_another_version(cache: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         build(ETCD)
     assert (program(ETCD).read_text(), is_built(older), is_built(ETCD)) == ("newer", False, False)
+
+
+def test_a_program_of_ours_is_built_of_what_it_says_now(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CoreDNS with the plug-ins that are wanted: with others it is another program of the same version."""
+
+    def built(source: Path, *words: str) -> str:
+        Path(words[words.index("-o") + 1]).write_text((source / "main.go").read_text())
+        return ""
+
+    monkeypatch.setattr(building, "has_go", lambda: True)
+    monkeypatch.setattr(building, "_go", built)
+    assert '_ "github.com/coredns/coredns/plugin/kubernetes"' in build(COREDNS).read_text()
+    assert is_built(COREDNS)
+    more = replace(COREDNS, source=COREDNS.source.replace("plugin/errors", "plugin/log"))
+    assert not is_built(more)
+    assert "plugin/log" in build(more).read_text()
 
 
 def test_keys_are_one_authoritys_and_nobody_elses_to_read(tmp_path: Path) -> None:
