@@ -76,7 +76,7 @@ class Trial:
             try:
                 self._view.apply(edits)
                 for where, said in self._linter.looks():
-                    there = self._said.get(where, ())
+                    there = set(self._said.get(where, ()))
                     found += (each for each in said if each not in there)
             finally:
                 self._view.apply(back)

@@ -1,12 +1,15 @@
 """Indexes: the keys of a table by what their inputs have in common, kept current with every change."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from typing import Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
 
 from engine.graph import Graph
 from engine.node import ABSENT, Absent, Derivation, Family, Function, Source
 from engine.sorted_keys import SortedKeys, with_key, without_key
 from engine.table import Table
+
+FEW: Final = 4
+"""Among how many entries it is not worth the while to find one by its hash."""
 
 E = TypeVar("E", bound=Hashable)
 K = TypeVar("K")
@@ -74,12 +77,14 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         reads[node] = None
 
     def _move(self, key: K, before: Collection[E], after: Collection[E]) -> None:
+        if before and after:
+            was, now = _searchable(before), _searchable(after)
+            before = [each for each in before if each not in now]
+            after = [each for each in after if each not in was]
         for entry in before:
-            if entry not in after:
-                self._leave(entry, key)
+            self._leave(entry, key)
         for entry in after:
-            if entry not in before:
-                self._join(entry, key)
+            self._join(entry, key)
 
     def _join(self, entry: E, key: K) -> None:
         alone = (key,)
@@ -114,6 +119,11 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
             self._graph.changed(node)
         if self._watched is not None:
             self._watched[entry] = None
+
+
+def _searchable(entries: Collection[E]) -> Collection[E]:
+    """Return entries among which one is found at once: a key may be in thousands."""
+    return frozenset(entries) if len(entries) > FEW else entries
 
 
 class Index(Entries[E, K], Generic[E, K, V]):

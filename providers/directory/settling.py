@@ -85,4 +85,5 @@ def _is_cut_off(content: Content) -> bool:
 
 
 def _new_errors(before: Problems, after: Problems) -> bool:
-    return any(problem.severity is Severity.ERROR and problem not in before for problem in after)
+    known = frozenset(before)
+    return any(problem.severity is Severity.ERROR and problem not in known for problem in after)

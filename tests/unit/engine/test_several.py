@@ -50,3 +50,36 @@ def test_one_more_or_less_of_several_concerns_nobody() -> None:
     assert seen.take_changed() == ()
     town.graph.apply([town.shops.set("c", "y")])
     assert (seen.take_changed(), seen.value("")) == (("",), ("x", "y"))
+
+
+class Street(str):
+    """A street that counts how often it is compared with another."""
+
+    __slots__ = ()
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Count."""
+        Street.compared += 1
+        return super().__eq__(other)
+
+
+def test_a_key_of_thousands_of_entries_costs_as_many_when_it_changes() -> None:
+    """Each is looked for, and not compared with each other; a policy may name thousands of callers."""
+    graph = Graph()
+    chains: Table[str, tuple[Street, ...]] = Table(graph, "chains of shops")
+    by_street = Index(graph, "chains by street", chains, lambda _, streets: streets)
+
+    def streets(last: str) -> tuple[Street, ...]:
+        return tuple(map(Street, (*map(str, range(1000)), last)))
+
+    graph.apply([chains.set("bakers", streets("old"))])
+    Street.compared = 0
+    graph.apply([chains.set("bakers", streets("new"))])
+    assert Street.compared < 10_000
+    assert (len(by_street), by_street.get(Street("old")), by_street[Street("new")]) == (
+        1001,
+        None,
+        ("bakers",),
+    )
