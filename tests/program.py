@@ -53,9 +53,9 @@ class Server:
         (line,) = (each for each in self.get("/metrics")[1].splitlines() if each.startswith(name + " "))
         return float(line.rpartition(" ")[2])
 
-    def until(self, condition: Callable[[], object]) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
         """Wait until the condition holds."""
-        limit = time.monotonic() + SECONDS
+        limit = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < limit, self.log()[-10:]
             assert self.process.poll() is None

@@ -1,12 +1,13 @@
 """Service accounts that may do this and that, and the kubeconfigs by which one comes as them."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.kubectl import SECONDS, Kubectl
 from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.flags import ISSUER
 
@@ -103,3 +104,22 @@ class Accounts:
             "subjects": [subject],
         }
         self.kubectl.apply(*({"apiVersion": f"{_RBAC}/v1", **each} for each in (role, bound)))
+        if rules:
+            self._until_allowed(account, rules[-1])
+
+    def _until_allowed(self, account: Account, rule: Rule) -> None:
+        """Wait until the API server knows of a rule: it follows roles as others do, a moment later."""
+        asked = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
+        resource, _, subresource = asked["resource"].partition("/")
+        where = {"namespace": account.namespace, "name": (*rule.get("resourceNames", ()), "")[0]}
+        attributes = asked | where | {"resource": resource, "subresource": subresource}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": account.user, "resourceAttributes": attributes},
+        }
+        deadline = time.monotonic() + SECONDS
+        words = ("create", "-f", "-", "-o", "json")
+        while not json.loads(self.kubectl(*words, given=json.dumps(review)))["status"].get("allowed"):
+            assert time.monotonic() < deadline, attributes
+            time.sleep(0.02)

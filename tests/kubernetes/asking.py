@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPSConnection
+from http.client import HTTPException, HTTPSConnection
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -49,11 +49,20 @@ class Asking:
         self, method: str, path: str, body: object = None, content: str = JSON, accept: str = JSON
     ) -> Answer:
         """Return the answer to a request; several threads may ask."""
-        connection = self._free.pop() if self._free else self._connection()
+        given = None if body is None else json.dumps(body)
         headers = {"Content-Type": content, "Accept": accept}
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        answer = connection.getresponse()
-        said = json.loads(answer.read() or b"{}")
+        while True:
+            is_used = bool(self._free)
+            connection = self._free.pop() if is_used else self._connection()
+            try:
+                connection.request(method, path, given, headers)
+                answer = connection.getresponse()
+                said = json.loads(answer.read() or b"{}")
+                break
+            except (OSError, HTTPException):
+                connection.close()
+                if not is_used:  # one that nobody used for a while the API server may have closed
+                    raise
         self._free.append(connection)
         warnings = [each for name, each in answer.getheaders() if name.lower() == "warning"]
         return Answer(answer.status, said, tuple(warnings))

@@ -34,8 +34,8 @@ class Following:
         return {address for each in self.sidecar.endpoints.values() for address in each}
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait until something holds."""
-        await asyncio.to_thread(self.server.until, holds)
+        """Wait until something holds, which after an outage of the API server may take a while."""
+        await asyncio.to_thread(self.server.until, holds, 2 * SECONDS)
 
     async def until_at(self, *addresses: str) -> None:
         """Wait until the sidecar holds endpoints at these addresses alone, and all that it asked for."""

@@ -50,10 +50,15 @@ class Asked:
     is_allowed: bool
 
 
+def lines(log: Path) -> Iterator[dict[str, Any]]:
+    """Yield what an audit log says: of a line that is being written nothing yet."""
+    whole, _, _ = log.read_text("utf-8").rpartition("\n")
+    return map(json.loads, whole.splitlines())
+
+
 def asked(log: Path, user: str) -> Iterator[Asked]:
     """Yield what that user has asked the API server for, as far as it was about a resource."""
-    for line in log.read_text("utf-8").splitlines():
-        said = json.loads(line)
+    for said in lines(log):
         if said["user"]["username"] != user or "objectRef" not in said:
             continue
         about = said["objectRef"]

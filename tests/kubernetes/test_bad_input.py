@@ -1,12 +1,13 @@
 """What owners of objects do to a cluster that no schema keeps them from."""
 
 import asyncio
+import time
 from typing import Final
 
 from mesh.identity import ProxyName
 from tests.kubernetes import objects
 from tests.kubernetes.following import Following
-from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.kubectl import SECONDS, Kubectl
 from tests.kubernetes.shop import FIRST, SECOND, THIRD, moves, served
 from tests.meshes import texts
 from tests.program import Program
@@ -23,6 +24,14 @@ def may(found: Following, buyer: ProxyName) -> bool:
     return bool(said["policy"] == "allowed")
 
 
+def _until_served(kubectl: Kubectl) -> None:
+    """Wait until a kind is there again, and its objects can be asked for: that is a moment later."""
+    deadline = time.monotonic() + SECONDS
+    while (said := kubectl.run("get", TARGETS)).status:
+        assert time.monotonic() < deadline, said
+        time.sleep(0.05)
+
+
 async def test_a_kind_that_is_removed_while_in_use_is_gone_and_may_come_back(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName, definitions: str
 ) -> None:
@@ -35,7 +44,7 @@ async def test_a_kind_that_is_removed_while_in_use_is_gone_and_may_come_back(
             await found.until(lambda: not found.failing())
         finally:
             await asyncio.to_thread(kubectl, "apply", "--server-side", "-f", "-", given=definitions)
-            await asyncio.to_thread(kubectl, "wait", "--for=condition=Established", "crd", TARGETS)
+            await asyncio.to_thread(_until_served, kubectl)
         target = objects.target("buyers", kubectl.namespace, "buyer", "shop", "all")
         await asyncio.to_thread(kubectl.apply, target)
         await found.until(lambda: may(found, buyer))

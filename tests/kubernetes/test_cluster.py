@@ -9,6 +9,7 @@ from kube.errors import ApiError
 from kube.resource import Resource
 from tests.kubernetes import objects
 from tests.kubernetes.accounts import Accounts
+from tests.kubernetes.granted import lines
 from tests.kubernetes.kubectl import Kubectl
 from tools.real_parts.cluster import RunningCluster
 
@@ -55,10 +56,9 @@ def test_an_account_may_do_what_it_is_granted_and_the_log_says_so(
     refused = theirs.run("get", "pods")
     assert refused.status != 0
     assert 'cannot list resource "pods"' in refused.err
-    lines = [json.loads(each) for each in shared_cluster.place.audit.read_text("utf-8").splitlines()]
     said = {
         (each["objectRef"]["resource"], each["annotations"]["authorization.k8s.io/decision"])
-        for each in lines
+        for each in lines(shared_cluster.place.audit)
         if each["user"]["username"] == reader.user and "objectRef" in each
     }
     assert {("services", "allow"), ("pods", "forbid")} <= said

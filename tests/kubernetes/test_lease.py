@@ -13,7 +13,7 @@ from kube.resource import Raw, Resource
 from tools.real_parts.cluster import RunningCluster
 
 SECONDS: Final = 60.0
-TERMS: Final = Terms(lasts=3, patience=1.5, every=0.2)
+TERMS: Final = Terms(lasts=6, patience=4.0, every=0.2)
 
 
 class Cut(Api):

@@ -20,7 +20,10 @@ def test_what_manifests_would_make_of_a_cluster(
     """Nothing is wrong; without the policy the call is not allowed, and its proxy is who would notice."""
     at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", kubectl.namespace)
     ask = ("--from", f"{kubectl.namespace}/buyer", "--to", f"{kubectl.namespace}/shop:80")
-    kubectl("wait", "--for=create", "endpointslice", "-l", "kubernetes.io/service-name=shop")
+    kubectl.until(
+        lambda found: any(each["endpoints"] for each in found["items"]),
+        *("endpointslices", "-l", "kubernetes.io/service-name=shop"),
+    )
     assert program.run("lint", *at) == (0, "nothing to say\n", "")
     assert program.run("explain", *at, *ask)[0] == 0
 

@@ -106,7 +106,7 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
 
 async def _followed(kubeconfig: Path) -> None:
     """Follow what the cluster has of the webhook, as the server does."""
-    async with Api(connection(kubeconfig, "")) as api, asyncio.timeout(30):
+    async with Api(connection(kubeconfig, "")) as api, asyncio.timeout(60):
         clock = partial(datetime.now, UTC)
         follows: Reflector[Raw] = Reflector(api, RESOURCE, dict, clock, fields=f"metadata.name={NAME}")
         task = asyncio.create_task(follows.run(lambda _: None))

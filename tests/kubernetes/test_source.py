@@ -20,7 +20,7 @@ from tests.kubernetes import objects
 from tests.kubernetes.kubectl import Kubectl
 from tools.real_parts.cluster import RunningCluster
 
-SECONDS = 30.0
+SECONDS = 90.0
 
 
 class Looking:
