@@ -13,7 +13,7 @@ from certs.errors import StateError
 
 _OWN_FOLDERS: Final = ("ca", "ads", "services", "webhook")
 _OWN_FILES: Final = ("ledger.sqlite*", "tokens.sqlite*", "*.json", "*.lock", ".ca.lock")
-_PUBLIC: Final = frozenset({"ca.pem"})
+_PUBLIC: Final = frozenset({"ca.pem", "roots.pem"})
 """What everybody may read, and nobody else may write."""
 
 _ROOT: Final = 0

@@ -4,17 +4,16 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from pathlib import Path
 
 import structlog
 
 from certs.errors import CertificateError
 from certs.issuers.contract import Issuer, IssuerKind
 from certs.issuers.opening import OpenedIssuer, Told, VaultTold, open_issuer
+from certs.issuers.watched import WatchedFiles
 from controller.settings import Settings
 from delivery.asking import Asking, AtOnce, InTurn
-
-TEND_SECONDS: Final = 60.0
 
 _log = structlog.get_logger("controller.issuing")
 
@@ -31,7 +30,7 @@ class Issuing:
         said = ""
         try:
             while True:
-                await asyncio.sleep(TEND_SECONDS)
+                await asyncio.sleep(self.opened.seconds)
                 found = await asyncio.to_thread(self._tended, clock())
                 if found and found != said:
                     _log.error("issuer not as it should be", issuer=self.opened.kind.value, reason=found)
@@ -58,8 +57,23 @@ def issuing(settings: Settings, authority: Issuer, now: datetime) -> Issuing:
 
 def told(settings: Settings) -> Told:
     """Return what the settings tell of who signs."""
-    if settings.issuer is not IssuerKind.VAULT:
-        return None
+    match settings.issuer:
+        case IssuerKind.BUILT_IN:
+            return None
+        case IssuerKind.FILES:
+            return _files(settings)
+        case IssuerKind.VAULT:
+            return _vault(settings)
+
+
+def _files(settings: Settings) -> WatchedFiles:
+    if settings.ca_directory is not None:
+        return WatchedFiles.within(settings.ca_directory)
+    certificate, key = settings.ca_certificate, settings.ca_key
+    return WatchedFiles(certificate or Path(), key or Path(), settings.ca_roots)
+
+
+def _vault(settings: Settings) -> VaultTold:
     return VaultTold(
         address=settings.vault_address,
         mount=settings.vault_mount,

@@ -209,7 +209,15 @@ class Settings(BaseSettings):
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
     issuer: IssuerKind = IssuerKind.BUILT_IN
-    """Who signs service certificates: the server's own CA, or the PKI of a Vault or OpenBao."""
+    """Who signs service certificates: the server's own CA, one in files, or the PKI of a Vault or OpenBao."""
+    ca_directory: MaybePath = None
+    """Directory with tls.crt, tls.key and ca.crt of the CA, as a Secret is mounted; watched."""
+    ca_certificate: MaybePath = None
+    """In place of a directory: file with the CA's certificate, and the intermediates above it."""
+    ca_key: MaybePath = None
+    """File with its key."""
+    ca_roots: MaybePath = None
+    """File with the roots, where the CA is an intermediate."""
     vault_address: VaultUrl = ""
     """Where the Vault is, such as https://vault.example:8200."""
     vault_ca: MaybePath = None
@@ -259,17 +267,24 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _who_signs(self) -> Self:
-        told = [name for name in type(self).model_fields if name.startswith("vault_") and getattr(self, name)]
-        if self.issuer is not IssuerKind.VAULT:
-            if told := [name for name in told if name != "vault_mount"]:
-                raise ValueError(f"{told[0]} says how a Vault is asked: give issuer as vault as well")
-            return self
-        for name in ("vault_address", "vault_role"):
-            if name not in told:
-                raise ValueError(f"issuer vault needs {name} (docs/certificates.md)")
-        logins = [name for name in _VAULT_LOGINS if name in told]
-        if len(logins) != 1:
-            raise ValueError(f"issuer vault needs one of {', '.join(_VAULT_LOGINS)}, and has {len(logins)}")
+        told = {name for name in type(self).model_fields if getattr(self, name) and name != "vault_mount"}
+        for kind, beginning in ((IssuerKind.FILES, "ca_"), (IssuerKind.VAULT, "vault_")):
+            if self.issuer is not kind and (
+                of := sorted(each for each in told if each.startswith(beginning))
+            ):
+                raise ValueError(f"{of[0]} is of issuer {kind}: give that as well, or leave it out")
+        if self.issuer is IssuerKind.FILES:
+            pair, directory = {"ca_certificate", "ca_key"} & told, "ca_directory" in told
+            if directory == bool(pair) or (pair and len(pair) != 2) or (directory and "ca_roots" in told):
+                raise ValueError("issuer files needs ca_directory, or ca_certificate and ca_key, not both")
+        if self.issuer is IssuerKind.VAULT:
+            if lacking := [name for name in ("vault_address", "vault_role") if name not in told]:
+                raise ValueError(f"issuer vault needs {lacking[0]} (docs/certificates.md)")
+            logins = [name for name in _VAULT_LOGINS if name in told]
+            if len(logins) != 1:
+                raise ValueError(
+                    f"issuer vault needs one of {', '.join(_VAULT_LOGINS)}, and has {len(logins)}"
+                )
         return self
 
     @property

@@ -23,7 +23,7 @@ class CertificateAuthority:
     def __init__(self, root: Root, trust_domain: TrustDomain) -> None:
         self._root = root
         self._trust_domain = trust_domain
-        self._bundle = root.certificate.public_bytes(serialization.Encoding.PEM)
+        self._bundle = root.above.roots.pem
 
     @classmethod
     def open(cls, state: Path, trust_domain: TrustDomain, now: datetime) -> Self:
@@ -51,15 +51,15 @@ class CertificateAuthority:
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the root's validity: nothing that it signs is valid longer."""
-        return self._root.certificate.not_valid_after_utc
+        """Return the end of the CA, or of one above it: nothing that it signs is valid longer."""
+        return self._root.above.not_after
 
     def trust_bundle(self) -> bytes:
-        """Return the root certificate as PEM."""
+        """Return the root certificate as PEM, or the roots that were given with an intermediate."""
         return self._bundle
 
     def signing_bundle(self) -> bytes:
-        """Return the same: one root signs all."""
+        """Return the same."""
         return self.trust_bundle()
 
     def signer_of(self, chain_pem: bytes) -> str:
@@ -69,13 +69,13 @@ class CertificateAuthority:
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Sign a request as Issuer has it; from the PKCS#10 request only its public key is taken.
 
-        The certificate ends when the root does, at the latest. Raises IssuerError once the root has
+        The certificate ends when the CA does, at the latest. Raises IssuerError once the CA has
         expired, RequestError for a PKCS#10 request that cannot be read or does not prove its key.
         """
         if now >= self.not_after:
             raise IssuerError(f"the CA expired at {self.not_after}: it can sign no more")
         certificate = self._unsigned(request).sign(self._root.key, hashes.SHA256())
-        return certificate.public_bytes(serialization.Encoding.PEM)
+        return certificate.public_bytes(serialization.Encoding.PEM) + self._root.above.chain_pem
 
     def _unsigned(self, request: CertificateRequest) -> x509.CertificateBuilder:
         public_key = _proven_key(request)

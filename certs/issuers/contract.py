@@ -34,6 +34,7 @@ class IssuerKind(enum.StrEnum):
     """Who signs service certificates."""
 
     BUILT_IN = "built-in"
+    FILES = "files"
     VAULT = "vault"
 
 

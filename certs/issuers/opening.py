@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import assert_never
+from typing import Final, assert_never
 
 from certs.bundle import TrustBundle
 from certs.issuers.contract import Issuer, IssuerKind
@@ -13,7 +13,11 @@ from certs.issuers.succession import Succession
 from certs.issuers.vault.http import VaultApi
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import SERVICE_ACCOUNT_TOKEN, ByAppRole, ByKubernetes, ByToken, Login
+from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.pair_files import PairFiles
+
+_LOOKING: Final = 5.0
+_ASKING: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class VaultTold:
         return ByKubernetes(self.kubernetes_role, token, self.auth_mount or "kubernetes")
 
 
-Told = VaultTold | None
+Told = VaultTold | WatchedFiles | None
 """None: the authority signs."""
 
 
@@ -56,13 +60,14 @@ Told = VaultTold | None
 class OpenedIssuer:
     """Who signs, of which kind; `remote` where it must be asked over a network.
 
-    `tend` is to be called every minute or so, by one caller at a time, in a thread: it keeps logins and roots
-    current, and raises IssuerError or StateError where it cannot.
+    `tend` is to be called every `seconds`, by one caller at a time, in a thread: it keeps files, logins and
+    roots current, and raises IssuerError or StateError where it cannot.
     """
 
     issuer: SucceedingIssuer
     kind: IssuerKind
     remote: bool
+    seconds: float
     tend: Callable[[datetime], None]
 
 
@@ -81,20 +86,29 @@ def open_issuer(told: Told, authority: Issuer, state: Path, now: datetime) -> Op
     match told:
         case None:
             made = succeeding(authority, IssuerKind.BUILT_IN, drops=True)
-            return OpenedIssuer(made, IssuerKind.BUILT_IN, remote=False, tend=made.look)
+            return OpenedIssuer(made, IssuerKind.BUILT_IN, False, _ASKING, made.look)
+        case WatchedFiles():
+            ca = WatchedIssuer(told, authority.trust_domain, now)
+            made = succeeding(ca, IssuerKind.FILES, drops=False)
+            return OpenedIssuer(made, IssuerKind.FILES, False, _LOOKING, _both(ca.look, made.look))
         case VaultTold():
-            inner = _vault(told, authority, before)
-            vault = succeeding(inner, told.name, drops=False)
-
-            def tend(moment: datetime) -> None:
-                try:
-                    inner.tend(moment)
-                finally:
-                    vault.look(moment)
-
-            return OpenedIssuer(vault, IssuerKind.VAULT, remote=True, tend=tend)
+            vault = _vault(told, authority, before)
+            made = succeeding(vault, told.name, drops=False)
+            return OpenedIssuer(made, IssuerKind.VAULT, True, _ASKING, _both(vault.tend, made.look))
         case _:
             assert_never(told)
+
+
+def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) -> Callable[[datetime], None]:
+    """Return what tends an issuer, and takes note of what has become of it, however that went."""
+
+    def both(now: datetime) -> None:
+        try:
+            tend(now)
+        finally:
+            look(now)
+
+    return both
 
 
 def _vault(told: VaultTold, authority: Issuer, before: Succession) -> VaultIssuer:

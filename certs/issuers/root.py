@@ -1,4 +1,4 @@
-"""The CA's own key and certificate in the state directory: made once, loaded ever after."""
+"""A CA's key and certificate: in the state directory, made once and loaded ever after, or in other files."""
 
 import hashlib
 import os
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from certs import files
 from certs.errors import StateError
+from certs.issuers.chain import Above, above
 from certs.leaf import read_leaf
 from certs.profile import key_usage, subject
 from certs.serial import new_serial
@@ -27,6 +28,7 @@ VALIDITY: Final = timedelta(days=3652)
 SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 """Ours are ECDSA P-256; a CA that was put into the directory may also be RSA."""
 
+_LEAST_RSA: Final = 2048
 _AWAY: Final = (
     "move the directory away to have a new CA made (all proxy certificates must then be issued anew), "
     "or put the right files there"
@@ -35,10 +37,11 @@ _AWAY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A CA certificate with the key that signs for it."""
+    """A CA certificate with the key that signs for it, and the way to the root where it is none itself."""
 
     certificate: x509.Certificate
     key: SigningKey = field(repr=False)
+    above: Above
 
     @property
     def fingerprint(self) -> str:
@@ -55,7 +58,7 @@ def fingerprint_of(certificate: x509.Certificate) -> str:
 def fingerprint_in(directory: Path) -> str:
     """Return the fingerprint of the CA in a directory, valid or not; empty where there is none."""
     content = files.read(directory / "ca.pem")
-    return "" if content is None else fingerprint_of(_read_certificate(directory / "ca.pem", content))
+    return "" if content is None else fingerprint_of(_certificates(directory / "ca.pem", content, _AWAY)[0])
 
 
 def is_there(state: Path) -> bool:
@@ -112,7 +115,7 @@ def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
         )
         .sign(key, hashes.SHA256())
     )
-    return Root(certificate, key)
+    return Root(certificate, key, above(certificate, (), (), second))
 
 
 def write_root(directory: Path, staging: Path, root: Root) -> None:
@@ -132,53 +135,100 @@ def write_root(directory: Path, staging: Path, root: Root) -> None:
         raise StateError(f"the CA cannot be made in {directory}: {error.strerror}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class CaFiles:
+    """Where a CA is: its certificate (intermediates after it), its key, and the roots, if it is none itself.
+
+    `mend` says what to do about wrong ones.
+    """
+
+    certificate: Path
+    key: Path
+    roots: Path
+    mend: str
+
+
 def load_root(directory: Path, trust_domain: TrustDomain, now: datetime) -> Root:
-    """Load `ca.pem` and `ca.key` of a directory. Raises StateError where they are no CA that can sign now."""
-    certificate_path, key_path = directory / "ca.pem", directory / "ca.key"
-    certificate = _read_certificate(certificate_path, _content(certificate_path, key_path))
-    root = Root(certificate, _read_key(key_path, _content(key_path, certificate_path)))
-    if root.key.public_key() != certificate.public_key():
-        raise StateError(f"CA key {key_path} does not match CA certificate {certificate_path}; {_AWAY}")
-    _check_trust_domain(certificate_path, certificate, trust_domain)
-    _check_validity(certificate_path, certificate, now)
-    return root
+    """Load `ca.pem` and `ca.key` of a directory, and `roots.pem` where it has an intermediate's.
+
+    Raises StateError where they are no CA that can sign now.
+    """
+    told = CaFiles(directory / "ca.pem", directory / "ca.key", directory / "roots.pem", _AWAY)
+    certificate_pem = _content(told.certificate, told.key, told)
+    key_pem = _content(told.key, told.certificate, told)
+    return read_root(told, certificate_pem, key_pem, files.read(told.roots), trust_domain, now)
 
 
-def _content(path: Path, other: Path) -> bytes:
+def read_root(
+    told: CaFiles,
+    certificate_pem: bytes,
+    key_pem: bytes,
+    roots_pem: bytes | None,
+    trust_domain: TrustDomain,
+    now: datetime,
+) -> Root:
+    """Read a CA from what its files hold; raise StateError, which names the file that is wrong."""
+    found = _certificates(told.certificate, certificate_pem, told.mend)
+    if roots_pem is None and len(found) != 1:
+        raise StateError(
+            f"CA certificate {told.certificate} holds {len(found)} certificates; it must hold one, or its "
+            f"roots must be in {told.roots}"
+        )
+    certificate = found[0]
+    key = _read_key(told.key, key_pem, told.mend)
+    if key.public_key() != certificate.public_key():
+        raise StateError(f"CA key {told.key} does not match CA certificate {told.certificate}; {told.mend}")
+    _check_trust_domain(told.certificate, certificate, trust_domain)
+    _check_validity(told, certificate, now)
+    roots = [] if roots_pem is None else _certificates(told.roots, roots_pem, told.mend)
+    try:
+        way = above(certificate, found[1:], roots, now)
+    except ValueError as error:
+        where = told.certificate if roots else f"{told.certificate} (whose root is to be in {told.roots})"
+        raise StateError(f"CA certificate {where} cannot be used: {error}") from error
+    return Root(certificate, key, way)
+
+
+def _content(path: Path, other: Path, told: CaFiles) -> bytes:
     content = files.read(path)
     if content is None:
-        raise StateError(f"{path} is missing though {other} is there; restore it, or {_AWAY}")
+        raise StateError(f"{path} is missing though {other} is there; restore it, or {told.mend}")
     return content
 
 
-def _read_certificate(path: Path, content: bytes) -> x509.Certificate:
+def _certificates(path: Path, content: bytes, mend: str) -> list[x509.Certificate]:
     try:
-        certificates = x509.load_pem_x509_certificates(content)
-        if len(certificates) != 1:
-            raise StateError(
-                f"CA certificate {path} holds {len(certificates)} certificates; it must hold one"
-            )
-        constraints = certificates[0].extensions.get_extension_for_class(x509.BasicConstraints).value
-        usage = certificates[0].extensions.get_extension_for_class(x509.KeyUsage).value
+        found = x509.load_pem_x509_certificates(content)
     except ValueError:
-        raise StateError(f"CA certificate {path} is not a certificate in PEM; {_AWAY}") from None
+        raise StateError(f"CA certificate {path} is not a certificate in PEM; {mend}") from None
+    _check_is_ca(path, found[0])
+    return found
+
+
+def _check_is_ca(path: Path, certificate: x509.Certificate) -> None:
+    try:
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+        usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
+    except ValueError:
+        raise StateError(f"CA certificate {path} has extensions that cannot be read") from None
     except x509.ExtensionNotFound:
         raise StateError(f"{path} is not a CA's certificate: basic constraints or key usage lack") from None
     if not (constraints.ca and usage.key_cert_sign):
         raise StateError(f"{path} is not a CA's certificate: it may not sign others")
-    return certificates[0]
 
 
-def _read_key(path: Path, content: bytes) -> SigningKey:
+def _read_key(path: Path, content: bytes, mend: str) -> SigningKey:
     # Cut from their causes: what a parser says of a file with a key in it is not ours to pass on.
     try:
         key = serialization.load_pem_private_key(content, password=None)
     except TypeError:
         raise StateError(f"CA key {path} is encrypted; it must be PEM without a passphrase") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise StateError(f"CA key {path} is not a private key in PEM; {_AWAY}") from None
+        raise StateError(f"CA key {path} is not a private key in PEM; {mend}") from None
+    if isinstance(key, rsa.RSAPrivateKey) and key.key_size < _LEAST_RSA:
+        raise StateError(f"CA key {path} is RSA of {key.key_size} bits; {_LEAST_RSA} are the least")
     if not isinstance(key, SigningKey):
-        raise StateError(f"CA key {path} is neither an ECDSA nor an RSA key; {_AWAY}")
+        raise StateError(f"CA key {path} is neither an ECDSA nor an RSA key; {mend}")
     return key
 
 
@@ -189,9 +239,10 @@ def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain:
         raise StateError(f"CA certificate {path} is for {', '.join(uris)}, not for spiffe://{trust_domain}")
 
 
-def _check_validity(path: Path, certificate: x509.Certificate, now: datetime) -> None:
+def _check_validity(told: CaFiles, certificate: x509.Certificate, now: datetime) -> None:
+    path = told.certificate
     if now > certificate.not_valid_after_utc:
-        raise StateError(f"CA certificate {path} expired at {certificate.not_valid_after_utc}; {_AWAY}")
+        raise StateError(f"CA certificate {path} expired at {certificate.not_valid_after_utc}; {told.mend}")
     if now < certificate.not_valid_before_utc:
         raise StateError(
             f"CA certificate {path} is not valid before {certificate.not_valid_before_utc}, "

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from certs.issuers.opening import Told
+from certs.issuers.opening import Told, VaultTold
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
+from certs.issuers.watched import WatchedFiles
 from controller.errors import SettingsError
 from controller.issuing import told
 from controller.settings import load
@@ -20,25 +21,36 @@ def _load(**given: object) -> Told:
 def test_each_way_to_log_in() -> None:
     """One of three, and where it is mounted."""
     found = _load(**VAULT, vault_token_file="/t")
-    assert found is not None
+    assert isinstance(found, VaultTold)
     assert found.login == ByToken(Path("/t"))
     assert found.name == "vault:https://v:8200::pki"
     found = _load(**VAULT, vault_approle_file="/a", vault_auth_mount="other")
-    assert found is not None
+    assert isinstance(found, VaultTold)
     assert found.login == ByAppRole(Path("/a"), "other")
     found = _load(**VAULT, vault_kubernetes_role="r")
-    assert found is not None
+    assert isinstance(found, VaultTold)
     assert found.login == ByKubernetes("r")
     assert _load() is None
+
+
+def test_a_ca_in_files() -> None:
+    """By their names, or in a directory as a Secret is mounted."""
+    found = _load(issuer="files", ca_certificate="/c", ca_key="/k", ca_roots="/r")
+    assert found == WatchedFiles(Path("/c"), Path("/k"), Path("/r"))
+    assert _load(issuer="files", ca_directory="/d") == WatchedFiles.within(Path("/d"))
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"vault_role": "mesh"}, "vault_role says how a Vault is asked: give issuer as vault as well"),
+        ({"vault_role": "mesh"}, "vault_role is of issuer vault: give that as well, or leave it out"),
         ({"issuer": "vault"}, "issuer vault needs vault_address"),
         ({**VAULT}, "issuer vault needs one of vault_token_file, vault_approle_file, .*, and has 0"),
         ({**VAULT, "vault_token_file": "/t", "vault_kubernetes_role": "r"}, "and has 2"),
+        ({"issuer": "files"}, "issuer files needs ca_directory, or ca_certificate and ca_key"),
+        ({"issuer": "files", "ca_certificate": "/c"}, "issuer files needs"),
+        ({"issuer": "files", "ca_certificate": "/c", "ca_key": "/k", "ca_directory": "/d"}, "not both"),
+        ({"ca_key": "/k"}, "ca_key is of issuer files"),
         ({**VAULT, "vault_address": "v:8200"}, "--vault-address is 'v:8200': must be a URL"),
         ({**VAULT, "vault_address": "https://u:p@v"}, "must be a URL without user"),
         ({**VAULT, "vault_address": "https://v:99999"}, "must be a URL"),

@@ -142,6 +142,8 @@ AWAY = (
     "or put the right files there"
 )
 
+TWO = "CA certificate {ca}/ca.pem holds 2 certificates; it must hold one, or {rest}"
+
 
 @pytest.mark.parametrize(
     ("damage", "sentence"),
@@ -163,7 +165,7 @@ AWAY = (
             "CA key {ca}/ca.key is neither an ECDSA nor an RSA key; " + AWAY,
         ),
         (_put_leaf, "{ca}/ca.pem is not a CA's certificate: it may not sign others"),
-        (_put_two, "CA certificate {ca}/ca.pem holds 2 certificates; it must hold one"),
+        (_put_two, TWO),
         (_make_folder, "{ca}/ca.key cannot be read: Is a directory"),
     ],
 )
@@ -178,7 +180,9 @@ def test_each_fault_of_the_files_is_one_sentence(
     damage(state / "ca", authority)
     with pytest.raises(StateError) as refused:
         CertificateAuthority.open(state, DOMAIN, now)
-    assert str(refused.value) == sentence.format(ca=state / "ca")
+    assert str(refused.value) == sentence.format(
+        ca=state / "ca", rest=f"its roots must be in {state}/ca/roots.pem"
+    )
 
 
 def test_validity_and_trust_domain_are_looked_at(

@@ -1,0 +1,91 @@
+"""What stands above a CA that signs, up to a root: found and verified, with the time as an argument."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+
+from certs.bundle import TrustBundle
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """The way from a CA that signs up to a root.
+
+    `chain_pem` is what goes with each certificate that it signs: itself and the intermediates above, without
+    the root, so nothing where it is the root. All of the way ends by `not_after`.
+    """
+
+    chain_pem: bytes = field(repr=False)
+    roots: TrustBundle
+    not_after: datetime
+
+
+def above(
+    signer: x509.Certificate,
+    others: Iterable[x509.Certificate],
+    roots: Sequence[x509.Certificate],
+    now: datetime,
+) -> Above:
+    """Find the way from a CA to one of the roots, over others; without roots it must be one itself.
+
+    Raises ValueError, a sentence about the certificate that is wrong, where there is no way that verifiers
+    would go: signatures, names, validity, being a CA and path lengths are looked at (RFC 5280, 6.1).
+    """
+    _check(signer, 0, now)
+    path, between = [signer], list(others)
+    while not _signed_by(path[-1], path[-1]):
+        upper = next((each for each in (*roots, *between) if _signed_by(path[-1], each)), None)
+        if upper is None or upper in path:
+            missing = "it is no root" if not roots else "and none of those that were given has signed it"
+            raise ValueError(f"{_named(path[-1])} is signed by {_issuer(path[-1])}, {missing}")
+        _check(upper, len(path), now)
+        path.append(upper)
+    if roots and path[-1] not in roots:
+        raise ValueError(f"it leads to {_named(path[-1])}, which is none of the roots that were given")
+    trusted = TrustBundle.of(map(_pem, roots or [signer]))
+    ends = min(each.not_valid_after_utc for each in path)
+    return Above(b"".join(map(_pem, path[:-1])), trusted, ends)
+
+
+def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
+    """Raise ValueError unless it is a CA's that may stand above so many CAs, and is valid."""
+    try:
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+        usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension):
+        raise ValueError(f"{_named(certificate)} is no CA's: basic constraints or key usage lack") from None
+    if not (constraints.ca and usage.key_cert_sign):
+        raise ValueError(f"{_named(certificate)} is no CA's: it may not sign others")
+    if constraints.path_length is not None and constraints.path_length < below:
+        raise ValueError(
+            f"{_named(certificate)} allows {constraints.path_length} CAs below it (its path length), and "
+            f"there are {below}"
+        )
+    if now > certificate.not_valid_after_utc:
+        raise ValueError(f"{_named(certificate)} expired at {certificate.not_valid_after_utc}")
+    if now < certificate.not_valid_before_utc:
+        raise ValueError(f"{_named(certificate)} is not valid before {certificate.not_valid_before_utc}")
+
+
+def _signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (InvalidSignature, TypeError, ValueError):
+        return False
+    return True
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _named(certificate: x509.Certificate) -> str:
+    return f"the certificate of {certificate.subject.rfc4514_string()[:100]!r}"
+
+
+def _issuer(certificate: x509.Certificate) -> str:
+    return repr(certificate.issuer.rfc4514_string()[:100])

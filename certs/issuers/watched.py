@@ -1,0 +1,110 @@
+"""Service certificates signed by a CA in files that somebody else renews."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Self
+
+import structlog
+
+from certs import files
+from certs.errors import StateError
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import CertificateRequest
+from certs.issuers.root import CaFiles, read_root
+from mesh.names import TrustDomain
+
+_MEND: Final = "put the right files there"
+_DATA: Final = "..data"
+
+_log = structlog.get_logger("certs.issuers.watched")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedFiles:
+    """A CA's certificate and key, and its roots if it is an intermediate; in a `directory` if there is one.
+
+    A volume of Kubernetes exchanges all of its files by one link, which is followed once for all of them.
+    """
+
+    certificate: Path
+    key: Path
+    roots: Path | None = None
+    directory: Path | None = None
+
+    @classmethod
+    def within(cls, directory: Path) -> Self:
+        """Return those of a directory as a Secret of type `kubernetes.io/tls` is mounted."""
+        return cls(Path("tls.crt"), Path("tls.key"), Path("ca.crt"), directory)
+
+    def now(self) -> CaFiles:
+        """Return where they are at this moment."""
+        base = Path()
+        if self.directory is not None:
+            data = self.directory / _DATA
+            base = data.resolve() if data.is_symlink() else self.directory
+        roots = base / self.roots if self.roots is not None else Path("ca_roots")
+        return CaFiles(base / self.certificate, base / self.key, roots, _MEND)
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    certificate: bytes
+    key: bytes = field(repr=False)
+    roots: bytes | None
+
+
+class WatchedIssuer:
+    """An Issuer whose CA is exchanged as a whole whenever its files hold another that is good."""
+
+    def __init__(self, watched: WatchedFiles, trust_domain: TrustDomain, now: datetime) -> None:
+        """Begin with what the files hold; raise StateError where that is no CA that can sign now."""
+        self._watched = watched
+        self._trust_domain = trust_domain
+        self._content, self._signer = self._read(now)
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the trust domain whose identities it certifies."""
+        return self._trust_domain
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Sign a request; see CertificateAuthority."""
+        return self._signer.issue(request, now)
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots as PEM."""
+        return self._signer.trust_bundle()
+
+    def signing_bundle(self) -> bytes:
+        """Return the same."""
+        return self._signer.signing_bundle()
+
+    def look(self, now: datetime) -> None:
+        """Take what the files hold if it is another; raise StateError where it is bad, and go on as before.
+
+        Files that are exchanged one after the other may not fit for a moment: the next look finds them whole.
+        """
+        content, signer = self._read(now)
+        if content != self._content:
+            self._content, self._signer = content, signer
+            _log.info("another CA signs service certificates", fingerprint=signer.fingerprint)
+
+    def _read(self, now: datetime) -> tuple[_Content, CertificateAuthority]:
+        told = self._watched.now()
+        content = _Content(_required(told.certificate), _required(told.key), self._roots(told.roots))
+        root = read_root(told, content.certificate, content.key, content.roots, self._trust_domain, now)
+        return content, CertificateAuthority(root, self._trust_domain)
+
+    def _roots(self, path: Path) -> bytes | None:
+        """Return the roots, None where none are told of; a Secret of a CA that signs itself may have none."""
+        if self._watched.roots is None:
+            return None
+        return _required(path) if self._watched.directory is None else files.read(path)
+
+
+def _required(path: Path) -> bytes:
+    content = files.read(path)
+    if content is None:
+        raise StateError(f"{path} is missing; {_MEND}")
+    return content

@@ -1,0 +1,187 @@
+"""A CA in files that somebody else renews: verified, exchanged as a whole, and what is bad left aside."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from certs.errors import StateError
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
+from certs.issuers.watched import WatchedFiles, WatchedIssuer
+from certs.leaf import stands_below
+from certs.pair import Pair, issue_pair
+from mesh.names import TrustDomain
+from tests.unit.certs.issuers.cas import Ca, ca
+
+DOMAIN = TrustDomain("mesh.example")
+NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",))
+DAY = timedelta(days=1)
+
+
+def _issuer(folder: Path, now: datetime) -> WatchedIssuer:
+    return WatchedIssuer(WatchedFiles.within(folder), DOMAIN, now)
+
+
+def _issued(issuer: WatchedIssuer | CertificateAuthority, now: datetime) -> Pair:
+    return issue_pair(issuer, Usage.SERVICE, NAMES, DAY, now)
+
+
+def test_an_intermediate_signs_below_its_root(tmp_path: Path, now: datetime) -> None:
+    """Its chain goes with what it signs, the root is what is trusted, and OpenSSL agrees."""
+    root = ca("root", now)
+    upper = ca("upper", now, root, path_length=1)
+    lower = ca("lower", now, upper, path_length=0, days=20)
+    lower.put(tmp_path / "ca", root, between=upper.pem)
+    issuer = _issuer(tmp_path / "ca", now)
+    pair = _issued(issuer, now)
+    assert issuer.trust_bundle() == root.pem
+    assert pair.chain_pem.endswith(lower.pem + upper.pem)
+    assert pair.chain_pem.count(b"BEGIN CERTIFICATE") == 3
+    late = issue_pair(issuer, Usage.SERVICE, NAMES, 40 * DAY, now)
+    assert late.leaf.not_after == lower.certificate.not_valid_after_utc
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl")
+    (tmp_path / "leaf.pem").write_bytes(pair.chain_pem)
+    at = ["-attime", str(int(now.timestamp()))]
+    leaf, roots = str(tmp_path / "leaf.pem"), str(tmp_path / "ca" / "ca.crt")
+    files = ["-CAfile", roots, "-untrusted", leaf, leaf]
+    done = subprocess.run([openssl, "verify", *at, *files], capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done
+
+
+def test_the_built_in_ca_may_be_an_intermediate_too(tmp_path: Path, now: datetime) -> None:
+    """With its root beside it; without it is refused, as nobody would believe what it signs."""
+    root = ca("root", now)
+    lower = ca("lower", now, root)
+    folder = tmp_path / "ca"
+    folder.mkdir()
+    (folder / "ca.pem").write_bytes(lower.pem)
+    (folder / "ca.key").write_bytes(lower.key_pem)
+    with pytest.raises(StateError, match=r"ca.pem \(whose root is to be in .*/ca/roots.pem\) cannot be used"):
+        CertificateAuthority.open(tmp_path, DOMAIN, now)
+    (folder / "roots.pem").write_bytes(root.pem)
+    authority = CertificateAuthority.open(tmp_path, DOMAIN, now)
+    chain = _issued(authority, now).chain_pem
+    assert chain.count(b"BEGIN CERTIFICATE") == 2
+    assert stands_below(chain, authority.trust_bundle())
+    assert authority.signer_of(chain) == authority.fingerprint
+
+
+def test_another_ca_is_taken_as_a_whole(tmp_path: Path, now: datetime) -> None:
+    """Certificate first, key later: between the two the one before goes on."""
+    folder = tmp_path / "ca"
+    first, second = ca("first", now), ca("second", now)
+    first.put(folder)
+    issuer = _issuer(folder, now)
+    issuer.look(now)
+    assert issuer.trust_bundle() == first.pem
+    (folder / "tls.crt").write_bytes(second.pem)
+    with pytest.raises(StateError, match=r"CA key .*tls.key does not match CA certificate .*tls.crt"):
+        issuer.look(now)
+    assert stands_below(_issued(issuer, now).chain_pem, first.pem)
+    (folder / "tls.key").write_bytes(second.key_pem)
+    issuer.look(now)
+    assert issuer.trust_bundle() == second.pem
+    assert stands_below(_issued(issuer, now).chain_pem, second.pem)
+
+
+def test_a_volume_of_kubernetes_is_read_through_one_link(tmp_path: Path, now: datetime) -> None:
+    """All of its files change with `..data`: none of one Secret is read with one of another."""
+    volume = tmp_path / "volume"
+    for number in (1, 2):
+        ca(f"ca {number}", now).put(volume / f"..{number}")
+    (volume / "..data").symlink_to("..1")
+    for name in ("tls.crt", "tls.key"):
+        (volume / name).symlink_to(Path("..data") / name)
+    issuer = _issuer(volume, now)
+    before = issuer.trust_bundle()
+    (volume / "..tmp").symlink_to("..2")
+    (volume / "..tmp").rename(volume / "..data")
+    issuer.look(now)
+    assert issuer.trust_bundle() != before
+
+
+def _other_key(folder: Path, now: datetime) -> None:
+    (folder / "tls.key").write_bytes(ca("x", now).key_pem)
+
+
+def _below_path_length(folder: Path, now: datetime) -> None:
+    root = ca("root", now)
+    upper = ca("upper", now, root, path_length=0)
+    ca("lower", now, upper).put(folder, root, between=upper.pem)
+
+
+def _expired_above(folder: Path, now: datetime) -> None:
+    root = ca("root", now - 10 * DAY, days=5)
+    ca("lower", now, root).put(folder, root)
+
+
+def _weak(folder: Path, now: datetime) -> None:
+    ca("weak", now, key=rsa.generate_private_key(65537, 1024)).put(folder)  # noqa: S505 - that is the point
+
+
+BAD: list[tuple[Callable[[Path, datetime], object], str]] = [
+    (
+        lambda folder, now: ca("leaf", now, is_ca=False).put(folder),
+        "tls.crt is not a CA's certificate: it may",
+    ),
+    (lambda folder, now: ca("old", now - 9 * DAY, days=5).put(folder), "tls.crt expired at .* put the right"),
+    (lambda folder, now: ca("new", now + 9 * DAY).put(folder), "tls.crt is not valid before"),
+    (
+        lambda folder, now: ca("lower", now, ca("up", now)).put(folder, ca("x", now)),
+        "none of those that were",
+    ),
+    (
+        lambda folder, now: ca("lower", now, ca("up", now)).put(folder),
+        "whose root is to be in .*it is no root",
+    ),
+    (lambda folder, now: ca("own", now).put(folder, ca("x", now)), "leads to .*CN=own.*none of the roots"),
+    (_below_path_length, r"CN=upper.* allows 0 CAs below it \(its path length\), and there are 1"),
+    (_expired_above, "CN=root.* expired at"),
+    (_weak, "tls.key is RSA of 1024 bits; 2048 are the least"),
+    (_other_key, "tls.key does not match"),
+    (lambda folder, _: (folder / "tls.crt").write_bytes(b"junk"), "tls.crt is not a certificate in PEM"),
+    (
+        lambda folder, _: (folder / "tls.key").write_bytes(b"planted-junk"),
+        "tls.key is not a private key in PEM",
+    ),
+    (lambda folder, _: (folder / "tls.key").unlink(), "tls.key is missing; put the right files there"),
+    (lambda folder, _: (folder / "ca.crt").write_bytes(b""), "ca.crt is not a certificate in PEM"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "sentence"), BAD)
+def test_what_is_bad_is_said_and_what_was_good_goes_on(
+    tmp_path: Path, now: datetime, spoil: Callable[[Path, datetime], object], sentence: str
+) -> None:
+    """At a start it is an error; later the CA before signs on."""
+    folder = tmp_path / "ca"
+    good: Ca = ca("good", now)
+    good.put(folder)
+    issuer = _issuer(folder, now)
+    spoil(folder, now)
+    with pytest.raises(StateError, match=sentence) as said:
+        issuer.look(now)
+    assert "planted" not in str(said.value)
+    assert issuer.trust_bundle() == good.pem
+    assert stands_below(_issued(issuer, now).chain_pem, good.pem)
+    with pytest.raises(StateError, match=sentence):
+        _issuer(folder, now)
+
+
+def test_files_by_their_names(tmp_path: Path, now: datetime) -> None:
+    """Roots that are told of must be there."""
+    root = ca("root", now)
+    ca("lower", now, root).put(tmp_path, root)
+    told = WatchedFiles(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")
+    assert WatchedIssuer(told, DOMAIN, now).trust_bundle() == root.pem
+    (tmp_path / "ca.crt").unlink()
+    with pytest.raises(StateError, match=re.escape(f"{tmp_path}/ca.crt is missing")):
+        WatchedIssuer(told, DOMAIN, now)
