@@ -10,7 +10,7 @@ import typer
 from certs.terms import MOST_DAYS, VALIDITY
 from cli import completing
 from cli.commands.tokens import tokens
-from cli.errors import AnsweredNo
+from cli.errors import AnsweredNo, CommandFailed
 from cli.options import AsJson, Shared, State, Trust
 from cli.printing.answers import print_json
 
@@ -80,6 +80,7 @@ def revoke(
     """Revoke a proxy's certificate: its streams end, and it is refused from now on."""
     from cli import issuing
 
+    _require_no_token(serial)
     name, which = issuing.revoke(state, serial, trust_domain, reason, shared=shared)
     if as_json:
         print_json({"name": name, "serial": which})
@@ -124,6 +125,7 @@ def show_certificate(
     from cli.issuing import listed
     from cli.printing.certificates import certificates_lines
 
+    _require_no_token(which)
     all_of_them = listed(state, trust_domain, shared=shared)
     found = about(all_of_them, which) if isinstance(all_of_them, Mapping) else None
     if found is None:
@@ -165,3 +167,14 @@ def rebuild_ledger(
         return
     found = issuing.candidates(state, confirm or (), everybody=confirm_all)
     show(found, candidates_tables, as_json=as_json)
+
+
+def _require_no_token(text: str) -> None:
+    """Raise CommandFailed for a join token in the place of a serial: nothing may say it again."""
+    from enrolment.tokens import read_token
+
+    try:
+        token = read_token(text)
+    except ValueError:
+        return
+    raise CommandFailed(f"that is a join token, and no serial: `certs token revoke {token.id}` revokes it")

@@ -82,7 +82,7 @@ def list_tokens(
 @tokens.command("revoke")
 def revoke(
     state: State,
-    token: Annotated[str, typer.Argument(help="Its id, which is its first part.")],
+    token: Annotated[str, typer.Argument(help="Its id, which is its first part; or all of it.")],
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
     as_json: AsJson = False,
@@ -90,7 +90,8 @@ def revoke(
     """Have a join token let in nobody any more; who has joined by it stays."""
     from cli import tokens as asking
 
-    found = asking.revoke(state, token, trust_domain, shared=shared)
+    identifier = token.strip().partition(".")[0]  # a secret that was pasted goes nowhere
+    found = asking.revoke(state, identifier, trust_domain, shared=shared)
     if as_json:
         print_json(found)
         return

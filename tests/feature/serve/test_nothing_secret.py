@@ -1,0 +1,131 @@
+"""Secrets planted in keys, tokens and the environment: none of them stands where somebody might read it."""
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.planted import of_keys, seen
+from tests.program import PROXIES, Program, Server
+from tests.typed import Typed
+
+PLANTED = "planted-7yQ2mV9xK4sR1tB8"
+NAME = "one.store.shop"
+
+
+@pytest.fixture
+def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
+    """Return the program, with a secret in its environment."""
+    made = Program(tmp_path / "state", tmp_path, typed)
+    made.environment |= {"MESHWRIGHT_TOKEN": PLANTED, "VAULT_TOKEN": PLANTED, "KUBECONFIG_TOKEN": PLANTED}
+    yield made
+    made.end()
+
+
+def asked(server: Server, url: str, accept: str) -> bytes:
+    """Return what a page answers, whatever its status."""
+    request = urllib.request.Request(url, headers={"Accept": accept})  # noqa: S310 - http only
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - http only
+            found: bytes = answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.read()
+    return found
+
+
+def pages(program: Program, server: Server) -> bytes:
+    """Every debug page, for programs and for people, of all and of one proxy."""
+    debug = f"http://{server.bound['debug']}"
+    paths = json.loads(asked(server, f"{debug}/debug", "application/json"))
+    queries = ("", f"?proxy={NAME}", *(f"?proxy={NAME}&section={each}" for each in ("secrets", "history")))
+    found = b""
+    for path in paths:
+        for query in queries:
+            for accept in ("application/json", "text/html"):
+                found += asked(server, f"{debug}{path}{query}", accept)
+    for difference in ("secret&name=service-cert", "cluster&name=x"):
+        found += asked(server, f"{debug}/debug/xds/diff?proxy={NAME}&type={difference}", "text/html")
+    assert len(paths) > 10
+    assert NAME.encode() in found
+    return found
+
+
+def commands(program: Program, server: Server) -> bytes:
+    """What commands print and complain of, also those that are typed wrong."""
+    state = ("--state", str(program.state))
+    token = program.files / "token"
+    lines = (
+        ("certs", "list", *state),
+        ("certs", "list", *state, "--json"),
+        ("certs", "show", NAME, *state),
+        ("certs", "show", NAME, *state, "--json"),
+        ("certs", "token", "list", *state, "--json"),
+        ("certs", "token", "revoke", token.read_text().strip(), *state),
+        ("certs", "revoke", token.read_text().strip(), *state),
+        ("certs", "show", token.read_text().strip(), *state),
+        ("certs", "rebuild-ledger", *state),
+        ("proxies", *state, "--json"),
+        ("proxy", "show", NAME, "secrets", *state),
+        ("sources", *state, "--json"),
+        ("check", *state, "--json"),
+        ("bootstrap", "--credentials", str(program.files / "one"), "--ads", "127.0.0.1:1"),
+        ("agent", "check", "--credentials", str(program.files / "one"), "--run", str(program.files / "run")),
+        ("diff", str(program.mesh), *state),
+        ("serve", "--settings"),
+    )
+    done = (program.run(*line) for line in lines)
+    found = "".join(f"{out}{complaint}" for _, out, complaint in done)
+    status, out, complaint = program.issue("two", program.files / "again")
+    assert status == 0, complaint
+    return (found + out + complaint).encode()
+
+
+def logs(program: Program, server: Server) -> bytes:
+    """The server's log at debug level, and what it prints besides."""
+    found = server.log_path.read_bytes() + server.log_path.with_suffix(".out").read_bytes()
+    assert b'"level": "debug"' in found
+    return found
+
+
+def probes(program: Program, server: Server) -> bytes:
+    """Metrics and health."""
+    return "".join(server.get(path)[1] for path in ("/metrics", "/healthz/ready", "/healthz/live")).encode()
+
+
+def processes(program: Program, server: Server) -> bytes:
+    """What every user of the machine sees of the process."""
+    return Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
+
+
+PLACES: Mapping[str, Callable[[Program, Server], bytes]] = {
+    "pages": pages,
+    "commands": commands,
+    "probes": probes,
+    "processes": processes,
+    "logs": logs,  # at last: of all that was asked before, too
+}
+
+
+def test_no_secret_stands_in_any_place(program: Program) -> None:
+    """Of a server that has let a proxy in, issued a token, and was asked for all that it shows."""
+    program.issued(*PROXIES)
+    server = program.serve("--log-level", "debug")
+    assert program.served(server, "one")
+    status, _, complaint = program.run(
+        *("certs", "token", "create", "--state", str(program.state), "--service", "store"),
+        *("--namespace", "shop", "--out", str(program.files / "token")),
+    )
+    assert status == 0, complaint
+    shown = {name: place(program, server) for name, place in PLACES.items()}
+    token = (program.files / "token").read_text().strip().split(".")[1]
+    secrets = of_keys(program.state) | of_keys(program.files / "one") | of_keys(program.files / "two")
+    assert len(secrets) >= 5  # the CA's, the server's, a service's, and those of two proxies
+    secrets |= {"the token": token.encode(), "the environment": PLANTED.encode()}
+    assert {name: found for name, place in shown.items() if (found := seen(place, secrets))} == {}
+    assert seen((program.files / "one" / "proxy.key").read_bytes(), secrets)  # it would be found
+    server.stop()

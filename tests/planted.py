@@ -1,0 +1,62 @@
+"""Secrets, and every form in which they might stand where nobody may see them: PEM, DER, base64, hex, digits.
+
+One table of forms, so that a place is looked through for all of them.
+"""
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+_SPACE = re.compile(rb"\s|\\+[nr]|&#10;|<br>")
+_CORE = 24
+"""So many characters of a base64 text are looked for, in its middle: what stands around changes its ends."""
+
+
+def of_key(pem: bytes) -> bytes:
+    """Return what of a private key is secret: its number, which stands in DER as it is."""
+    key = serialization.load_pem_private_key(pem, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return key.private_numbers().private_value.to_bytes(key.key_size // 8, "big")
+
+
+def of_keys(directory: Path) -> dict[str, bytes]:
+    """Return the secrets of all private keys in the files of a directory, by the name of the file."""
+    found: dict[str, bytes] = {}
+    for path in sorted(each for each in directory.rglob("*") if each.is_file()):
+        blocks = re.findall(
+            rb"-----BEGIN PRIVATE KEY-----.+?-----END PRIVATE KEY-----\n", path.read_bytes(), re.DOTALL
+        )
+        found |= {f"{path.name} of {path.parent.name}, {n}": of_key(each) for n, each in enumerate(blocks)}
+    return found
+
+
+def forms(secret: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield every form of a secret by its name; PEM is base64 without its line ends (see `seen`)."""
+    yield "as it is", secret
+    for shift in range(3):
+        text = base64.b64encode(bytes(shift) + secret)
+        core = text[4 : len(text) // 4 * 4 - 4][:_CORE]
+        yield f"base64, {shift} bytes on", core
+        yield f"base64 for URLs, {shift} bytes on", core.translate(bytes.maketrans(b"+/", b"-_"))
+    digits = secret.hex()
+    yield "hex", digits.encode()
+    yield "HEX", digits.upper().encode()
+    for case in (digits, digits.upper()):
+        yield "hex with colons", ":".join(re.findall("..", case)).encode()
+    yield "digits", str(int.from_bytes(secret, "big")).encode()
+    yield "bytes as Python shows them", repr(secret)[2:-1].encode()
+
+
+def seen(place: bytes, secrets: Mapping[str, bytes]) -> list[str]:
+    """Return which secrets stand in a place, and in which form."""
+    dense = _SPACE.sub(b"", place)
+    return [
+        f"{name}: {form}"
+        for name, secret in secrets.items()
+        for form, pattern in forms(secret)
+        if pattern in place or pattern in dense
+    ]
