@@ -36,6 +36,7 @@ ADDRESSES = {
 CALLED_AT = {V4: "10.96.0.1", V6: "fd00:96::1"}
 """The shop's services: `shop` has an IPv4 address of its own, `shop6` one of IPv6."""
 PLANE = PlaneAddresses(f"{SWITCH[V4]}:15128", "127.0.0.1:9091", "127.0.0.1:9092")
+JOINED, RENEWED = (f"{SWITCH[V4]}:{port}" for port in (15130, 15131))
 ADMIN, STATUS = "127.0.0.1:15000", "127.0.0.1:15020"
 POLICY = """
 apiVersion: v1
@@ -111,6 +112,8 @@ class Meshed:
     ends: AsyncExitStack
     machines: dict[str, Machine]
     agents: dict[str, Agent] = field(default_factory=dict)
+    joining: bool = False
+    """Machines are given a join token, and no certificate."""
     serving: asyncio.subprocess.Process | None = None
 
     @classmethod
@@ -122,9 +125,11 @@ class Meshed:
         envoy: str,
         ends: AsyncExitStack,
         capabilities: tuple[str, ...] = (),
+        *,
+        joining: bool = False,
     ) -> "Meshed":
         """Start all, where peers reach the workloads by this family; return when both are served."""
-        made = await cls.without_agents(state, family, how, envoy, ends)
+        made = await cls.without_agents(state, family, how, envoy, ends, joining=joining)
         await asyncio.gather(*(made.agent(name, capabilities) for name in ADDRESSES))
         await made.intercept(how)
         await until(made.serves)
@@ -132,12 +137,19 @@ class Meshed:
 
     @classmethod
     async def without_agents(
-        cls, state: Path, family: socket.AddressFamily, how: Transparent, envoy: str, ends: AsyncExitStack
+        cls,
+        state: Path,
+        family: socket.AddressFamily,
+        how: Transparent,
+        envoy: str,
+        ends: AsyncExitStack,
+        *,
+        joining: bool = False,
     ) -> "Meshed":
         """Start the control plane and the shop's application."""
         machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
         _join(machines)
-        made = cls(state, family, how, envoy, ends, machines)
+        made = cls(state, family, how, envoy, ends, machines, joining=joining)
         (state / "mesh").mkdir()
         made.declare(how)
         made.apply(policy("alice", "shop"))
@@ -170,6 +182,8 @@ class Meshed:
         command = [*self.machines["switch"].enter, str(COMMAND), "serve"]
         command += ["--mesh", str(self.state / "mesh"), "--state", str(self.state / "control")]
         command += ["--ads-address", PLANE.ads, "--http-address", PLANE.http, "--debug-address", PLANE.debug]
+        if self.joining:
+            command += ["--set", f"enrolment_address={JOINED}", "--set", f"renewal_address={RENEWED}"]
         with (self.state / "serve.log").open("ab") as log:
             self.serving = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
         self.ends.push_async_callback(_gone, self.serving)
@@ -233,24 +247,39 @@ class Meshed:
         return sum(int(line.rpartition(" ")[2]) for line in text.splitlines())
 
     async def agent(self, name: str, capabilities: tuple[str, ...]) -> Agent:
-        """Give a machine its certificate and start its agent; return when its proxy is ready."""
+        """Give a machine its certificate, or a token, and start its agent; return when its proxy is ready."""
         folder = self.state / name
         (folder / "run").mkdir(parents=True)
         (folder / "override.json").write_text("{}")
-        issue = [str(COMMAND), "certs", "issue-proxy", "--state", str(self.state / "control")]
-        issue += ["--uuid", f"{name}-uuid", "--service", name, "--namespace", "default"]
-        issue += ["--out", str(folder / "credentials")]
-        await asyncio.to_thread(self.machines["switch"].run, *issue)
+        await self.entitle(name)
         (folder / "hosts").touch()
+        return await self.begin(name, capabilities)
+
+    async def entitle(self, name: str) -> None:
+        """Give a machine its certificate, or a token by which it joins."""
+        of = ["--state", str(self.state / "control"), "--uuid", f"{name}-uuid", "--service", name]
+        of += ["--namespace", "default", "--out"]
+        if self.joining:
+            (self.state / name / "token").unlink(missing_ok=True)
+            issue = [str(COMMAND), "certs", "token", "create", *of, str(self.state / name / "token")]
+        else:
+            issue = [str(COMMAND), "certs", "issue-proxy", *of, str(self.state / name / "credentials")]
+        await asyncio.to_thread(self.machines["switch"].run, *issue)
+
+    async def begin(self, name: str, capabilities: tuple[str, ...] = ()) -> Agent:
+        """Start a machine's agent with the files that it has; return when its proxy is ready."""
+        folder = self.state / name
         for each in (folder, *folder.rglob("*")):
-            os.chown(each, PROXY_UID, PROXY_UID)
+            os.chown(each, PROXY_UID, PROXY_UID, follow_symlinks=False)
         command = [str(COMMAND), "agent", "--credentials", str(folder / "credentials"), "--ads", PLANE.ads]
         command += ["--run", str(folder / "run"), "--envoy", str(self._program()), "--concurrency", "1"]
         command += ["--hosts-file", str(folder / "hosts"), "--override", str(folder / "override.json")]
         command += ["--drain-seconds", "2", "--parent-shutdown-seconds", "3"]
         command += ["--termination-least-seconds", "0", "--termination-most-seconds", "1"]
+        if self.joining:
+            command += ["--enrol", JOINED, "--join-token", str(folder / "token"), "--renewal", RENEWED]
         user = as_user(PROXY_UID, command, [COMMAND, Path(self.envoy), self.state], capabilities)
-        with (folder / "agent.log").open("wb") as log:
+        with (folder / "agent.log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *self.machines[name].enter, *user, stdout=log, stderr=log
             )
