@@ -205,7 +205,7 @@ class Settings(BaseSettings):
     renewal_address: MaybeListening = None
     """Where machines renew the certificates of their proxies, and learn whom to trust; without, none can."""
     enrolment_proofs: Proofs = ("join-token",)
-    """What is accepted of who joins: join-token, or the name of a proof that is installed."""
+    """What is accepted of who joins: join-token, kubernetes, or the name of a proof that is installed."""
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
     issuer: IssuerKind = IssuerKind.BUILT_IN
@@ -262,6 +262,10 @@ class Settings(BaseSettings):
         if self.webhook_address is not None and self.webhook_reached_at is None:
             raise ValueError(
                 "webhook_address needs webhook_reached_at, which says where API servers reach it"
+            )
+        if "kubernetes" in self.enrolment_proofs and not self.kubernetes:
+            raise ValueError(
+                "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes"
             )
         return self
 

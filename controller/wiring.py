@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from admin.http.heartbeat import Heartbeat
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from controller.cluster import Cluster
     from controller.enrolling import Enrolling
     from controller.webhook import Webhook
+    from enrolment.proofs.kubernetes import KubernetesProof
     from reporting.reporter import Reporter
 
 
@@ -142,7 +144,14 @@ class Parts:
             self.clock,
             lambda name: contradiction(name, view()),
             self.confirmations,
+            {} if self.cluster is None else {"kubernetes": partial(_kubernetes_proof, self.cluster, view)},
         )
+
+
+def _kubernetes_proof(cluster: "Cluster", view: Callable[[], View | None]) -> "KubernetesProof":
+    from controller.token_reviews import kubernetes_proof
+
+    return kubernetes_proof(cluster.api, view)
 
 
 def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callable[[], datetime]) -> Parts:

@@ -169,8 +169,9 @@ class Enrolled:
         return now() > found.shows.certificate.not_after
 
     async def _put_joined(self, obtained: Obtained, *, at_start: bool) -> None:
-        proof = self._settings.proof
-        token = "" if proof is None else proof.read_text("ascii", "replace").partition(".")[0]
+        proof, token = self._settings.proof, self._settings.kind
+        if proof is not None and token == _TOKEN:
+            token = proof.read_text("ascii", "replace").strip().partition(".")[0]
 
         def put() -> None:
             files.put(self._directory, obtained.chain, obtained.authority)

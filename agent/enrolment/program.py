@@ -39,6 +39,10 @@ def answer(question: Question) -> Answer:
 
 def _joined(question: Question) -> Answer:
     roots = question.authority
+    if not roots and question.kind != "join-token":
+        return Failed(
+            "only a join token says whom to believe: name a file with the root (--ca)", refused=True
+        )
     if not roots:
         try:
             pins = read_token(question.proof.decode("ascii")).pins

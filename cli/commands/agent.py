@@ -34,11 +34,19 @@ def run(
     ] = None,
     enrol: Annotated[
         str | None,
-        typer.Option(envvar="MESHWRIGHT_ENROL", metavar="HOST:PORT", help="Join there, by --join-token."),
+        typer.Option(envvar="MESHWRIGHT_ENROL", metavar="HOST:PORT", help="Join there, by a token."),
     ] = None,
     join_token: Annotated[
         Path | None,
         typer.Option(readable=_NOT_ASKED, envvar="MESHWRIGHT_JOIN_TOKEN", help="A file with a join token."),
+    ] = None,
+    kubernetes_token: Annotated[
+        Path | None,
+        typer.Option(
+            readable=_NOT_ASKED,
+            envvar="MESHWRIGHT_KUBERNETES_TOKEN",
+            help="In a Pod: a projected token for the audience meshwright, with --ca.",
+        ),
     ] = None,
     authority: Annotated[
         Path | None,
@@ -157,7 +165,7 @@ def run(
             hosts=None if hosts_file is None else hosts_file.absolute(),
             cluster_domain=cluster_domain,
             shared_credentials=shared_credentials,
-            enrolment=_enrolment(enrol, join_token, authority, renewal),
+            enrolment=_enrolment(enrol, join_token, kubernetes_token, authority, renewal),
         )
     except (ValueError, OSError) as error:
         raise CommandFailed(error) from error
@@ -165,20 +173,30 @@ def run(
 
 
 def _enrolment(
-    enrol: str | None, join_token: Path | None, authority: Path | None, renewal: str | None
+    enrol: str | None,
+    join_token: Path | None,
+    kubernetes_token: Path | None,
+    authority: Path | None,
+    renewal: str | None,
 ) -> "EnrolmentSettings | None":
     """Return what is told of enrolment; raise CommandFailed for what goes with nothing."""
     from agent.enrolment.settings import EnrolmentSettings
 
-    if (enrol is None) != (join_token is None):
-        raise CommandFailed("--enrol and --join-token go together: where to join, and by what")
+    proofs = [each for each in (join_token, kubernetes_token) if each is not None]
+    if len(proofs) != (0 if enrol is None else 1):
+        raise CommandFailed(
+            "--enrol goes with --join-token or with --kubernetes-token: where to join, and by what"
+        )
+    if kubernetes_token is not None and authority is None:
+        raise CommandFailed("--kubernetes-token needs --ca: it does not say whom to believe")
     if authority is not None and enrol is None:
         raise CommandFailed("--ca is for joining: give --enrol and --join-token as well")
     if enrol is None and renewal is None:
         return None
     return EnrolmentSettings(
         join=None if enrol is None else host_port("--enrol", enrol),
-        proof=None if join_token is None else join_token.absolute(),
+        kind="join-token" if kubernetes_token is None else "kubernetes",
+        proof=proofs[0].absolute() if proofs else None,
         authority=None if authority is None else authority.absolute(),
         renewal=None if renewal is None else host_port("--renewal", renewal),
     )

@@ -72,6 +72,12 @@ def test_flags_win_over_environment_over_file_over_defaults(
             {"webhook_address": "127.0.0.1:1", "kubernetes": True},
             "webhook_address needs webhook_reached_at, which says where API servers reach it",
         ),
+        ({"enrolment_proofs": ""}, "--enrolment-proofs is '': must name a kind of proof, such as join-token"),
+        (
+            {"enrolment_proofs": "join-token,kubernetes"},
+            "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes",
+        ),
+        ({"enrolment_address": "here"}, "--enrolment-address is 'here': must be HOST:PORT"),
         ({"dns_nameservers": "10.0.0.2:"}, "--dns-nameservers is '10.0.0.2:': must be IP addresses, or with"),
         ({"dns_nameservers": "ns.test"}, "--dns-nameservers is 'ns.test': must be IP addresses, or with"),
         ({"virtual_addresses": "10.0.0.0/99"}, "--virtual-addresses is '10.0.0.0/99': input is not a valid"),

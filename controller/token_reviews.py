@@ -1,0 +1,37 @@
+"""ServiceAccount tokens judged by the cluster that the mesh is read from, and Pods found in the mesh.
+
+Imported where a cluster is read and such tokens are accepted.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from catalog.store.view import View
+from enrolment.proofs.contract import Unproven
+from enrolment.proofs.kubernetes import KubernetesProof
+from kube.api import Api
+from kube.errors import KubeError
+from kube.resource import Resource
+from mesh.identity import ProxyName, ServiceIdentity
+from mesh.workload import WorkloadKey
+
+TOKEN_REVIEWS: Final = Resource(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
+)
+
+
+def kubernetes_proof(api: Api, view: Callable[[], View | None]) -> KubernetesProof:
+    """Return what judges tokens by this API server, and finds Pods in this view."""
+
+    async def review(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return await api.create(TOKEN_REVIEWS, None, asked)
+        except KubeError as error:
+            raise Unproven(f"the API server has judged no token: {error}") from error
+
+    def holder_of(pod: WorkloadKey, identity: ServiceIdentity) -> ProxyName | None:
+        seen = view()
+        workload = None if seen is None else seen.workloads.get(pod)
+        return None if workload is None or workload.identity != identity else workload.proxy_name
+
+    return KubernetesProof(review, holder_of)

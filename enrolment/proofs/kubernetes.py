@@ -1,0 +1,104 @@
+"""ServiceAccount tokens as proof: the API server says which Pod holds one, the mesh which proxy that has.
+
+A token must be for our audience and bound to a Pod, as those of a projected volume are: the API server takes
+none whose Pod is gone, or is another one of the same name. One of the ServiceAccount alone proves no Pod.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from enrolment.proofs.contract import Entitled, Evidence, ProofRefusal, ProofRefused, Unproven
+from mesh.identity import ProxyName, ServiceIdentity
+from mesh.names import Namespace, ServiceAccountName
+from mesh.workload import WorkloadKey
+
+KIND: Final = "kubernetes"
+AUDIENCE: Final = "meshwright"
+"""What a projected token's volume must name as its audience."""
+MOST_BYTES: Final = 16 * 1024
+
+_USER: Final = "system:serviceaccount:"
+_EXTRA: Final = "authentication.kubernetes.io/"
+
+Review = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Returns a TokenReview (authentication.k8s.io/v1) as the API server has answered it; raises Unproven."""
+
+HolderOf = Callable[[WorkloadKey, ServiceIdentity], ProxyName | None]
+"""Returns the proxy of a Pod that has this identity; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the API server says of a token: whose it is, and by which Pod, with its UID."""
+
+    identity: ServiceIdentity
+    pod: str
+    uid: str
+
+
+class KubernetesProof:
+    """Judges ServiceAccount tokens by TokenReview."""
+
+    kind = KIND
+
+    def __init__(self, review: Review, holder_of: HolderOf) -> None:
+        self._review = review
+        self._holder_of = holder_of
+
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+        """Return whose proxy the Pod's is; raise Unproven while the mesh does not know the Pod."""
+        del now  # the API server has a clock
+        answered = await self._review(question(evidence.data))
+        shown = read_review(answered)
+        key = WorkloadKey(shown.identity.namespace, shown.pod)
+        said = f"Pod {key} ({shown.uid})"
+        name = self._holder_of(key, shown.identity)
+        if name is None:
+            # Not for ever: the Pod may be known in a moment.
+            raise Unproven(
+                f"{said} of ServiceAccount {shown.identity} has no proxy in the mesh, as far as is known"
+            )
+        return Entitled(name, said)
+
+
+def question(token: bytes) -> Mapping[str, Any]:
+    """Return the TokenReview that asks about a token; raise ProofRefused for what can be none."""
+    try:
+        text = token.decode("ascii").strip()
+    except UnicodeDecodeError:
+        text = ""
+    if not text or len(text) > MOST_BYTES:
+        raise ProofRefused(ProofRefusal.UNREADABLE)
+    spec = {"token": text, "audiences": [AUDIENCE]}
+    return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
+
+
+def read_review(answered: Mapping[str, Any]) -> Shown:
+    """Return what an answered TokenReview says; raise ProofRefused where it proves no Pod for us."""
+    status = _mapping(answered.get("status"))
+    if status.get("authenticated") is not True:
+        words = str(status.get("error", ""))[:300]
+        raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, words)
+    # An API server that does not look at audiences says of none that the token is for it.
+    if AUDIENCE not in _texts(status.get("audiences")):
+        raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, f"the token is not for the audience {AUDIENCE}")
+    user = _mapping(status.get("user"))
+    username = str(user.get("username", ""))
+    namespace, _, account = username.removeprefix(_USER).partition(":")
+    if not username.startswith(_USER) or not account:
+        raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, f"{username[:200]!r} is no ServiceAccount")
+    extra = _mapping(user.get("extra"))
+    pods, uids = (_texts(extra.get(f"{_EXTRA}{name}")) for name in ("pod-name", "pod-uid"))
+    if len(pods) != 1 or len(uids) != 1:
+        raise ProofRefused(ProofRefusal.NO_WORKLOAD, f"the token of {username} is bound to no Pod")
+    return Shown(ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), pods[0], uids[0])
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()

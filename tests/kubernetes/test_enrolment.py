@@ -1,0 +1,90 @@
+"""Joining by a ServiceAccount token, which a real API server judges: whose Pod it is decides the name."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, Final
+
+import grpc
+
+from certs.issuers.authority import CertificateAuthority
+from certs.leaf import read_leaf
+from mesh.host_port import HostPort
+from mesh.names import TrustDomain
+from tests.feature.identity.enrolling import Answered, Machine, join
+from tests.kubernetes import objects
+from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.shop import FIRST, SECOND
+from tests.program import Program, Server
+from tools.real_parts.cluster import RunningCluster
+
+SECONDS: Final = 60.0
+REFUSED: Final = (grpc.StatusCode.PERMISSION_DENIED, "refused", "")
+
+
+def _token(kubectl: Kubectl, account: str, pod: str, audience: str = "meshwright") -> str:
+    """Return a token as a Pod's volume would have it, of the API server's own making."""
+    uid = kubectl.get("pod", pod)["metadata"]["uid"] if pod else ""
+    bound = (
+        ("--bound-object-kind", "Pod", "--bound-object-name", pod, "--bound-object-uid", uid) if pod else ()
+    )
+    return kubectl("create", "token", account, "--audience", audience, *bound).strip()
+
+
+def _joined(program: Program, server: Server) -> Any:
+    """Return the server as machines that join see it."""
+    at = HostPort.parse(server.bound["enrolment"])
+    authority = CertificateAuthority.open(program.state, TrustDomain("cluster.local"), datetime.now(UTC))
+    return SimpleNamespace(bound=SimpleNamespace(enrolment={"enrolment": at}), authority=authority)
+
+
+async def _once(holds: Callable[[Answered], bool], at: Any, token: str) -> Answered:
+    """Join until the answer is as expected: a server hears of a Pod in its own time."""
+    machine = Machine()
+    async with asyncio.timeout(SECONDS):
+        while not holds(answered := await join(at, machine, token, "kubernetes")):
+            await asyncio.sleep(0.3)
+    return answered
+
+
+async def test_a_pod_gets_the_certificate_of_its_proxy_and_of_no_other(
+    shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, definitions: str
+) -> None:
+    """By a token for us, bound to a Pod that is there; the log says why others are refused."""
+    namespace = kubectl.namespace
+    kubectl.apply(
+        *map(objects.account, ("shop", "other")),
+        objects.pod("shop", "shop", uuid=f"shop-{namespace}"),
+        objects.pod("plain", "other"),
+    )
+    kubectl.status(objects.runs("shop", FIRST), objects.runs("plain", SECOND))
+    flags = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", namespace)
+    ports = ("--set", "enrolment_address=127.0.0.1:0", "--set", "enrolment_proofs=kubernetes")
+    server = await asyncio.to_thread(program.serve, *flags, *ports)
+    at = _joined(program, server)
+    good = _token(kubectl, "shop", "shop")
+    answered = await _once(lambda each: each.code is grpc.StatusCode.OK, at, good)
+    name = read_leaf(answered.certificate.chain_pem).names.common_name
+    assert name == f"shop-{namespace}.shop.{namespace}"
+    (said,) = server.said("proxy joined")
+    assert said["shown"].startswith(f"Pod {namespace}/shop (")
+
+    refused = {
+        "another audience": _token(kubectl, "shop", "shop", "https://kubernetes.default.svc"),
+        "no Pod": _token(kubectl, "shop", ""),
+        "no token": "a.b.c",
+        "nothing": "",
+    }
+    for which, token in refused.items():
+        found = await join(at, Machine(), token, "kubernetes")
+        assert (found.code, found.words, found.reason) == REFUSED, which
+    reasons = [each["reason"] for each in server.said("join refused")]
+    assert reasons == ["not_authenticated", "no_workload", "not_authenticated", "proof_unreadable"]
+    without = await join(at, Machine(), _token(kubectl, "other", "plain"), "kubernetes")
+    assert without.code is grpc.StatusCode.UNAVAILABLE
+    assert not [each for each in server.log() if good in str(each)]
+
+    kubectl("delete", "pod", "shop", "--grace-period=0", "--force")
+    await _once(lambda each: each.code is grpc.StatusCode.PERMISSION_DENIED, at, good)
+    server.stop()
