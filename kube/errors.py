@@ -150,11 +150,6 @@ class ApiError(KubeError):
         """Whether a version, or the continuation of a list, is too old."""
         return self.reason is Reason.GONE
 
-    @property
-    def is_invalid(self) -> bool:
-        """Whether the request itself is at fault."""
-        return self.reason is Reason.INVALID
-
     def _sentence(self, what: str) -> str:
         said = self.message or self.status_reason or "no reason given"
         match self.status:
