@@ -106,15 +106,13 @@ class _Typed:
             known |= variables()
         self.variables: Mapping[str, str] = {n: os.environ[n] for n in sorted(known) if n in os.environ}
         first = self._parsed(command, which, given)
-        lacking = {
+        lacking: Mapping[str, str] = {
             name: folder
             for name, folder in _DEFAULTS[which].items()
             if first[name] is None and f"MESHWRIGHT_{name.upper()}" not in self.variables
         }
-        if first.get("config") is not None:  # the file has them
-            lacking = {}
-        if first.get("kubernetes") or "MESHWRIGHT_KUBERNETES" in self.variables:
-            lacking.pop("mesh", None)
+        if which is Which.SERVE:
+            lacking = _unsaid(lacking, first)
         self.arguments = (*(word for n, folder in lacking.items() for word in (f"--{n}", folder)), *given)
         self.values: Mapping[str, Any] = self._parsed(command, which, self.arguments)
         for name, value in self.values.items():
@@ -126,6 +124,25 @@ class _Typed:
         # What stands below a command, such as `agent wait`, is no program to be kept running.
         alone = TyperCommand(which.value, params=command.params)
         return dict(alone.make_context(f"meshwright {which.value}", list(words)).params)
+
+
+def _unsaid(lacking: Mapping[str, str], first: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return of folders that no option names those that no setting names, nor makes needless."""
+    from cli.commands.serve import named
+    from controller.errors import SettingsError
+    from controller.settings import Settings, load
+
+    set_one_by_one = named(first["setting"] or ())
+    if first["config"] is not None or "config" in set_one_by_one:  # the file has them
+        return {}
+    lacking = {name: folder for name, folder in lacking.items() if name not in set_one_by_one}
+    told = {name: value for name, value in first.items() if name in Settings.model_fields}
+    state = {"state": lacking["state"]} if "state" in lacking else {}
+    try:
+        reads = load({**told, **state, **set_one_by_one}, nothing_to_read=True).sources
+    except SettingsError:
+        return lacking  # what is wrong is said of all of them together
+    return {name: folder for name, folder in lacking.items() if name != "mesh" or not reads}
 
 
 def _require_seen(name: str, path: str, otherwise: str) -> None:

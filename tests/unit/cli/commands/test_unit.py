@@ -101,6 +101,41 @@ def test_a_kubeconfig_is_handed_over_and_a_cluster_needs_no_directory(unit: Unit
     assert "LoadCredential" not in unit("serve", "--")[1]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "variables", "told"),
+    [
+        (("--set", "kubernetes=yes"), {}, ""),
+        (("--set", "kubernetes=no", "--set", "mesh=/srv/mesh"), {}, ""),
+        ((), {"MESHWRIGHT_KUBERNETES": "yes"}, ""),
+        ((), {"MESHWRIGHT_KUBERNETES": "no"}, "--mesh /etc/meshwright/mesh "),
+        (("--set", "drain_seconds=1"), {}, "--mesh /etc/meshwright/mesh "),
+    ],
+)
+def test_a_directory_is_told_where_nothing_else_is_read(
+    unit: Unit,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    variables: dict[str, str],
+    told: str,
+) -> None:
+    """However it is said what else is: by an option, a setting, or the environment."""
+    monkeypatch.setenv("MESHWRIGHT_KUBECONFIG", "/etc/meshwright/kubeconfig")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    if "kubernetes=yes" not in arguments and variables.get("MESHWRIGHT_KUBERNETES") != "yes":
+        monkeypatch.delenv("MESHWRIGHT_KUBECONFIG")
+    status, text, said = unit("serve", "--", *arguments)
+    assert (status, said) == (0, "")
+    start = next(line for line in text.splitlines() if line.startswith("ExecStart="))
+    assert f" serve {told}--state /var/lib/meshwright " in f"{start} "
+
+
+def test_a_folder_that_a_setting_names_is_told_once(unit: Unit) -> None:
+    """The state directory as well."""
+    text = unit("serve", "--", "--set", "state=/var/lib/other", "--mesh", "/srv/mesh")[1]
+    assert "/var/lib/meshwright" not in text
+
+
 def test_settings_of_the_environment_and_of_the_file_count(
     unit: Unit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
