@@ -47,7 +47,7 @@ _accounts: Final = IN_LINT.index("workloads by ServiceAccount", lambda lint: lin
 _template_accounts: Final = IN_LINT.index(
     "pod templates by ServiceAccount", lambda lint: templates(lint.view), _template_account
 )
-_in_namespace: Final = IN_LINT.index(
+workloads_in: Final = IN_LINT.index(
     "workloads by namespace", lambda lint: lint.view.workloads, lambda _, found: (found.key.namespace,)
 )
 _templates_in_namespace: Final = IN_LINT.index(
@@ -142,7 +142,7 @@ def _whose(lint: Lint, identity: ServiceIdentity, elsewhere: str) -> str:
 @derived
 def accounts(lint: Lint, namespace: Namespace) -> tuple[ServiceAccountName, ...]:
     """Return the ServiceAccounts that workloads of a namespace have, sorted; none where they are too many."""
-    found = {each.identity.service_account for each in _in_namespace(lint).found(namespace)}
+    found = {each.identity.service_account for each in workloads_in(lint).found(namespace)}
     found.update(each.identity.service_account for each in _templates_in_namespace(lint).found(namespace))
     return tuple(sorted(found)) if len(found) <= _FEW_ACCOUNTS else ()
 

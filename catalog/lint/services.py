@@ -7,6 +7,7 @@ from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.templates import behind, named_in_vain
 from catalog.lint.told import meant, say
+from catalog.lint.unmeshed import is_unmeshed
 from catalog.policy.outbound import protocol_of
 from catalog.policy.proxy import SocketAddress
 from catalog.relations.addresses import called_addresses
@@ -28,8 +29,9 @@ _NAMED: Final = 8
 
 def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
     """Yield the problems of a Service."""
-    yield from _behind(lint, service)
-    yield from _guessed(lint.view, service)
+    if not is_unmeshed(lint, service.key):
+        yield from _behind(lint, service)
+        yield from _guessed(lint.view, service)
     yield from _shared_addresses(lint, service)
 
 

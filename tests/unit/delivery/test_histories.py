@@ -93,7 +93,7 @@ KILLED_BY = {
     "services by namespace": 63,
     "settings": 5,
     "slices by address": 25,
-    "slices by service": 9,
+    "slices by service": 29,
     "trust bundle": 39,
     "workloads": 5,
     "workloads by address": 77,
@@ -117,13 +117,15 @@ LINTED = {
     "workloads by ServiceAccount": "",
 }
 """Those that problems alone need, and histories too seldom, and what is read of them; see their test."""
+MESHED = {"sidecars by namespace"}
+"""Those that problems alone need of Services which nobody is behind; see its test."""
 SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
 """Those that a suggestion needs, in place of a name that nobody has; see its test."""
 
 
 def test_every_table_and_index_has_its_mutant() -> None:
     """A new one cannot be forgotten."""
-    assert names() == KILLED_BY.keys() | NOT_READ | ONE_BY_ONE | CLAIMED | LINTED.keys() | SUGGESTED
+    assert names() == KILLED_BY.keys() | NOT_READ | ONE_BY_ONE | CLAIMED | LINTED.keys() | MESHED | SUGGESTED
 
 
 @pytest.mark.parametrize("name", KILLED_BY)
@@ -185,6 +187,23 @@ def test_problems_follow_names_elsewhere_and_the_most_sources(
             assert forgotten
             return
     assert not forgotten
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(MESHED)])
+def test_a_service_of_nobody_is_one_of_the_mesh_once_its_namespace_is(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is when the first sidecar comes; until then a Service that is empty is no one's problem."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    empty = a.service("empty", app="none")
+    view = a.view(empty, a.workload("only", "10.0.0.1", sidecar=False))
+    linter, problems = Linter(view), AllProblems()
+    problems.found(linter.looks())
+    assert problems.all() == ()
+    view.apply(view.edits_to(a.view(empty, a.workload("only", "10.0.0.1")).known()))
+    problems.found(linter.looks())
+    said = [each.code for each in problems.all() if str(each.key) == "Service default/empty"]
+    assert (said == ["MW2020"]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(SUGGESTED)])

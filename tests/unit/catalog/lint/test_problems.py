@@ -11,11 +11,11 @@ from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
 from mesh.kinds import MESH_CONFIG
 from mesh.names import Namespace, Port, ProxyUuid
-from mesh.objects import ObjectKey, Sourced
+from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.origins import InFile
 from mesh.policy import TrafficSplit, TrafficTarget
 from mesh.problems import Problem, Severity
-from mesh.workload import WorkloadPort
+from mesh.workload import WorkloadKey, WorkloadPort
 from specs.kinds import kind_meant
 from tests.meshes import values as a
 
@@ -27,6 +27,7 @@ NO_SOURCES = TrafficTarget(a.policy_key("t"), a.identity("shop"), (), (a.http("a
 FOREIGN_APEX = TrafficSplit(
     a.policy_key("s"), a.service_key("shop", "bank"), a.split("x", "shop", ("shop", 1)).backends
 )
+TOOL = WorkloadKey(Namespace("tools"), "bare")
 TWIN = replace(a.workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uuid"))
 
 
@@ -185,6 +186,33 @@ def test_each_code(
     assert [(each.key, each.field, each.value) for each in found] == [(key, field, value)]
     assert found[0].origin == mesh.sourced[key].origin
     assert found[0].expected
+
+
+BARE = a.workload("bare", "10.0.0.9", app="db", account="db", sidecar=False)
+DATABASE = a.service("db", a.port(5432, 5432, a.TCP))
+
+
+@pytest.mark.parametrize(
+    ("things", "codes"),
+    [
+        ((DATABASE, BARE), []),
+        (
+            (a.service("api", app=None), EndpointSlice("api", a.DEFAULT, "api", ("192.0.2.1",), (("", 80),))),
+            [],
+        ),
+        ((a.service("later", app="none", namespace="tools"), replace(BARE, key=TOOL)), []),
+        ((DATABASE, BARE, a.target("t", "shop", "db", a.http("all"))), ["MW2021"]),
+        ((DATABASE, BARE, a.split("s", "db", ("shop", 1))), ["MW2021"]),
+        ((DATABASE, BARE, a.split("s", "shop", ("shop", 1), ("db", 1))), ["MW2021"]),
+        ((DATABASE, BARE, a.workload("db", "10.0.0.8")), ["MW2021"]),
+        ((a.service("later", app="none"),), ["MW2020"]),
+        ((a.service("later", app="none", namespace="tools"),), ["MW2020"]),
+    ],
+)
+def test_a_service_of_no_ones_mesh_is_nobodys_problem(things: Sequence[object], codes: list[str]) -> None:
+    """Nothing behind it has a sidecar, and no policy names it; an empty one goes by its namespace."""
+    said = [each.code for each in problems(a.view(*SHOP, *things))]
+    assert [each for each in said if each in ("MW2020", "MW2021")] == codes
 
 
 def test_a_healthy_mesh_has_no_problems() -> None:
