@@ -172,10 +172,12 @@ class PushHistory:
         self, node: NodeKey, proxy: Record, kind: TypeRecord, content: Content, response: Response, size: int
     ) -> Delivery:
         """Take a response to what a proxy holds; return how, which is one value for all who stood there."""
-        touches, seen = self._touches(node, proxy), kind.seen
-        kind.seen = self._newest
-        # Most were here before the oldest of the waves: when they came makes no difference.
+        touches = self._touches(node, proxy)
+        # Most were here before the oldest of the waves, and were sent what the one before the newest brought:
+        # when they came, and in which part of that one it was, makes no difference.
         opened = max(proxy.opened, touches[0].moment - 1) if touches else proxy.opened
+        seen = next((each.moment for each in reversed(touches) if each.moment <= kind.seen), -1)
+        kind.seen = self._newest
         stood = Stood(touches, opened, seen, response.version, size)
         known = content.taken
         if (
