@@ -13,8 +13,8 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     [TrafficTarget], [HTTPRouteGroup], [TCPRoute], permissive -> access
     [TrafficSplit], [HTTPRouteGroup] -> splits
     groups, conflicts, access -> inbound
-    addresses, readiness, access, splits -> outbound
-    outbound, permissive -> destinations
+    addresses, endpoints, access, splits -> outbound
+    outbound, permissive, readiness -> destinations
     groups, scope, conflicts, permissive, outbound, destinations -> reachable
     addresses, backing -> closed
     inbound, reachable, closed -> whole
