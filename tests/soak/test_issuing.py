@@ -1,0 +1,28 @@
+"""SIGKILL in the middle of an issue: what was handed out is known afterwards, and the next start goes on.
+
+The short form is what `make test` runs; MESHWRIGHT_SOAK=long is the whole (`make soak-issuing`).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.typed import ROOT
+
+LONG: Final = os.environ.get("MESHWRIGHT_SOAK") == "long"
+KILLS: Final = 200 if LONG else 24
+
+
+def test_no_kill_loses_what_was_handed_out(tmp_path: Path) -> None:
+    """Certificates, revocations, the CA, and the pairs of services and of the server."""
+    seed = int.from_bytes(os.urandom(4), "big") if LONG else 7
+    program = (sys.executable, "-m", "tests.soak.issuing", str(tmp_path), str(KILLS), str(seed))
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"seed {seed}: {done.stderr[-3000:]}"
+    found = json.loads(done.stdout)
+    sys.stdout.write(f"seed {seed}: {found}\n")
+    assert found["kills"] == KILLS
+    assert found["said"] > KILLS  # else they were killed before anything began
