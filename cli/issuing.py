@@ -105,6 +105,29 @@ def revoke(
         raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
 
 
+def revoke_all(
+    state: Path, proxy: str, trust_domain: str, why: str = "", *, shared: bool = False
+) -> list[str]:
+    """Revoke all certificates of a proxy that are in force; return their serials.
+
+    Until none is left: a proxy may have renewed meanwhile, with one that is not revoked yet. Raises
+    AnsweredNo where there was none, IssuingError.
+    """
+    revoked: list[str] = []
+    while found := _in_force(listed(state, trust_domain, shared=shared), proxy):
+        for serial in found:
+            revoke(state, serial, trust_domain, why, shared=shared)
+            revoked.append(serial)
+    if not revoked:
+        raise AnsweredNo(f"proxy {proxy} has no certificate in force")
+    return revoked
+
+
+def _in_force(everything: object, proxy: str) -> list[str]:
+    entries = records(_mapping(everything), "proxy_certificates")
+    return [str(each["serial"]) for each in entries if each["cn"] == proxy and each.get("in_force")]
+
+
 def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[str, object]:
     """Return what proxies have shown to a server that rebuilds its ledger, some of it confirmed just now.
 

@@ -13,6 +13,7 @@ from cli.commands.tokens import tokens
 from cli.errors import AnsweredNo, CommandFailed
 from cli.options import AsJson, Shared, State, Trust
 from cli.printing.answers import print_json
+from mesh.identity import is_proxy_name
 
 _UNASKED: Final = "nobody knows whether a workload has this name: no server runs; --mesh DIR would have asked"
 
@@ -71,16 +72,32 @@ def issue_proxy(
 @certs.command("revoke")
 def revoke(
     state: State,
-    serial: Annotated[str, typer.Argument(help="Serial, hexadecimal.", autocompletion=completing.serials)],
+    serial: Annotated[
+        str,
+        typer.Argument(
+            help="Serial, hexadecimal; or a proxy's common name: all of its that are in force.",
+            autocompletion=completing.serials,
+        ),
+    ],
     reason: Annotated[str, typer.Option(help="Why: the ledger keeps it, in 200 characters.")] = "",
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a proxy's certificate: its streams end, and it is refused from now on."""
+    """Revoke a proxy's certificate: its streams end, and it is refused from now on.
+
+    Status: 1 where the proxy has none in force.
+    """
     from cli import issuing
 
     _require_no_token(serial)
+    if is_proxy_name(serial):
+        serials = issuing.revoke_all(state, serial, trust_domain, reason, shared=shared)
+        if as_json:
+            print_json({"name": serial, "serials": serials})
+        else:
+            print(*(f"revoked {each} of {serial}" for each in serials), sep="\n")
+        return
     name, which = issuing.revoke(state, serial, trust_domain, reason, shared=shared)
     if as_json:
         print_json({"name": name, "serial": which})

@@ -77,6 +77,21 @@ def test_a_certificate_is_revoked_without_a_server(run: Run) -> None:
     assert (done.returncode, done.stdout) == (0, f"revoked {serial} of u.s.n\n")
 
 
+def test_all_certificates_of_a_proxy_are_revoked_by_its_name(run: Run) -> None:
+    """Those that are in force, and no other proxy's; a second time there is none."""
+    serials = [_issue(run), _issue(run)]
+    first = run("certs", "revoke", "--state", "state", serials[0])
+    assert first.returncode == 0
+    third = _issue(run)
+    done = run("certs", "revoke", "--state", "state", "u.s.n", "--reason", "stolen", "--json")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert (found["name"], sorted(found["serials"])) == ("u.s.n", sorted([serials[1], third]))
+    again = run("certs", "revoke", "--state", "state", "u.s.n")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == "meshwright: proxy u.s.n has no certificate in force\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
