@@ -29,6 +29,7 @@ from xds.server.tls import TlsIdentity
 class Enrolling:
     """Both ports, as far as the settings have them.
 
+    `counted` is told what became of each request;
     `contradicts` says why a name cannot be certified, `confirmations` are what machines say of their roots;
     `further` are kinds of proof besides join tokens.
     """
@@ -41,6 +42,7 @@ class Enrolling:
         clock: Callable[[], datetime],
         contradicts: Callable[[ProxyName], str],
         confirmations: Confirmations,
+        counted: Callable[[str, str], None],
         further: Mapping[str, Callable[[], Proof]] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
@@ -49,6 +51,7 @@ class Enrolling:
         self._clock = clock
         self._contradicts = contradicts
         self._further = further
+        self._counted = counted
         self._limits = EnrolmentLimits()
         self._confirmations = confirmations
 
@@ -69,10 +72,10 @@ class Enrolling:
                     **self._further,
                 }
                 proofs = accepted(settings.enrolment_proofs, ours)
-                port = joining(self._enrolment(proofs), tls, self._limits)
+                port = joining(self._enrolment(proofs), tls, self._limits, self._counted)
                 listening["enrolment"] = await _started(stack, port, settings.enrolment_address, settings)
             if settings.renewal_address is not None:
-                port = renewing(self._enrolment({}), tls, self._limits)
+                port = renewing(self._enrolment({}), tls, self._limits, self._counted)
                 listening["renewal"] = await _started(stack, port, settings.renewal_address, settings)
             yield listening
 

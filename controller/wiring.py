@@ -144,6 +144,7 @@ class Parts:
             self.clock,
             lambda name: contradiction(name, view()),
             self.confirmations,
+            self.metrics.enrolled,
             {} if self.cluster is None else {"kubernetes": partial(_kubernetes_proof, self.cluster, view)},
         )
 

@@ -38,6 +38,16 @@ RENEWAL: Final = "meshwright.enrolment.v1.Renewal"
 Answer = Callable[[bytes, Peer], Awaitable[bytes]]
 """Answers a request's bytes with the response's; raises what `_status` knows."""
 
+_RESULTS: Final = {
+    grpc.StatusCode.OK: "ok",
+    grpc.StatusCode.PERMISSION_DENIED: "refused",
+    grpc.StatusCode.INVALID_ARGUMENT: "invalid",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "too-many",
+    grpc.StatusCode.UNAVAILABLE: "unavailable",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "late",
+    grpc.StatusCode.INTERNAL: "failed",
+}
+
 Message = TypeVar("Message", wire.JoinRequest, wire.RenewRequest, wire.TrustRequest)
 
 _log = structlog.get_logger("enrolment.server")
@@ -48,7 +58,10 @@ class UnreadableRequest(ValueError):
 
 
 class EnrolmentPort:
-    """One port and its methods, which take one request each; used from one event loop."""
+    """One port and its methods, which take one request each; used from one event loop.
+
+    `counted` is told of each that has come to an end: its method, and how.
+    """
 
     def __init__(
         self,
@@ -56,7 +69,9 @@ class EnrolmentPort:
         methods: Mapping[str, Answer],
         tls: Callable[[], TlsIdentity],
         limits: EnrolmentLimits,
+        counted: Callable[[str, str], None],
     ) -> None:
+        self._counted = counted
         self._service = service
         self._methods = methods
         self._tls = tls
@@ -73,7 +88,7 @@ class EnrolmentPort:
         with once_for_all(asyncio.get_running_loop()):
             server = grpc.aio.server(interceptors=(guard,), options=[*options(bounds), allowed])
         handlers = {
-            name: grpc.stream_stream_rpc_method_handler(partial(self._handle, answer))
+            name: grpc.stream_stream_rpc_method_handler(partial(self._handle, name, answer))
             for name, answer in self._methods.items()
         }
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(self._service, handlers),))
@@ -90,9 +105,15 @@ class EnrolmentPort:
         if self._watch is not None:
             self._watch.cancel()
         await self._server.stop(grace)
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        if self._under_way:
+            _, late = await asyncio.wait(self._under_way, timeout=grace)
+            for work in late:
+                work.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
-    async def _handle(self, answer: Answer, peer: Peer, context: grpc.aio.ServicerContext) -> None:
+    async def _handle(
+        self, method: str, answer: Answer, peer: Peer, context: grpc.aio.ServicerContext
+    ) -> None:
         code, words, reason = grpc.StatusCode.OK, "", ""
         try:
             async with asyncio.timeout(self._limits.call_seconds):
@@ -104,6 +125,7 @@ class EnrolmentPort:
             code, words = grpc.StatusCode.DEADLINE_EXCEEDED, "no request came"
         except Exception as error:  # noqa: BLE001 - each has its status, and ours are logged
             code, words, reason = _status(error)
+        self._counted(method, _RESULTS[code])
         date = (("date", formatdate(usegmt=True)),)  # a clock that is wrong explains much
         context.set_code(code)
         context.set_details(words)
@@ -127,7 +149,12 @@ class EnrolmentPort:
             work.exception()  # taken: if its client is gone, nobody else does
 
 
-def joining(enrolment: Enrolment, tls: Callable[[], TlsIdentity], limits: EnrolmentLimits) -> EnrolmentPort:
+def joining(
+    enrolment: Enrolment,
+    tls: Callable[[], TlsIdentity],
+    limits: EnrolmentLimits,
+    counted: Callable[[str, str], None],
+) -> EnrolmentPort:
     """Return the port for who has no certificate; it shows its roots, by which a pin is found."""
 
     async def join(request: bytes, peer: Peer) -> bytes:
@@ -139,10 +166,15 @@ def joining(enrolment: Enrolment, tls: Callable[[], TlsIdentity], limits: Enrolm
         identity = tls()
         return replace(identity, chain=identity.chain + identity.trust_bundle, open_to_all=True)
 
-    return EnrolmentPort(JOINING, {"Join": join}, shown, limits)
+    return EnrolmentPort(JOINING, {"Join": join}, shown, limits, counted)
 
 
-def renewing(enrolment: Enrolment, tls: Callable[[], TlsIdentity], limits: EnrolmentLimits) -> EnrolmentPort:
+def renewing(
+    enrolment: Enrolment,
+    tls: Callable[[], TlsIdentity],
+    limits: EnrolmentLimits,
+    counted: Callable[[str, str], None],
+) -> EnrolmentPort:
     """Return the port for who has a certificate."""
 
     async def renew(request: bytes, peer: Peer) -> bytes:
@@ -161,7 +193,7 @@ def renewing(enrolment: Enrolment, tls: Callable[[], TlsIdentity], limits: Enrol
             now=_timestamp(told.now),
         ).SerializeToString()
 
-    return EnrolmentPort(RENEWAL, {"Renew": renew, "Trust": trust}, tls, limits)
+    return EnrolmentPort(RENEWAL, {"Renew": renew, "Trust": trust}, tls, limits, counted)
 
 
 def _read(kind: type[Message], request: bytes) -> Message:

@@ -4,6 +4,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from admin.metrics.enrolment import EnrolmentMetrics
 from admin.metrics.expiry import ExpiryMetrics
 from admin.metrics.gauges import MomentMetrics
 from admin.metrics.reports import ReportMetrics
@@ -16,7 +17,14 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics(
-    StreamMetrics, WaveMetrics, MomentMetrics, WatchMetrics, ReportMetrics, ReviewMetrics, ExpiryMetrics
+    StreamMetrics,
+    WaveMetrics,
+    MomentMetrics,
+    WatchMetrics,
+    ReportMetrics,
+    ReviewMetrics,
+    ExpiryMetrics,
+    EnrolmentMetrics,
 ):
     """The server's metrics in a registry of their own; safe to read from another thread.
 
@@ -32,6 +40,7 @@ class Metrics(
         ReportMetrics.__init__(self, self.registry)
         WatchMetrics.__init__(self, self.registry)
         ReviewMetrics.__init__(self, self.registry)
+        EnrolmentMetrics.__init__(self, self.registry)
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format."""

@@ -65,6 +65,7 @@ async def test_machines_join_by_token_renew_are_revoked_and_join_again(
     assert await _serial(meshed) not in (first, aged, renewed)
     await _soon(meshed.serves)
     assert await _used(meshed) == [1, 1, 1]
+    assert not [name for name in _said_or_shown(meshed) if _secret(meshed) in name]
 
 
 def _aged(meshed: Meshed) -> str:
@@ -77,6 +78,20 @@ def _aged(meshed: Meshed) -> str:
     (folder / "proxy.key").write_bytes(made.key.reveal())
     (folder / "proxy.pem").write_bytes(made.chain_pem)
     return made.serial
+
+
+def _secret(meshed: Meshed) -> str:
+    """Return the secret of alice's last token."""
+    return (meshed.state / "alice" / "token").read_text().split(".")[1]
+
+
+def _said_or_shown(meshed: Meshed) -> list[str]:
+    """Return what logs say, and what everybody can see of the processes."""
+    logs = [path.read_text("utf-8", "replace") for path in meshed.state.rglob("*.log")]
+    assert len(logs) == 3
+    pids = [each.process.pid for each in meshed.agents.values()]
+    seen = [Path(f"/proc/{pid}/{name}").read_text() for pid in pids for name in ("cmdline", "environ")]
+    return logs + seen
 
 
 async def _serial(meshed: Meshed) -> str:

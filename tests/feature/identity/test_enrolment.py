@@ -68,6 +68,26 @@ async def test_a_machine_joins_renews_and_is_revoked(serve: Serve) -> None:
     refused = await renew(server, first, Machine())
     assert (refused.code, refused.reason) == (grpc.StatusCode.PERMISSION_DENIED, "revoked")
     assert (await renew(server, second, Machine())).code is grpc.StatusCode.OK
+    counted = "meshwright_enrolment_requests_total"
+    for method, result, count in (("Join", "ok", 1), ("Renew", "ok", 2), ("Renew", "refused", 1)):
+        assert await server.metric(f'{counted}{{method="{method}",result="{result}"}}') == count
+
+
+async def test_who_goes_before_the_answer_loses_nothing(serve: Serve) -> None:
+    """Whatever it was that had been done by then: it comes again, and nothing more is used."""
+    server = await serve(**PORTS)
+    token, machine = await _token(server), Machine()
+    async with channel(server, "enrolment") as opened:
+        for _ in range(10):
+            made = opened.unary_unary(JOIN)(machine.joining(token), timeout=60)
+            await asyncio.sleep(0)
+            made.cancel()
+        async with asyncio.timeout(60):
+            while (found := await call(opened, JOIN, machine.joining(token))).code is not grpc.StatusCode.OK:
+                assert found.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+                await asyncio.sleep(0.1)
+    (listed,) = (await server.ask("GET", "/certs/tokens"))["join_tokens"]
+    assert listed["used"] == 1
 
 
 async def test_one_token_for_many_machines_makes_proxies_of_its_service(serve: Serve) -> None:
