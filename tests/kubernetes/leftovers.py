@@ -1,24 +1,16 @@
 """What is left of a node on this machine once it has ended: nothing, it should be."""
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.kubernetes.kubectl import SECONDS
 from tools.real_parts import holding
-
-
-def group_of(folder: Path) -> str:
-    """Return the name of the control group of the node that runs in a folder."""
-    (found,) = {
-        match[1] for line in _programs() if (match := re.search(rf"holding\.py (\S+) {folder}/node", line))
-    }
-    return found
+from tools.real_parts.node_flags import SOCKET
 
 
 def until_nothing_is_left(folder: Path, group: str) -> None:
-    """Wait until there is no process, mount or control group of a node, and nothing that fills a disk."""
+    """Wait until there is no process, mount, control group or socket of a node."""
     limit = time.monotonic() + SECONDS
     while left := [*_left(folder, group)]:
         assert time.monotonic() < limit, left
@@ -30,7 +22,7 @@ def _left(folder: Path, group: str) -> Iterator[str]:
     mounts = Path("/proc/self/mounts").read_text().splitlines()
     yield from (line for line in mounts if str(folder) in line)
     yield from (line for line in _programs() if str(folder) in line or group in line)
-    yield from (str(each) for each in (folder / "node", Path("/run/containerd.sock")) if each.exists())
+    yield from (each for each in (SOCKET,) if Path(each).exists())
 
 
 def _programs() -> Iterator[str]:

@@ -16,7 +16,7 @@ from tests.kubernetes import objects
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.containers import PYTHON, container, pod, script
 from tests.kubernetes.kubectl import SECONDS, Kubectl
-from tests.kubernetes.leftovers import group_of, until_nothing_is_left
+from tests.kubernetes.leftovers import until_nothing_is_left
 from tools.real_parts.node import Node
 from tools.real_parts.node_flags import PAUSE
 
@@ -135,7 +135,7 @@ def test_nothing_of_a_node_is_left_when_the_tool_is_killed(
             kubectl("wait", "--for=create", "serviceaccount/default", f"--timeout={int(SECONDS) - 5}s")
             kubectl.apply(pod("waits", {"name": "waits", "image": PAUSE, "imagePullPolicy": "Never"}))
             kubectl.until_ready("waits")
-            group = group_of(folder)
+            group = json.loads((folder / "kubelet.json").read_text())["cgroupRoot"].strip("/")
         finally:
             started.kill()
     until_nothing_is_left(folder, group)

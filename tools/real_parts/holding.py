@@ -1,13 +1,11 @@
 """Holds the namespaces and control groups of a node, until whoever started it is gone, however that came.
 
-Run as a file of its own: `python -I -S holding.py GROUP FOLDER`, with a pipe at standard input. It says the
-id of a process whose network and mounts they are, a line; at the pipe's end all that runs in them is killed,
-and the groups and the folder are removed. What it mounts over is where programs of a node write what they do
-not ask about.
+Run as a file of its own: `python -I -S holding.py GROUP`, with a pipe at standard input. It says the id of a
+process whose network and mounts they are, a line; at the pipe's end all that runs in them is killed, and the
+groups are removed. What it mounts over is where programs of a node write: none of it comes to a disk.
 """
 
 import contextlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +20,7 @@ _PATIENCE: Final = 30.0
 _WITHIN: Final = """
 set -e
 mount -t tmpfs -o mode=0755 run /run
-for each in /var/lib /var/log; do
+for each in /etc /opt /var/lib /var/log; do
     mkdir -p /run/over$each/upper /run/over$each/work
     mount -t overlay -o lowerdir=$each,upperdir=/run/over$each/upper,workdir=/run/over$each/work over $each
 done
@@ -54,7 +52,7 @@ def _remove(group: Path) -> bool:
     return not group.exists()
 
 
-def hold(name: str, folder: Path) -> str:
+def hold(name: str) -> str:
     """Make them, say whose they are, and remove them in the end; return what could not be removed."""
     made = list(groups(name))
     try:
@@ -70,8 +68,7 @@ def hold(name: str, folder: Path) -> str:
         deadline = time.monotonic() + _PATIENCE
         while [group for group in made if not _remove(group)] and time.monotonic() < deadline:
             time.sleep(0.02)
-        shutil.rmtree(folder, ignore_errors=True)
-    return ", ".join(str(each) for each in (*made, folder) if each.exists())
+    return ", ".join(str(each) for each in made if each.exists())
 
 
 def be_first() -> None:
@@ -87,4 +84,4 @@ if __name__ == "__main__":
         sys.exit()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the pipe's end is what ends it
-    sys.exit(hold(sys.argv[1], Path(sys.argv[2])) or None)
+    sys.exit(hold(sys.argv[1]) or None)

@@ -45,6 +45,10 @@ class Namespaces:
         # From in there the parent is nobody's process: 0, as long as it lives.
         return ("nsenter", *entered, "--", *_PYTHON, die_with_parent.__file__, "0")
 
+    def seen(self, path: str) -> Path:
+        """Return where a file of theirs is seen from out here."""
+        return Path(f"/proc/{self.pid}/root{path}")
+
     def do(self, work: Callable[[], _Result]) -> _Result:
         """Call a function that makes its sockets in the network."""
         return within(Path(self._of("net")), work)
@@ -65,10 +69,10 @@ class Namespaces:
 
 
 @contextlib.contextmanager
-def namespaces(folder: Path) -> Iterator[Namespaces]:
-    """Make namespaces, and control groups, that end with the block or with this process; the folder, too."""
+def namespaces() -> Iterator[Namespaces]:
+    """Make namespaces, and control groups, that end with the block or with this process."""
     group = f"meshwright-parts-{secrets.token_hex(4)}"
-    words = [*_PYTHON, holding.__file__, group, str(folder)]
+    words = [*_PYTHON, holding.__file__, group]
     # Away from our terminal: an interrupt is for us, who end it in our own time.
     with subprocess.Popen(
         words,
@@ -90,4 +94,4 @@ def namespaces(folder: Path) -> Iterator[Namespaces]:
             left = holder.stderr.read().strip()
             holder.wait()
     if holder.returncode != 0:
-        raise PartError(f"this is left of the node in {folder}: {left}")
+        raise PartError(f"this is left of a node: {left}")

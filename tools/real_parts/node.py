@@ -18,7 +18,7 @@ from typing import Final
 from tools.real_parts import node_flags as flags
 from tools.real_parts.building import PartError, build
 from tools.real_parts.cluster import RunningCluster, cluster
-from tools.real_parts.flags import NODE_ADDRESS, Place
+from tools.real_parts.flags import NODE_ADDRESS
 from tools.real_parts.images import Image, busybox
 from tools.real_parts.keys import client
 from tools.real_parts.namespaces import Namespaces, namespaces
@@ -39,8 +39,6 @@ _PROGRAMS: Final = (
     "runc",
     "unshare",
 )
-_LONGEST: Final = 60
-"""Characters of a folder's path, below which the kubelet has sockets: the kernel takes 107."""
 _CLIENTS: Final[Mapping[str, Sequence[str]]] = {
     "scheduler": ("system:kube-scheduler", ""),
     "kubelet": (f"system:node:{flags.NODE}", "system:nodes", NODE_ADDRESS),
@@ -68,7 +66,7 @@ class Node:
 
     def load(self, image: Image) -> None:
         """Let Pods run an image, by its name, with `imagePullPolicy: Never`."""
-        _load(self.inside, self.cluster.place, image)
+        _load(self.inside, image)
 
     def processes(self, uid: str) -> list[int]:
         """Return the processes of a Pod, by its UID, as they are numbered out here, the first of them first.
@@ -87,13 +85,9 @@ def node(folder: Path) -> Iterator[Node]:
     """Build what is missing, start a cluster of one node in a new folder, and end it with the block."""
     if missing := lacking():
         raise PartError(f"a node needs {missing}, which is not here")
-    if len(str(folder)) > _LONGEST:
-        raise PartError(
-            f"{folder} is too long a path for the sockets below it: at most {_LONGEST} characters"
-        )
     programs = {part.name: build(part) for part in NODE}
     with contextlib.ExitStack() as ends:
-        inside = ends.enter_context(namespaces(folder / "node"))
+        inside = ends.enter_context(namespaces())
         _wire(inside)
         made = ends.enter_context(cluster(folder, controlled=True, inside=inside))
         place = made.place
@@ -110,7 +104,7 @@ def node(folder: Path) -> Iterator[Node]:
         runs(programs[SCHEDULER.name], flags.scheduler(place), at, apart=False)
         runs(Path(shutil.which("containerd") or ""), flags.containerd(place), flags.CONTAINERD_READY)
         pause = busybox("sleep")
-        _load(inside, place, Image(flags.PAUSE, pause, entrypoint=("/bin/sleep", "2147483647")))
+        _load(inside, Image(flags.PAUSE, pause, entrypoint=("/bin/sleep", "2147483647")))
         kubelet = runs(programs[KUBELET.name], flags.kubelet(place, inside.group), flags.KUBELET_READY)
         _until_ready(made)
         runs(programs[COREDNS.name], flags.dns(place), flags.DNS_READY, apart=False)
@@ -127,7 +121,7 @@ def _began(process: int) -> int:
 
 
 def _wire(inside: Namespaces) -> None:
-    """Give the node its address; for all others in its network it stands in for its Pods and Services."""
+    """Give the node its address, and what Pods get theirs by; to others in its network it stands for them."""
     lines = [
         "link set lo up",
         f"link add {BRIDGE} type bridge",
@@ -137,13 +131,18 @@ def _wire(inside: Namespaces) -> None:
     ]
     inside.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
     inside.run("sh", "-c", f"echo 1 >/proc/sys/net/ipv4/conf/{BRIDGE}/proxy_arp")
+    folders = f"{flags.CNI_PLUGINS} {flags.CNI_NETWORKS}"
+    inside.run(
+        "sh", "-c", f"rm -rf {folders} && mkdir -p {folders} && ln -s {flags.PLUGINS}/* {flags.CNI_PLUGINS}"
+    )
+    inside.run("tee", f"{flags.CNI_NETWORKS}/10-parts.conflist", given=flags.network())
 
 
-def _load(inside: Namespaces, place: Place, image: Image) -> None:
-    archive = flags.state(place) / "image.tar"
-    image.write(archive)
-    inside.run("ctr", f"--address={flags.SOCKET}", "--namespace=k8s.io", "images", "import", str(archive))
-    archive.unlink()
+def _load(inside: Namespaces, image: Image) -> None:
+    archive = "/run/image.tar"
+    image.write(inside.seen(archive))
+    inside.run("ctr", f"--address={flags.SOCKET}", "--namespace=k8s.io", "images", "import", archive)
+    inside.seen(archive).unlink()
 
 
 def _until_ready(made: RunningCluster) -> None:

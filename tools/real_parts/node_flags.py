@@ -1,4 +1,4 @@
-"""What the programs of a node are told; what they need not write to a disk is below the node's own /run."""
+"""What the programs of a node are told; what they write is below the node's own /run, which goes with it."""
 
 import json
 from collections.abc import Mapping
@@ -13,17 +13,15 @@ PAUSE: Final = "parts.local/pause:1"
 SOCKET: Final = "/run/containerd.sock"
 PLUGINS: Final = Path("/usr/lib/cni")
 """Where Debian has the plug-ins of CNI."""
+CNI_PLUGINS: Final = "/opt/cni/bin"
+CNI_NETWORKS: Final = "/etc/cni/net.d"
+"""Where plug-ins and networks are on any node, for whoever adds to them: this node's own."""
 DOMAIN: Final = "cluster.local"
 
 CONTAINERD_READY: Final = "http://127.0.0.1:1338/v1/metrics"
 KUBELET_READY: Final = "http://127.0.0.1:10248/healthz"
 PROXY_READY: Final = "http://127.0.0.1:10256/livez"
 DNS_READY: Final = "http://127.0.0.1:8181/ready"
-
-
-def state(place: Place) -> Path:
-    """Return the folder of what the node writes, which goes when it does."""
-    return place.folder / "node"
 
 
 def kubeconfig(place: Place, name: str) -> Path:
@@ -45,12 +43,11 @@ def scheduler(place: Place) -> list[str]:
 
 def containerd(place: Place) -> list[str]:
     """Write what the container runtime is to do; return its flags."""
-    networks = _written(place, "cni/10-parts.conflist", _network())
-    _written(
+    told = _written(
         place,
         "containerd.toml",
         f"""version = 2
-root = "{state(place) / "containerd"}"
+root = "/run/containerd-root"
 state = "/run/containerd-state"
 disabled_plugins = ["io.containerd.internal.v1.opt"] # it makes /opt/containerd
 [grpc]
@@ -62,19 +59,22 @@ disabled_plugins = ["io.containerd.internal.v1.opt"] # it makes /opt/containerd
   disable_apparmor = true
   restrict_oom_score_adj = true # without CAP_SYS_RESOURCE none can be below our own
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{PLUGINS}"
-    conf_dir = "{networks.parent}"
+    bin_dir = "{CNI_PLUGINS}"
+    conf_dir = "{CNI_NETWORKS}"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = false
 """,
     )
-    return [f"--config={state(place) / 'containerd.toml'}"]
+    return [f"--config={told}"]
 
 
-def _network() -> Mapping[str, Any]:
-    # A cable each, not a bridge: what a Pod sends to another passes the node's rules, and so do the answers.
+def network() -> str:
+    """Return what the runtime's plug-ins do for a Pod: a list of them, as CNI has it.
+
+    A cable each, not a bridge: what a Pod sends to another passes the node's rules, and so do the answers.
+    """
     addresses = {
         "type": "host-local",
         "dataDir": "/run/ipam",
@@ -82,12 +82,13 @@ def _network() -> Mapping[str, Any]:
         "routes": [{"dst": "0.0.0.0/0"}],
     }
     ports = {"type": "portmap", "capabilities": {"portMappings": True}}
-    return {"cniVersion": "1.0.0", "name": "parts", "plugins": [{"type": "ptp", "ipam": addresses}, ports]}
+    plugins = [{"type": "ptp", "ipam": addresses}, ports]
+    return json.dumps({"cniVersion": "1.0.0", "name": "parts", "plugins": plugins}, indent=1)
 
 
 def kubelet(place: Place, group: str) -> list[str]:
     """Write what the kubelet is to do, in that control group; return its flags."""
-    keys, own = place.keys, state(place)
+    keys = place.keys
     config = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -108,15 +109,15 @@ def kubelet(place: Place, group: str) -> list[str]:
         "evictionHard": {"nodefs.available": "0%", "imagefs.available": "0%", "memory.available": "1Mi"},
         "imageGCHighThresholdPercent": 100,
         "podLogsDir": "/run/pods",
-        "volumePluginDir": str(own / "volume-plugins"),
+        "volumePluginDir": "/run/volume-plugins",
         "syncFrequency": "10s",
     }
     written = _written(place, "kubelet.json", config)
     return [
         f"--config={written}",
         f"--kubeconfig={kubeconfig(place, 'kubelet')}",
-        f"--root-dir={own / 'kubelet'}",
-        f"--cert-dir={own / 'kubelet-pki'}",
+        "--root-dir=/run/kubelet",
+        "--cert-dir=/run/kubelet-pki",
         f"--hostname-override={NODE}",
         f"--node-ip={NODE_ADDRESS}",
     ]
@@ -150,7 +151,6 @@ def dns(place: Place) -> list[str]:
 
 
 def _written(place: Place, name: str, content: Mapping[str, Any] | str) -> Path:
-    path = state(place) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = place.folder / name
     path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1), "utf-8")
     return path
