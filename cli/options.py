@@ -42,11 +42,22 @@ Selector = Annotated[
         help="The same, by labels of theirs.",
     ),
 ]
+ControlPlane = Annotated[
+    str,
+    typer.Option(
+        "--control-plane-namespace",
+        metavar="NAME",
+        envvar="POD_NAMESPACE",
+        help="Where the server is: a MeshConfig there counts.",
+        show_default="meshwright-system",
+    ),
+]
 _OF_A_CLUSTER: Final = {
     "kubeconfig": "--kubeconfig",
     "context": "--context",
     "namespaces": "--namespaces",
     "selector": "--namespace-selector",
+    "control_plane": "--control-plane-namespace",
 }
 """Options by the names of their parameters."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

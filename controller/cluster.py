@@ -16,6 +16,7 @@ from controller.settings import Settings
 from kube.api import Api
 from kube.connection import found
 from kube.errors import KubeError
+from mesh.names import is_dns_label
 from providers.guard import HOLD
 from providers.kubernetes import kept
 from providers.kubernetes.scope import Scope
@@ -23,6 +24,8 @@ from providers.kubernetes.source import PATIENCE, KubernetesSource
 
 HOME: Final = "meshwright-system"
 """The control plane's own namespace, where it does not run in a Pod that says which."""
+
+_NAME_RULE: Final = "must be 1 to 63 of a-z, 0-9 and inner hyphens"
 
 ANSWER: Final[Form[kept.Kept]] = Form(
     "kubernetes-answer.json",
@@ -37,12 +40,16 @@ ANSWER: Final[Form[kept.Kept]] = Form(
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How a cluster is reached and which of its namespaces count, as settings have it."""
+    """How a cluster is reached and which of its namespaces count, as settings have it.
+
+    `home` is the control plane's own namespace, empty for that of our Pod.
+    """
 
     kubeconfig: Path | None = None
     context: str = ""
     namespaces: tuple[str, ...] = ()
     selector: str = ""
+    home: str = ""
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -82,7 +89,9 @@ def cluster(
 
     It begins with the `answers` that were kept, and keeps them; the times are the source's.
     """
-    here = home(os.environ)
+    here = asked.home or home(os.environ)
+    if not is_dns_label(here):
+        raise StartupError(f"the control plane's namespace is {here!r}: {_NAME_RULE}")
     try:
         api = Api(found(asked.kubeconfig, asked.context))
         scope = Scope.of(asked.namespaces, asked.selector, here)

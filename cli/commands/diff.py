@@ -10,7 +10,16 @@ import typer
 
 from cli.client import ask
 from cli.errors import CommandFailed, Status
-from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector, require_cluster
+from cli.options import (
+    AsJson,
+    Context,
+    ControlPlane,
+    Kubeconfig,
+    Kubernetes,
+    Namespaces,
+    Selector,
+    require_cluster,
+)
 from cli.printing.answers import print_json
 
 if TYPE_CHECKING:
@@ -35,6 +44,7 @@ def diff(
     context: Context = "",
     namespaces: Namespaces = "",
     selector: Selector = "",
+    control_plane: ControlPlane = "",
     as_json: AsJson = False,
 ) -> None:
     """Say which proxies a directory would change, which resources of theirs, and how. Nothing is applied.
@@ -50,7 +60,8 @@ def diff(
     if kubernetes:
         from cli.offline.cluster import reached
 
-        served, wanted = _applied(directory, reached(kubeconfig, context, namespaces, selector))
+        asked = reached(kubeconfig, context, namespaces, selector, control_plane)
+        served, wanted = _applied(directory, asked)
     elif state is not None:
         served, wanted = _replaced(directory, state)
     else:

@@ -10,7 +10,16 @@ import typer
 
 from cli.client import ask
 from cli.errors import CommandFailed, NotUnderstood, Status
-from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector, require_cluster
+from cli.options import (
+    AsJson,
+    Context,
+    ControlPlane,
+    Kubeconfig,
+    Kubernetes,
+    Namespaces,
+    Selector,
+    require_cluster,
+)
 from cli.printing.answers import Found, print_json, records, texts
 from cli.printing.manifests import printed
 
@@ -52,6 +61,7 @@ def explain(
     context: Context = "",
     namespaces: Namespaces = "",
     selector: Selector = "",
+    control_plane: ControlPlane = "",
     as_json: AsJson = False,
 ) -> None:
     """Say why a call is allowed or not, and what would have to be added for a yes.
@@ -69,7 +79,7 @@ def explain(
     if kubernetes:
         from cli.offline.cluster import reached, together
 
-        asked = reached(kubeconfig, context, namespaces, selector)
+        asked = reached(kubeconfig, context, namespaces, selector, control_plane)
         found = _offline(partial(together, asked, mesh), query, header or [])
     elif mesh is not None:
         found = _offline(partial(_read, mesh), query, header or [])

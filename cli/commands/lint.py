@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.errors import CommandFailed, Status
-from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector, require_cluster
+from cli.options import (
+    AsJson,
+    Context,
+    ControlPlane,
+    Kubeconfig,
+    Kubernetes,
+    Namespaces,
+    Selector,
+    require_cluster,
+)
 from cli.printing.answers import print_json
 
 if TYPE_CHECKING:
@@ -32,6 +41,7 @@ def lint(
     context: Context = "",
     namespaces: Namespaces = "",
     selector: Selector = "",
+    control_plane: ControlPlane = "",
 ) -> None:
     """Say what is wrong with manifests; docs/codes.md explains the codes. No server is asked.
 
@@ -51,7 +61,7 @@ def lint(
     if kubernetes:
         from cli.offline.cluster import brought, reached
 
-        cluster = brought(reached(kubeconfig, context, namespaces, selector), where)
+        cluster = brought(reached(kubeconfig, context, namespaces, selector, control_plane), where)
         found, standing = cluster.problems, cluster.standing
     else:
         found, standing = _problems(where), 0

@@ -30,10 +30,12 @@ class Brought:
     standing: int = 0
 
 
-def reached(kubeconfig: Path | None, context: str, namespaces: str, selector: str) -> Reached:
+def reached(
+    kubeconfig: Path | None, context: str, namespaces: str, selector: str, control_plane: str = ""
+) -> Reached:
     """Return what options say; namespaces have commas between them."""
     names = filter(None, map(str.strip, namespaces.split(",")))
-    return Reached(kubeconfig, context, tuple(names), selector)
+    return Reached(kubeconfig, context, tuple(names), selector, control_plane)
 
 
 def brought(asked: Reached, where: Path | None) -> Brought:

@@ -40,6 +40,37 @@ def test_what_manifests_would_make_of_a_cluster(
     assert {each["object"] for each in json.loads(out)} == {f"TrafficTarget {kubectl.namespace}/buyers"}
 
 
+def test_the_servers_mesh_config_counts_wherever_the_server_is(
+    shared_cluster: RunningCluster,
+    kubectl: Kubectl,
+    administrator: Kubectl,
+    program: Program,
+    buyer: ProxyName,
+) -> None:
+    """Though its namespace is not in the mesh: who asks says which one that is."""
+    del buyer
+    home = f"{kubectl.namespace}-home"
+    at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", kubectl.namespace)
+    ask = ("--from", f"{kubectl.namespace}/shop", "--to", f"{kubectl.namespace}/shop:80")
+    administrator("create", "namespace", home)
+    try:
+        config = {
+            "apiVersion": "config.openservicemesh.io/v1alpha2",
+            "kind": "MeshConfig",
+            "metadata": {"name": "osm-mesh-config", "namespace": home},
+            "spec": {"traffic": {"enablePermissiveTrafficPolicyMode": True}},
+        }
+        administrator.apply(config)
+        kubectl.until(
+            lambda found: any(each["endpoints"] for each in found["items"]),
+            *("endpointslices", "-l", "kubernetes.io/service-name=shop"),
+        )
+        assert program.run("explain", *at, *ask)[0] == 1
+        assert program.run("explain", *at, "--control-plane-namespace", home, *ask)[0] == 0
+    finally:
+        administrator("delete", "namespace", home, "--wait=false")
+
+
 def test_who_may_not_see_all_of_it_is_told_what(
     accounts: Accounts, kubectl: Kubectl, program: Program, buyer: ProxyName
 ) -> None:

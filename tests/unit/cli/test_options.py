@@ -10,7 +10,10 @@ from tests.unit.cli.commands.test_explain import Run
     [("lint", "."), ("diff", "."), ("explain", "--mesh", ".", "--from", "a/b", "--to", "a/c:80")],
     ids=lambda command: command[0],
 )
-@pytest.mark.parametrize("flag", ["--kubeconfig", "--context", "--namespaces", "--namespace-selector"])
+@pytest.mark.parametrize(
+    "flag",
+    ["--kubeconfig", "--context", "--namespaces", "--namespace-selector", "--control-plane-namespace"],
+)
 def test_what_is_of_a_cluster_says_so_where_none_is_asked(
     command: tuple[str, ...], flag: str, run: Run
 ) -> None:

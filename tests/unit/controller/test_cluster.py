@@ -47,6 +47,7 @@ def test_a_server_without_a_cluster_imports_nothing_of_it() -> None:
         (Reached(Path("none")), "none"),
         (Reached(selector="a in b"), "must be a label selector"),
         (Reached(namespaces=("A",)), "'A' is no namespace"),
+        (Reached(home="A"), "the control plane's namespace is 'A': must be 1 to 63 of a-z"),
     ],
 )
 async def test_what_is_wrong_is_said_before_anything_is_asked(
@@ -92,12 +93,20 @@ async def test_where_nothing_is_known_there_is_nothing_to_serve(
     _only(monkeypatch, tmp_path)
     answers = StateFile(tmp_path, ANSWER)
     answers.keep(Kept(Identity("another"), ()))
-    made = cluster(Reached(), lambda: NOW, answers, patience=timedelta(seconds=0.2))
+    made = cluster(Reached(), lambda: NOW, answers, patience=timedelta(seconds=2))
     async with made.api:
         with pytest.raises(StartupError) as caught, explained():
             await made.source.first()
     assert str(caught.value).startswith("nothing is known of the cluster a: ")
     assert "127.0.0.1:1" in str(caught.value)
+
+
+def test_who_asks_for_a_server_elsewhere_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of whose namespace a MeshConfig counts; else what holds for a server here."""
+    _only(monkeypatch, tmp_path)
+    monkeypatch.setenv("POD_NAMESPACE", "here")
+    made = [cluster(each, lambda: NOW) for each in (Reached(), Reached(home="there"))]
+    assert [(each.home, each.scope.home) for each in made] == [("here", "here"), ("there", "there")]
 
 
 def test_home_is_the_namespace_of_the_pod() -> None:
