@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 
 from certs.ledger.entry import LedgerEntry, LedgerState
 from delivery.proxies.status import ProxyState, ProxyStatus
@@ -10,12 +11,16 @@ from sidecars.type_words import short_type
 from xds.protocol.resource import Reference, ResourceName, TypeUrl
 from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
 
+_REVOKED, _EXPIRED, _UNUSED = "certificate revoked", "certificate expired", "certificate not used in time"
+REFUSED: Final = (_REVOKED, _EXPIRED, _UNUSED)
+"""Why a proxy is refused, by its certificates."""
+
 Refusal = Callable[[TypeUrl, ResourceName], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of one proxy besides its standing; `entry` is its newest certificate in the ledger.
+    """What is known of one proxy besides its standing; `entry`: see `newest`.
 
     `failure` is why its group could not be computed, empty where it was. `rejected` is what it has rejected
     and is withheld from it; `refusal` says why it rejected a resource, if that is known. `waits_for` is why
@@ -32,9 +37,17 @@ class Known:
     unreceived: str = ""
 
 
-def newest(entries: Iterable[LedgerEntry]) -> Mapping[str, LedgerEntry]:
-    """Return each proxy's newest certificate by its common name."""
-    return {each.common_name: each for each in sorted(entries, key=lambda entry: entry.issued_at)}
+def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, LedgerEntry]:
+    """Return by common name the certificate that a proxy goes by.
+
+    The newest of those in force, claimed ones before others; of one that has none in force the newest.
+    """
+
+    def rank(entry: LedgerEntry) -> tuple[bool, bool, datetime]:
+        in_force = entry.in_force(now)
+        return in_force, in_force and entry.claimed_at is not None, entry.issued_at
+
+    return {each.common_name: each for each in sorted(entries, key=rank)}
 
 
 def why(proxy: ProxyStatus, known: Known, now: datetime) -> str:
@@ -89,8 +102,10 @@ def _refused(entry: LedgerEntry | None, now: datetime) -> str:
     if entry is None:
         return "no certificate was issued"
     if entry.state is LedgerState.REVOKED:
-        return "certificate revoked"
-    return "certificate expired" if now > entry.not_after else ""
+        return _REVOKED
+    if now > entry.not_after:
+        return _EXPIRED
+    return _UNUSED if entry.unclaimed_too_long(now) else ""
 
 
 def _connected(proxy: ProxyStatus, known: Known, now: datetime) -> str:

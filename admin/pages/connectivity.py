@@ -52,7 +52,7 @@ async def connectivity(
         raise NotShown("nothing has been read yet")
     asked, service, port = _asked(view, query, headers)
     found, concerned = await asyncio.to_thread(explaining.explained, view, asked)
-    issued = newest(await asyncio.to_thread(reading.ledger))
+    issued = newest(await asyncio.to_thread(reading.ledger), now)
     there = on_the_way.behind(view, asked, port)
     callers = _callers(view, asked)
     called = tuple(

@@ -33,7 +33,7 @@ class ProxiesPage(ProxyReading, RejectionReading, StreamReading, Protocol):
 def proxies(reading: ProxiesPage, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:
     """Yield every proxy that is or should be here; `entries` is the ledger."""
     streams = by_proxy(reading.streams())
-    issued, view, left = newest(entries), reading.view(), iter(range(NAMED))
+    issued, view, left = newest(entries, now), reading.view(), iter(range(NAMED))
     for each in reading.proxies():
         found = known(reading, each.name, streams.get(str(each.name), ()), issued, left)
         yield proxy(each, found, view, now)
@@ -71,7 +71,7 @@ def one(reading: ProxiesPage, status: ProxyStatus, entries: Iterable[LedgerEntry
     """Return one proxy."""
     streams = [each for each in reading.streams() if each.node_key == str(status.name)]
     return proxy(
-        status, known(reading, status.name, streams, newest(entries), iter((1,))), reading.view(), now
+        status, known(reading, status.name, streams, newest(entries, now), iter((1,))), reading.view(), now
     )
 
 

@@ -13,6 +13,7 @@ from admin.html.markup import NOTHING, Markup, code, detail, joined, listed, nam
 from admin.html.tables import Column, table
 from admin.html.tones import Tone, Verdict, badge, badges, counted, tone_of, worst
 from admin.html.values import NONE, moment, pairs, raw, shown
+from admin.pages.behind import REFUSED
 from admin.pages.jsonable import Document
 from admin.pages.proxy import SECTIONS
 
@@ -20,7 +21,7 @@ from admin.pages.proxy import SECTIONS
 def tone(proxy: Document) -> Tone:
     """Return how a proxy does: BAD where it rejects or fails, WARNING where it is behind or not here."""
     states = [tone_of(state) for state in map(str, part(proxy, "sync").values())]
-    if said(proxy, "why").startswith(("group failed", "certificate revoked", "certificate expired")):
+    if said(proxy, "why").startswith(("group failed", *REFUSED)):
         states.append(Tone.BAD)
     states.append(Tone.WARNING if said(proxy, "why") else tone_of(said(proxy, "state")))
     return worst(states)

@@ -115,7 +115,27 @@ def test_the_longest_wait_of_a_type_counts(stream_of: StreamOf, now: datetime) -
 def test_the_newest_certificate_of_a_proxy_counts(entry: LedgerEntry, now: datetime) -> None:
     """In whatever order the ledger has them."""
     newer: Any = replace(entry, serial="cd", issued_at=now)
-    assert newest([newer, entry]) == {str(NAME): newer}
+    assert newest([newer, entry], now) == {str(NAME): newer}
+
+
+def test_a_proxy_goes_by_the_certificate_that_it_has_used_and_is_in_force(
+    entry: LedgerEntry, now: datetime
+) -> None:
+    """One that was revoked is nobody's trouble while another is in force; one that was renewed is to come."""
+    hour = timedelta(hours=1)
+    first = replace(entry, issued_at=now - 3 * hour, claimed_at=now - 2 * hour, not_after=now + 9 * hour)
+    revoked = replace(first, serial="cd", issued_at=now - hour, revoked_at=now)
+    unused = replace(first, serial="ef", issued_at=now, claimed_at=None)
+    assert newest([unused, revoked, first], now) == {str(NAME): first}
+    assert newest([revoked, unused], now) == {str(NAME): unused}
+    assert newest([revoked], now) == {str(NAME): revoked}
+
+
+def test_a_certificate_that_was_not_used_in_time_is_said(entry: LedgerEntry, now: datetime) -> None:
+    """It is refused, as a revoked one is."""
+    late = replace(entry, claimed_at=None, claim_by=now, not_after=now + timedelta(1))
+    standing, known = _standing(ProxyState.EXPECTED, now), Known(entry=late)
+    assert why(standing, known, now + timedelta(hours=1)) == "certificate not used in time"
 
 
 def test_lengths_of_time_have_one_unit() -> None:
