@@ -179,10 +179,10 @@ class PushHistory:
         seen = next((each.moment for each in reversed(touches) if each.moment <= kind.seen), -1)
         kind.seen = self._newest
         stood = Stood(touches, opened, seen, response.version, size)
-        known = content.taken
+        known = kind.held.taken
         if (
-            (known is not None and known.stood == stood and not kind.fresh)
-            and known.before() is kind.held
+            (known is not None and known.content is content and known.stood == stood)
+            and not kind.fresh
             and (after := known.after()) is not None
         ):
             kind.held = after
@@ -194,8 +194,8 @@ class PushHistory:
         delivery = self._delivery(
             content, move, waves or (Trigger.RECONNECTED if again else Trigger.SUBSCRIBED), response, size
         )
-        if waves:
-            content.taken = Taken(stood, weakref.ref(before), weakref.ref(kind.held), delivery)
+        if waves and before.versions:
+            before.taken = Taken(content, stood, weakref.ref(kind.held), delivery)
         return delivery
 
     def _delivery(

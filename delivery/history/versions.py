@@ -49,7 +49,7 @@ class Content:
 
     `last` is the move that it made last, and `cause` what it was due to then, with what that was told by;
     `first` is how it moved those who held nothing, and what they hold after it. `delivery` is what was
-    remembered of it last, and `taken` by whom.
+    remembered of it last.
     """
 
     variant: Variant
@@ -60,7 +60,6 @@ class Content:
     first: "tuple[Move, weakref.ref[Held]] | None" = None
     cause: tuple[object, tuple[int, int, bool], tuple[Wave, ...]] | None = None
     delivery: "Delivery | None" = None
-    taken: "Taken | None" = None
 
     @property
     def whole(self) -> bool:
@@ -109,24 +108,28 @@ class Stood(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taken:
-    """How a proxy that stood there, and held `before`, took a content: so does whoever does as well.
+    """How a proxy that held what this is kept with took a content: so does whoever stood there as well.
 
-    What was held is alive only while somebody holds it, as ever.
+    What was held then is alive only while somebody holds it, as ever.
     """
 
+    content: Content
     stood: Stood
-    before: "weakref.ref[Held]"
     after: "weakref.ref[Held]"
     delivery: Delivery
 
 
 class Held:
-    """The versions of one type that a client holds. Unchangeable; `after` leads to the next."""
+    """The versions of one type that a client holds. Unchangeable; `after` leads to the next.
 
-    __slots__ = ("__weakref__", "_next", "versions")
+    `taken` is how the last of those who held this took what it was sent.
+    """
+
+    __slots__ = ("__weakref__", "_next", "taken", "versions")
 
     def __init__(self, versions: Versions) -> None:
         self.versions = versions
+        self.taken: Taken | None = None
         # The next one is alive only while somebody holds it: a proxy that is stuck keeps no chain of them.
         self._next: tuple[Content, Move, weakref.ref[Held]] | None = None
 

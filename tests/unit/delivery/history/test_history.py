@@ -13,7 +13,7 @@ from delivery.history.causes import Triggers, causing
 from delivery.history.history import PUSHES, Delays, PushHistory
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import Record
-from delivery.history.versions import NOTHING_HELD, Content, Move
+from delivery.history.versions import NOTHING_HELD, Content, Held, Move
 from delivery.proxies.registry import ProxyRegistry
 from delivery.snapshots.published import Step
 from delivery.wave import Cause, Change, Wave
@@ -524,7 +524,7 @@ def test_what_is_looked_up_is_what_would_have_been_found(deeds: list[tuple[Any, 
     """Whatever two proxies of a group are sent when: remembering how others took it changes nothing."""
     found = _pushed(deeds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Content, "taken", property(lambda _: None, lambda _, value: None))
+        patch.setattr(Held, "taken", property(lambda _: None, lambda _, value: None))
         assert _pushed(deeds) == found
 
 
