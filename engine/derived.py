@@ -41,7 +41,8 @@ class Derived(Generic[S, P, V]):
         family = graph.families(self).get(source) or self.family(source)
         key = args[0] if self._single and len(args) == 1 and not kwargs else self._key(*args, **kwargs)
         node = family.nodes.get(key)
-        return cast("V", graph.answer(family.node(key) if node is None else node))
+        value: V = graph.answer(family.node(key) if node is None else node)
+        return value
 
     def is_known(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> bool:
         """Say whether the value is remembered and nothing behind it has changed; nothing is computed."""

@@ -313,7 +313,7 @@ def _level(reads: Iterable[Node]) -> int:
 
 
 def _checked(node: Derivation, value: object) -> object:
-    if isinstance(value, Iterator):
+    if hasattr(value, "__next__"):  # as Iterator has it, without asking an ABC about each value
         raise TypeError(f"{node} returned an iterator, which can be read only once")
     return value
 

@@ -66,6 +66,8 @@ class Function(Family):
 
     def run(self, key: Hashable) -> Any:  # noqa: ANN401 - functions of all types stand in one graph
         """Compute the value for a key, or raise what the function raises."""
+        if self.single:
+            return self.function(*self.first, key)
         return self.function(*self.first, *self.arguments(key))
 
 
