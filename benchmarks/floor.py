@@ -1,17 +1,34 @@
-"""What the library itself holds and costs: a bare grpc.aio server with as many mTLS streams."""
+"""What the library itself holds and costs: a bare grpc.aio server, as many streams, and equal responses."""
 
-import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from benchmarks.credentials import issue
-from benchmarks.fanout import BARE_MODULE
-from benchmarks.processes import memory
-from benchmarks.programs import Checkout, build, loading, serving
+from structlog.testing import capture_logs
 
-NAMES: Final = 5
-"""Assignments of each stream: as many as a sidecar of the benchmark's mesh has."""
+from benchmarks import meshes
+from benchmarks.clients import sidecars
+from benchmarks.credentials import issue
+from benchmarks.processes import memory
+from benchmarks.programs import Checkout, build, serving
+from benchmarks.quiet import settled
+from catalog.relations.groups import group_of
+from catalog.relations.identities import dns_names
+from catalog.store.view import MeshSettings, View
+from certs.issuers.authority import CertificateAuthority
+from certs.manager import CertificateManager
+from certs.pair_files import PairFiles
+from delivery.snapshots.rendering import Rendering, resources
+from delivery.snapshots.translation import translation
+from mesh.names import TrustDomain
+from sidecars.envoy.driver import EnvoyDriver
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Response, delta_response_body, with_nonce
+
+BARE_MODULE: Final = "benchmarks.peers.bare_mesh"
+SERVICE: Final = 1
+"""The service whose sidecar's configuration all are sent: one without a split, as nine of ten are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +40,41 @@ class Floor:
     cpu: float
 
 
-def floor(folder: Path, streams: int) -> Floor:
-    """Connect streams to a bare server, and look at it."""
-    tls = folder / "floor"
+def floor(folder: Path, services: int, streams: int) -> Floor:
+    """Connect sidecars to a bare server that sends each what one of a mesh of so many services gets."""
+    tls, answers = folder / "floor", folder / "answers"
     tls.mkdir()
     issue(tls)
-    generator = build("loadgen")
-    command = (*Checkout().module(BARE_MODULE), "--services", str(NAMES), "--endpoints", "2")
-    fleet = ("-proxies", str(streams), "-names", str(NAMES))
-    with serving(command, tls) as server, loading(generator, server, tls, *fleet) as load:
+    answers.mkdir()
+    for number, message in enumerate(messages(services, tls / "state")):
+        (answers / f"{number}").write_bytes(message)
+    command = (*Checkout().module(BARE_MODULE), "--answers", str(answers))
+    program = build("loadgen/meshclients")
+    with (
+        serving(command, tls) as server,
+        sidecars(program, f"127.0.0.1:{server.port}", tls, ["c"] * streams) as clients,
+    ):
         before = server.cpu_seconds()
-        load.do("connect")
-        time.sleep(1)
-        return Floor(streams, memory(server.process.pid).resident, round(server.cpu_seconds() - before, 3))
+        clients.connect(streams)
+        settled(server.cpu_seconds)
+        spent = round(server.cpu_seconds() - before, 3)
+        return Floor(streams, memory(server.process.pid).resident, spent)
+
+
+def messages(services: int, state: Path) -> list[bytes]:
+    """Return what a sidecar of a mesh is sent at first: a line with the type, and the response."""
+    view, now = View.build(dict(meshes.mesh(services).objects), MeshSettings()), datetime.now(UTC)
+    group = group_of(view, view.workloads[meshes.workload(SERVICE, 0).key])
+    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    manager = CertificateManager(authority, PairFiles(state), timedelta(days=1), lambda: 0.0)
+    rendering = Rendering(view, translation(EnvoyDriver()))
+    with capture_logs():
+        certificate = manager.ensure(group.identity, dns_names(view, group.identity), now)
+    rendering.certify({group.identity: certificate}, authority.trust_bundle())
+    snapshot = Snapshot.of(resources(rendering, group).resources)
+    found = []
+    for each in snapshot.types():
+        response = Response(each, snapshot.version(each), Nonce("1"), snapshot.ordered(each))
+        body = with_nonce(delta_response_body(response, "bare"), response.nonce)
+        found.append(b"\n".join((each.encode(), body)))
+    return found

@@ -41,7 +41,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=18, help="moves of an endpoint; others a third [18]")
     parser.add_argument("--moves", type=int, default=200, help="moves of the latency's mesh, 0: none [200]")
     parser.add_argument("--churn", type=float, default=10.0, help="seconds of churn, 0: none [10]")
-    parser.add_argument("--no-floor", action="store_true", help="without the bare server's memory")
+    parser.add_argument("--no-floor", action="store_true", help="without the bare server")
     parser.add_argument("--quick", action="store_true", help="50 services, few repetitions, to try")
     parser.add_argument("--server", type=Path, help="another checkout, whose program is measured")
     parser.add_argument(
@@ -96,7 +96,10 @@ def main() -> None:
         whole = next((case for case in wanted if case.whole), None)
         bare: Floor | None = None
         if whole is not None and not told.no_floor:
-            bare = floor(Path(folder), max(whole.stages))
+            bare = floor(Path(folder), whole.services, max(whole.stages))
+            console.log(
+                f"a bare server, {bare.streams} sidecars: {bare.cpu:.2f} s of CPU, {bare.memory:.0f} MiB"
+            )
     for table in tables(sizes, found, bare):
         console.print(table)
     details = {

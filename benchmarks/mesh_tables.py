@@ -26,7 +26,10 @@ def values(
             name(who, "latency", "p99_ms"): latency.last_ack_ms.p99,
         }
     if bare is not None:
-        found[name("bare", bare.streams, "memory_mib")] = bare.memory
+        found |= {
+            name("bare", bare.streams, "memory_mib"): bare.memory,
+            name("bare", bare.streams, "cpu_s"): bare.cpu,
+        }
     return found
 
 

@@ -1,0 +1,66 @@
+"""`python -m benchmarks.peers.bare_mesh`: the floor of what a sidecar of a mesh costs on grpc.aio.
+
+A handler with nothing in it: to the first request of each type a stream is sent ready bytes, whoever asks;
+whatever else comes is read and thrown away. mTLS, the heaps and what wakes the event loop are as ours.
+"""
+
+from cli.structlog_alone import import_structlog
+
+import_structlog()
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import grpc
+import grpc.aio
+
+from benchmarks.peers.bare_grpc import credentials
+from benchmarks.synthetic_frame import control, flags, until_told
+from controller.process.memory import returning
+from xds.server.limits import Limits
+from xds.server.listener import options
+from xds.server.services import AGGREGATED
+from xds.server.wakeups import once_for_all
+
+
+class Bare:
+    """Sends ready answers to all streams: by the type that stands in a request, the response to the first."""
+
+    def __init__(self, answers: Mapping[bytes, bytes]) -> None:
+        self.streams = 0
+        self._answers = answers
+
+    async def serve(self, requests: object, context: grpc.aio.ServicerContext) -> None:
+        """Serve a stream."""
+        del requests
+        waiting = dict(self._answers)
+        self.streams += 1
+        try:
+            while isinstance(message := await context.read(), bytes):
+                for type_url in [each for each in waiting if each in message]:
+                    await context.write(waiting.pop(type_url))
+        finally:
+            self.streams -= 1
+
+
+async def main() -> None:
+    """Serve until SIGTERM or SIGINT."""
+    parser = flags("benchmarks.peers.bare_mesh", __doc__)
+    parser.add_argument("--answers", type=Path, required=True, help="folder of answers, each below its type")
+    told = parser.parse_args()
+    returning()
+    files = (each.read_bytes().partition(b"\n")[::2] for each in sorted(told.answers.iterdir()))
+    bare = Bare(dict(files))
+    with once_for_all(asyncio.get_running_loop()):
+        server = grpc.aio.server(options=options(Limits().without_budgets()))
+    methods = {"DeltaAggregatedResources": grpc.stream_stream_rpc_method_handler(bare.serve)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(AGGREGATED, methods),))
+    server.add_secure_port(f"127.0.0.1:{told.port}", credentials(told.tls_dir))
+    await server.start()
+    await until_told(told, control({}, lambda: {"streams": bare.streams}))
+    await server.stop(0.5)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
