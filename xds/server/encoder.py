@@ -19,7 +19,7 @@ from xds.server.status import Variant
 
 _Key = tuple[Variant, TypeUrl, Version, Hashable, tuple[ResourceName, ...], bool]
 
-ENTRIES: Final = 1024
+ENTRIES: Final = 256
 """Responses that are kept: while hundreds connect at once each is at another of its five or more."""
 
 BYTES: Final = 24 * 1024 * 1024
