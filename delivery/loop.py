@@ -167,6 +167,8 @@ class Loop:
         await slices.result(model.follow(sources.merged, admissions))
         groups = model.serving.touched()
         certifying = await self._certify(model, await slices.result(model.certificate_needs(groups)), slices)
+        # Other certificates and roots than before touch groups that were there already.
+        groups = tuple(dict.fromkeys((*groups, *model.serving.touched())))
         step = await self._computed(model, groups, slices)
         self.doing = "publishing"
         named, more = model.causes.take()

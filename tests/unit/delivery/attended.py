@@ -58,7 +58,7 @@ class Plane:
             lambda: Model(translate, MeshSettings(), wanted=WhoIsHere, preview=preview),
             self.certificates,
             self.publishing,
-            clock=lambda: now,
+            clock=lambda: self.now,
             meter=self.metrics,
             on_state=self.states.append,
             presence=self.presence,

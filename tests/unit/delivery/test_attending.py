@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -262,3 +262,17 @@ async def test_who_comes_while_there_is_no_model_waits_for_the_next_wave(plane: 
     await made.gathering.due()
     await made.loop.wave()
     assert made.kept == [node("s0")]
+
+
+async def test_a_renewed_certificate_is_served_by_the_wave_that_renewed_it(plane: New) -> None:
+    """Nothing else needs to happen for it; once a day's half is over it is another one."""
+    made = plane(*_mesh(2))
+    await made.loop.wave()
+    await made.come("s0")
+    before = made.cache.snapshot(node("s0"))
+    issued = made.issued
+    made.now += timedelta(hours=14)
+    await made.loop.wave()
+    assert made.issued == issued + 1
+    assert made.cache.snapshot(node("s0")) is not before
+    assert made.model.serving.is_current
