@@ -1,0 +1,136 @@
+"""A server whose service certificates a real OpenBao signs, and one that changes its issuer."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from certs.bundle import TrustBundle
+from certs.leaf import read_leaf, stands_below
+from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
+from tests.feature.issuers.conftest import Pki
+from tests.feature.serve.delta_sidecar import Sidecar
+from tests.program import SECONDS, Program, Server
+from tests.typed import Typed
+from xds.protocol.resource import SECRET
+
+
+@pytest.fixture
+def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
+    """Return the program with a small shop."""
+    made = Program(tmp_path / "state", tmp_path / "files", typed)
+    yield made
+    made.end()
+
+
+def _told(pki: Pki, token: Path) -> list[str]:
+    said = {
+        "issuer": "vault",
+        "vault_address": pki.bao.api.address,
+        "vault_ca": str(pki.bao.api.ca),
+        "vault_mount": pki.mount,
+        "vault_role": "mesh",
+        "vault_token_file": str(token),
+        "log_level": "debug",
+    }
+    return [word for name, value in said.items() for word in ("--set", f"{name}={value}")]
+
+
+def _secrets(program: Program, server: Server, wanted: int = 2) -> tuple[bytes, bytes]:
+    """Return chain and roots as a sidecar gets them."""
+    return asyncio.run(_asked(program, str(server.bound["ads"]), wanted))
+
+
+async def _asked(
+    program: Program, address: str, wanted: int, seconds: float = SECONDS
+) -> tuple[bytes, bytes]:
+    name = "one.store.shop"
+    for end in ("pem", "key"):
+        shutil.copy(program.files / "one" / f"proxy.{end}", program.files / "one" / f"{name}.{end}")
+    sidecar = Sidecar(name)
+    running = asyncio.create_task(sidecar.run(address, program.files / "one"))
+    try:
+        async with asyncio.timeout(seconds):
+            while len(found := _found(sidecar)) < wanted:
+                assert not running.done()
+                await asyncio.sleep(0.02)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    (chain,) = (each for each in found if each.HasField("tls_certificate"))
+    (roots,) = (each for each in found if each.HasField("validation_context"))
+    return (
+        chain.tls_certificate.certificate_chain.inline_bytes,
+        roots.validation_context.trusted_ca.inline_bytes,
+    )
+
+
+def _found(sidecar: Sidecar) -> list[secret_pb2.Secret]:
+    resources = (
+        each for response in sidecar.responses if response.type_url == SECRET for each in response.resources
+    )
+    newest = {each.name: secret_pb2.Secret.FromString(each.resource.value) for each in resources}
+    return list(newest.values())
+
+
+def test_sidecars_get_what_a_vault_signed_and_go_on_while_the_issuer_is_another(
+    pki: Pki, program: Program
+) -> None:
+    """Its roots are trusted with those of who comes after it; what it signed is served on."""
+    pki.role(allowed_uri_sans=["spiffe://cluster.local/*"])
+    program.issued("one")
+    token = pki.token()
+    server = program.serve(*_told(pki, pki.file("token", token)))
+    chain, roots = _secrets(program, server)
+    vault = TrustBundle.of([roots])
+    assert stands_below(chain, roots)
+    assert read_leaf(chain).names.uris == ("spiffe://cluster.local/ns/shop/sa/store",)
+    assert server.metric('meshwright_certificates_issued_total{kind="service"}') == 1
+    assert token not in server.log_path.read_text()
+    (pages,) = [program.run("debug", "settings", "--state", str(program.state))[1]]
+    assert token not in pages
+    server.stop()
+
+    server = program.serve()
+    again, both = _secrets(program, server)
+    assert again == chain
+    assert TrustBundle.of([both]) == vault.union(
+        TrustBundle.of([(program.files / "one" / "ca.pem").read_bytes()])
+    )
+    (said,) = server.said("another issuer signs service certificates")
+    assert said["issuer"] == "built-in"
+    server.stop()
+
+
+def test_while_its_vault_is_sealed_a_server_serves_what_it_has(pki: Pki, program: Program) -> None:
+    """After a restart too; what it has not got is told as a problem, and comes as soon as it can."""
+    flags = _told(pki, pki.file("token", pki.token()))
+    program.issued("one")
+    pki.role(allowed_uri_sans=["spiffe://other/*"])
+    server = program.serve(*flags)
+    asyncio.run(_begun(program, server))
+    failed = 'meshwright_certificates_failed_total{issuer="vault",reason="issuer"}'
+    server.until(lambda: failed in server.get("/metrics")[1])
+    pki.role(allowed_uri_sans=["spiffe://cluster.local/*"])
+    chain, _ = _secrets(program, server)
+    server.stop()
+    with pki.bao.sealed():
+        server = program.serve(*flags)
+        assert _secrets(program, server)[0] == chain
+        server.stop()
+
+
+async def _begun(program: Program, server: Server) -> None:
+    """Have a sidecar come, and go when it has waited a little for what cannot be had."""
+    with pytest.raises(TimeoutError):
+        await _asked(program, str(server.bound["ads"]), 2, seconds=1)
+
+
+def test_a_first_start_without_its_issuer_is_refused(pki: Pki, program: Program) -> None:
+    """Nobody would know whom to trust; the sentence says what was asked, and why not."""
+    flags = _told(pki, pki.file("token", pki.token()))
+    with pki.bao.sealed():
+        said = program.refused(*flags)
+    assert said.endswith("answered 503 at " + f"{pki.mount}/cert/ca_chain: Vault is sealed")
