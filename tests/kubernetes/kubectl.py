@@ -78,10 +78,10 @@ class Kubectl:
         """Return an object, or a list of them."""
         return dict(json.loads(self("get", *words, "-o", "json")))
 
-    def until_ready(self, pod: str) -> None:
-        """Wait until a Pod is ready; where it does not become so, say all that is known of it."""
-        words = ("wait", "--for=condition=Ready", f"pod/{pod}", f"--timeout={int(SECONDS) - 5}s")
-        if all(self.run(*words).status != 0 for _ in range(3)):
+    def until_pod(self, pod: str, wanted: str = "condition=Ready") -> None:
+        """Wait until a Pod is ready, or whatever is wanted; if it never is, say all that is known of it."""
+        words = ("wait", f"--for={wanted}", f"pod/{pod}", f"--timeout={int(SECONDS / 2)}s")
+        if all(self.run(*words).status != 0 for _ in range(5)):
             logs = self.run("logs", pod, "--all-containers", "--ignore-errors")
             raise AssertionError(f"{self('describe', 'pod', pod)}\n{logs.out}{logs.err}")
 

@@ -69,7 +69,7 @@ class Meshed:
             self.kubectl.apply(containers.secret(name, folder))
             self.pods.append(name)
         self.kubectl.apply(containers.meshed(name, str(who.service), self.ads))
-        self.kubectl.until_ready(name)
+        self.kubectl.until_pod(name)
         uid = self.kubectl.get("pod", name)["metadata"]["uid"]
         self.machines[name] = Machine(self.node.processes(uid)[0])
 

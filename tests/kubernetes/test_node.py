@@ -55,7 +55,7 @@ def kubectl(node_administrator: Kubectl) -> Iterator[Kubectl]:
             objects.service("web"),
             pod("web", web, volumes=volumes, initContainers=[first], serviceAccountName="web"),
         )
-        found.until_ready("web")
+        found.until_pod("web")
         yield found
 
 
@@ -67,10 +67,10 @@ def test_a_pod_runs_what_stands_before_its_application_and_is_ready_by_its_probe
     assert status["podIP"].startswith("10.244.")
     kubectl("exec", "web", "--", "rm", "/shared/index.html")
     try:
-        kubectl("wait", "--for=condition=Ready=False", "pod/web", f"--timeout={int(SECONDS) - 5}s")
+        kubectl.until_pod("web", "condition=Ready=False")
     finally:
         kubectl("exec", "web", "--", "touch", "/shared/index.html")
-    kubectl.until_ready("web")
+    kubectl.until_pod("web")
     kubectl("exec", "web", "--", "sh", "-c", "echo from the first >/shared/index.html")
 
 
@@ -80,8 +80,7 @@ def test_a_pod_reaches_another_by_its_services_address_and_name(kubectl: Kubectl
     name = f"web.{kubectl.namespace}.svc.cluster.local"
     asked = container("call", PYTHON, "-c", _CALLER, *(f"http://{each}/" for each in (address, "web", name)))
     kubectl.apply(pod("caller", asked, restartPolicy="Never"))
-    words = ("--for=jsonpath={.status.phase}=Succeeded", "pod/caller", f"--timeout={int(SECONDS) - 5}s")
-    kubectl("wait", *words)
+    kubectl.until_pod("caller", "jsonpath={.status.phase}=Succeeded")
     assert kubectl("logs", "caller") == "from the first\n" * 3
 
 
@@ -134,7 +133,7 @@ def test_nothing_of_a_node_is_left_when_the_tool_is_killed(
             )
             kubectl("wait", "--for=create", "serviceaccount/default", f"--timeout={int(SECONDS) - 5}s")
             kubectl.apply(pod("waits", {"name": "waits", "image": PAUSE, "imagePullPolicy": "Never"}))
-            kubectl.until_ready("waits")
+            kubectl.until_pod("waits")
             group = json.loads((folder / "kubelet.json").read_text())["cgroupRoot"].strip("/")
         finally:
             started.kill()
