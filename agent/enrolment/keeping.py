@@ -15,11 +15,12 @@ from agent.apart import ApartFailed, apart
 from agent.credentials import CredentialsError
 from agent.enrolment import files
 from agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
-from agent.enrolment.times import Plan, alarming, clock_words, planned, retry_after
+from agent.enrolment.times import LEAST_BETWEEN, Plan, alarming, clock_words, planned, retry_after
 from agent.errors import AgentError
 from certs.errors import StateError
 from certs.material import PeerCertificate
 from certs.privacy import exposure_of
+from certs.renewal import renew_at
 
 PROGRAM: Final = "agent.enrolment.program"
 SECONDS: Final = 120.0
@@ -114,14 +115,13 @@ class Enrolled:
         joins = await self._must_join()
         answered = await self._asked(Asking.JOIN if joins else Asking.RENEW)
         if isinstance(answered, Obtained):
-            if joins:
-                await self._put_joined(answered, at_start=False)
-            else:
-                await self._put(answered)
-            self._renew_after = self._retry = None
-            self._failures, self._why = 0, ""
-            _log.info("certificate renewed", serial=self._shows().serial)
-            return
+            taken = await (self._put_joined(answered) if joins else self._put(answered))
+            if taken:
+                self._renew_after, self._retry = None, self._not_at_once()
+                self._failures, self._why = 0, ""
+                _log.info("certificate renewed", serial=self._shows().serial)
+                return
+            answered = Failed("what was given cannot be used; the lines before say why")
         self._failures, self._why = self._failures + 1, answered.why
         shows, at = self._shows(), now()
         wait = retry_after(self._failures, shows.not_after - at, random.random())  # noqa: S311 - no secret
@@ -134,6 +134,11 @@ class Enrolled:
             ends=until,
             again_in=round(wait.total_seconds(), 1),
         )
+
+    def _not_at_once(self) -> datetime | None:
+        """Return when a certificate that is new may be renewed where that would be now."""
+        due = renew_at(self._shows())
+        return None if due > now() else now() + LEAST_BETWEEN
 
     async def _trust(self, plan: Plan) -> timedelta:
         """Ask whom to trust, and return when to ask again."""
@@ -168,7 +173,7 @@ class Enrolled:
             return False  # whoever reads them for Envoy says what is wrong with them
         return now() > found.shows.certificate.not_after
 
-    async def _put_joined(self, obtained: Obtained, *, at_start: bool) -> None:
+    async def _put_joined(self, obtained: Obtained, *, at_start: bool = False) -> bool:
         proof, token = self._settings.proof, self._settings.kind
         if proof is not None and token == _TOKEN:
             token = proof.read_text("ascii", "replace").strip().partition(".")[0]
@@ -179,12 +184,13 @@ class Enrolled:
 
         if at_start:
             await asyncio.to_thread(put)
-        else:
-            await self._replace(put)
+        elif not await self._replace(put):
+            return False
         _log.info("joined", control_plane=str(self._settings.join))
+        return True
 
-    async def _put(self, obtained: Obtained) -> None:
-        await self._replace(lambda: files.put(self._directory, obtained.chain, obtained.authority))
+    async def _put(self, obtained: Obtained) -> bool:
+        return await self._replace(lambda: files.put(self._directory, obtained.chain, obtained.authority))
 
     async def _asked(self, asking: Asking) -> Answer:
         """Ask, and say if a clock is wrong; whatever goes wrong is an answer too."""

@@ -3,6 +3,7 @@
 import socket
 import ssl
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from agent.certificates import domain_of
@@ -13,6 +14,7 @@ from certs.peer import read_peer
 from certs.pins import pinned
 from mesh.host_port import HostPort
 from sidecars.envoy.bootstrap import server_name
+from sidecars.layout import CHAIN_FILE, KEY_FILE
 
 SECONDS: Final = 10.0
 _NOT_YET_VALID, _EXPIRED = 9, 10
@@ -45,8 +47,11 @@ def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
     return found
 
 
-def require_believed(at: HostPort, roots: bytes) -> str:
-    """Return the name of the server that these roots stand for; raise NotBelieved if it is not there."""
+def require_believed(at: HostPort, roots: bytes, own: Path | None = None) -> str:
+    """Return the name of the server that these roots stand for; raise NotBelieved if it is not there.
+
+    Where a certificate is demanded, that in the directory `own` is shown.
+    """
     try:
         name = server_name(domain_of(roots))
     except CredentialsError as error:
@@ -54,6 +59,8 @@ def require_believed(at: HostPort, roots: bytes) -> str:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=roots.decode("ascii"))
     context.set_alpn_protocols(["h2"])
+    if own is not None:
+        context.load_cert_chain(own / CHAIN_FILE, own / KEY_FILE)
     _shaken(at, context, name).close()
     return name
 

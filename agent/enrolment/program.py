@@ -58,7 +58,7 @@ def _joined(question: Question) -> Answer:
 
 def _renewed(question: Question) -> Obtained:
     roots, name = _trusted(question)
-    require_believed(question.at, roots)
+    require_believed(question.at, roots, question.directory)
     return asking.renew(question.at, name, roots, _request(question.directory), question.directory)
 
 

@@ -9,6 +9,8 @@ from certs.renewal import alarm_at, renew_at
 
 FIRST_RETRY: Final = timedelta(seconds=5)
 LAST_RETRY: Final = timedelta(minutes=10)
+LEAST_BETWEEN: Final = timedelta(minutes=1)
+"""By a clock that is months ahead every new certificate is due: so often it is renewed all the same."""
 CLOCK_APART: Final = timedelta(minutes=5)
 """By so much a clock may differ from the server's before it is said."""
 

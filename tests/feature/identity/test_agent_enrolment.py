@@ -5,7 +5,7 @@ import base64
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ class Joining:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     taken: int = 0
     apart: bool = False
+    refuses: bool = False
+    ahead: timedelta = timedelta()
 
     def __post_init__(self) -> None:
         """Take files into use by looking at them."""
@@ -58,13 +60,16 @@ class Joining:
 
     def shown(self) -> Any:
         """Return the certificate in use."""
-        return certificate(self.folder / "proxy.pem")
+        found = certificate(self.folder / "proxy.pem")
+        return replace(
+            found, not_before=found.not_before - self.ahead, not_after=found.not_after - self.ahead
+        )
 
     async def _replace(self, change: Callable[[], None]) -> bool:
         change()
         certificates.read(self.folder)
-        self.taken += 1
-        return True
+        self.taken += not self.refuses
+        return not self.refuses
 
 
 def joining(server: Any, tmp_path: Path, token: str, *, apart: bool = False, **changes: Any) -> Joining:
@@ -252,6 +257,23 @@ async def test_a_clock_that_is_an_hour_off_is_said(serve: Serve, tmp_path: Path,
     said = r"its certificate is valid from \S+ to \S+, and the clock here says \S+: set the clock"
     assert re.search(said, answered.why), answered.why
     assert (seen, answered.refused) == ([], False)
+
+
+async def test_what_cannot_be_used_is_tried_again_later(serve: Serve, tmp_path: Path) -> None:
+    """And not at once, for ever; nor is a new certificate that a clock far ahead finds due."""
+    server = await serve(workload("one"), **PORTS)
+    machine = joining(server, tmp_path, await _token(server))
+    await machine.enrolled.begin(machine.stop)
+    machine.refuses = True
+    with structlog.testing.capture_logs() as logs:
+        await machine.enrolled._renew()
+    (said,) = [each for each in logs if each["event"] == "certificate not renewed"]
+    assert said["again_in"] >= 2.5
+    assert machine.enrolled._retry is not None
+    machine.refuses = False
+    machine.ahead = timedelta(days=60)
+    await machine.enrolled._renew()
+    assert machine.enrolled._retry > datetime.now(UTC) + timedelta(seconds=30)
 
 
 async def test_who_cannot_be_reached_is_tried_again(serve: Serve, tmp_path: Path) -> None:
