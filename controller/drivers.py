@@ -1,6 +1,7 @@
 """The sidecar drivers of this server: which are installed, which run, and whose a workload is."""
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from mesh.config import SidecarSettings
 from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from sidecars import lint
-from sidecars.contract.contexts import DebugAnswer
+from sidecars.contract.contexts import DebugAnswer, Taken
 from sidecars.contract.driver import SidecarDriver
 from sidecars.contract.errors import DriverError, UnknownDriverError
 from sidecars.contract.reasons import Reason
@@ -123,6 +124,7 @@ class DriverPages:
     def __init__(self) -> None:
         self._pages: dict[str, Page] = {}
         self._streams: list[Callable[[], tuple[StreamStatus, ...]]] = []
+        self._secrets: list[Callable[[], Iterable[Taken]]] = []
 
     def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
         """Add a page; of two with one path the first stays."""
@@ -136,6 +138,14 @@ class DriverPages:
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
         """Add a driver's streams to those of all."""
         self._streams.append(statuses)
+
+    def secrets(self, taken: Callable[[], Iterable[Taken]]) -> None:
+        """Add what a driver's proxies have taken of secrets."""
+        self._secrets.append(taken)
+
+    def taken(self) -> Iterator[Taken]:
+        """Yield what proxies have taken of secrets, of all drivers that say so."""
+        return itertools.chain.from_iterable(each() for each in self._secrets)
 
     def pages(self) -> tuple[Page, ...]:
         """Return the pages, sorted by path."""

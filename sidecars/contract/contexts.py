@@ -1,7 +1,7 @@
 """What a driver is given to start its proxies' control plane: typed values, and small protocols."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -38,6 +38,18 @@ class CertificateManager(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a connected proxy has taken of the secrets in force, and goes by: PEM, empty where it has not.
+
+    `trust_bundle` are the roots by which it verifies its peers, `chain` is what it shows to them.
+    """
+
+    node: NodeKey
+    trust_bundle: bytes = field(repr=False)
+    chain: bytes = field(repr=False)
+
+
 class DebugHandlers(Protocol):
     """Where a driver adds pages of its own to the debug server; a path is `/debug/` and a word."""
 
@@ -46,6 +58,12 @@ class DebugHandlers(Protocol):
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
         """Add the driver's streams to those of all: `/debug/xds`, and each proxy's in `/debug/proxy`."""
+
+    def secrets(self, taken: Callable[[], Iterable[Taken]]) -> None:
+        """Add what the driver's proxies have taken of secrets: a change of the root waits for them.
+
+        Of proxies of which nothing is said it is not known, and people must give them up by name.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.events import Event
 from sidecars.contract.health import HealthProbe, HealthProbes
+from sidecars.envoy.taken_secrets import TakenSecrets
 from xds.server.ads import AdsServer
 
 
@@ -30,6 +31,7 @@ async def start(context: ControllerContext) -> HealthProbes:
         await server.stop(grace)
 
     context.debug.streams(server.statuses)
+    context.debug.secrets(TakenSecrets(server.accepted, context.catalog.snapshot).all)
     lifetime.spawn("ADS server", lifetime.until_over(close))
     probe = HealthProbe(port, counted=True)
     return HealthProbes(liveness=probe, readiness=probe, startup=probe)

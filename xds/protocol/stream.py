@@ -78,6 +78,11 @@ class Stream(abc.ABC):
             )
         )
 
+    def accepted(self, type_url: TypeUrl, name: ResourceName) -> Version | None:
+        """Return the version of a resource that the client has taken; None if it never asked for the type."""
+        channel = self._channels.get(type_url)
+        return None if channel is None else channel.accepted(name)
+
     def channel(self, type_url: TypeUrl) -> Channel:
         """Return the channel of a type that was asked for; to look at, not to change."""
         return self._channels[type_url]

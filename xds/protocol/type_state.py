@@ -88,6 +88,15 @@ class Channel:
         """Return the names that stand in responses not answered yet."""
         return {each.name for response in self.unanswered for each in response.resources}
 
+    def accepted(self, name: ResourceName) -> Version:
+        """Return the version of a resource that the client holds and has not refused; none where it does not.
+
+        One that came with it says what it holds, and has nothing to acknowledge.
+        """
+        if name in self.rejected or name in self.on_the_way():
+            return NO_VERSION
+        return self.held.get(name, NO_VERSION)
+
     def awaiting(self, nonce: Nonce) -> Response | None:
         """Return the response that a request with that nonce would answer, None if it answers none."""
         return _with(nonce, self.unanswered) or _with(nonce, self.overtaken)

@@ -15,7 +15,7 @@ from typing import Final
 
 from xds.cache import Snapshots
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resource import ResourceName, TypeUrl
+from xds.protocol.resource import ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import DeltaRequest, Node, Request, Response, WireError
@@ -109,6 +109,10 @@ class Conversation:
                 if timer is not None:
                     timer.cancel()
             self._cache.unwatch(watch)
+
+    def accepted(self, type_url: TypeUrl, name: ResourceName) -> Version | None:
+        """Return the version of a resource that the client has taken; None if it never asked for the type."""
+        return self._stream.accepted(type_url, name)
 
     def status(self) -> StreamStatus:
         """Describe the stream as it is now."""
