@@ -94,6 +94,10 @@ class Registration:
         }
         return tuple(f"{what}: {error}" for what, error in wrong.items() if error)
 
+    def look(self) -> None:
+        """Look at once whether it is as it should be: what is wanted is other."""
+        self._changed.set()
+
     async def run(self) -> None:
         """Keep it right until cancelled; what the cluster does not allow is said once, and tried again."""
         async with asyncio.TaskGroup() as group:

@@ -61,6 +61,7 @@ class RefusalReason(enum.StrEnum):
     REVOKED = "revoked"
     UNCLAIMED = "unclaimed_too_long"
     NAME_MISMATCH = "name_mismatch"
+    RETIRED_ROOT = "retired_root"
 
 
 class PeerRefused(CertificateError):

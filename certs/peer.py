@@ -4,6 +4,7 @@ TLS has proven that the peer holds the key of a certificate below our root. It h
 certificate is of the right kind or not revoked, nor, in a resumed session, that it is still valid.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,17 +42,30 @@ class Admitted:
     entry: LedgerEntry
 
 
-def admitted(shown: PeerCertificate, ledger: Ledger, now: datetime) -> Admitted:
+def _all(signer: str) -> bool:
+    """Trust whom TLS has trusted."""
+    del signer
+    return True
+
+
+def admitted(
+    shown: PeerCertificate, ledger: Ledger, now: datetime, trusts: Callable[[str], bool] = _all
+) -> Admitted:
     """Return who shows this certificate; raise PeerRefused, or StateError where the ledger cannot be read.
 
     The one way by which whatever serves proxies (discovery, client status, documents, renewal) looks at
     certificate and ledger: when a call begins, and again while it lives. Nothing is noted by it: `presence`.
+    `trusts` says whether what a root has signed is good now, by its fingerprint: connections outlive roots.
     """
     entry = ledger.entry(shown.serial)
     name = authorize(shown, entry, now)
     if entry is None:  # authorize refuses that
         raise PeerRefused(
             RefusalReason.NOT_ISSUED, f"{name} shows {shown.serial}, which is not in the ledger"
+        )
+    if not trusts(entry.signer):
+        raise PeerRefused(
+            RefusalReason.RETIRED_ROOT, f"{name} shows {shown.serial}, whose root is trusted no longer"
         )
     return Admitted(name, entry)
 

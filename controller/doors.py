@@ -12,6 +12,7 @@ from admin.http.commands import Commands, add_commands, explained
 from admin.http.health import Health, HttpThread, application
 from admin.http.log_levels import add_log_levels
 from admin.http.rebuilding import RebuildCommands, add_rebuild_commands
+from admin.http.roots import add_roots
 from admin.http.servers import serving
 from admin.http.tokens import TokenCommands, add_token_commands
 from admin.pages import routes, site
@@ -21,6 +22,8 @@ from controller.process.listening import Sockets
 from controller.wiring import Parts
 from mesh.host_port import HostPort
 from sidecars.contract.events import CertificateRevoked
+
+_NOT_OURS = "the root is not this server's to change: its CA is given to it, and changes where it comes from"
 
 _log = structlog.get_logger("controller.doors")
 
@@ -81,6 +84,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))
     add_rebuild_commands(app, RebuildCommands(parts.opened.rebuilding, parts.reading))
+    add_roots(app, parts.roots, _NOT_OURS)
     add_token_commands(app, TokenCommands(parts.tokens, parts.reading, parts.clock))
     async with serving(app, sockets.unix):
         yield

@@ -130,6 +130,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         not_served,
         failed,
         unknown=None if rebuilding is None else rebuilding.show,
+        trusts=parts.opened.authority.trusts,
     )
     return ControllerContext(
         host=address.host,

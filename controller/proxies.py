@@ -71,6 +71,15 @@ class ProxyIssuing:
         """Return the roots as PEM."""
         return self._issuer.trust_bundle()
 
+    @property
+    def changes_roots(self) -> bool:
+        """Say whether the root is being changed."""
+        return bool(self._issuer.other)
+
+    def replaces(self, certificate_pem: bytes) -> bool:
+        """Say whether a certificate is of the root that does not sign any more, or not yet."""
+        return self.changes_roots and self._issuer.signer_of(certificate_pem) != self._issuer.fingerprint
+
 
 def asked(request: ProxyRequest, otherwise: ProxyTerms) -> ProxyTerms:
     """Return the terms that are asked for, and the others where none are."""

@@ -188,6 +188,8 @@ class Server:
         yield "free memory", trimming()
         if parts.webhook is not None:
             yield from parts.webhook.works()
+        if parts.roots is not None:
+            yield "root change", parts.roots.stepping()
         if self._reload is not None:
             yield "settings", parts.reloading.run(self._reload, self._hold)
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}

@@ -36,10 +36,14 @@ class ServerTls:
         """Renew the certificate whenever it is due, until cancelled; one that cannot be is said and kept."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            try:
-                self._identity = await asyncio.to_thread(self._made, clock())
-            except CertificateError as error:
-                _log.error("server certificate not renewed", reason=str(error))
+            await self.look(clock())
+
+    async def look(self, now: datetime) -> None:
+        """Renew the certificate if it is due, or roots are others; one that cannot be is said and kept."""
+        try:
+            self._identity = await asyncio.to_thread(self._made, now)
+        except CertificateError as error:
+            _log.error("server certificate not renewed", reason=str(error))
 
     def _made(self, now: datetime) -> TlsIdentity:
         certificate = ads_server_certificate(self._issuer, self._pairs, now, self._hosts)

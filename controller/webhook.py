@@ -51,10 +51,14 @@ class WebhookTls:
         """Renew it whenever it is due, until cancelled; one that cannot be is said and kept."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            try:
-                await asyncio.to_thread(self.renew, clock())
-            except (CertificateError, OSError) as error:  # of TLS, or of descriptors that are used up
-                _log.error("webhook certificate not renewed", reason=str(error))
+            await self.look(clock())
+
+    async def look(self, now: datetime) -> None:
+        """Renew it if it is due, or another root signs."""
+        try:
+            await asyncio.to_thread(self.renew, now)
+        except (CertificateError, OSError) as error:  # of TLS, or of descriptors that are used up
+            _log.error("webhook certificate not renewed", reason=str(error))
 
     def renew(self, now: datetime) -> None:
         """Show another certificate from now on, if the one that is shown is due. Raises CertificateError."""
@@ -104,6 +108,12 @@ class Webhook:
     def remarks(self) -> tuple[str, ...]:
         """Say what is not as it should be."""
         return () if self.registration is None else self.registration.remarks()
+
+    async def look(self) -> None:
+        """Have its certificate, and what the cluster is told of roots, be as roots are now."""
+        await self.tls.look(self._clock())
+        if self.registration is not None:
+            self.registration.look()
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""

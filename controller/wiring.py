@@ -15,6 +15,7 @@ from catalog.store.view import MeshSettings, View
 from certs.opening import LEDGER_FILE, Opened
 from certs.pair import Making
 from certs.pair_files import PairFiles
+from certs.roots.authority import ChangingAuthority
 from certs.terms import ProxyTerms
 from controller.drivers import DriverPages, MeshDrivers
 from controller.issuing import Issuing, issuing
@@ -24,6 +25,8 @@ from controller.process.watchdog import Watchdog
 from controller.proxies import ProxyIssuing
 from controller.reading import ServerReading
 from controller.reloading import Reloading
+from controller.root_change import RootChange
+from controller.root_evidence import Said
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
@@ -35,6 +38,7 @@ from delivery.gathering import Paces
 from delivery.model import Model
 from delivery.proxies.identity import MeshAuthenticator, contradiction
 from delivery.proxies.readiness import EndpointReadiness
+from delivery.proxies.status import ProxyState
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.translation import translation
@@ -43,7 +47,7 @@ from enrolment.trust import Confirmations
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from providers.sources import Sources
-from sidecars.contract.events import Broker
+from sidecars.contract.events import Broker, RootsChanged
 from xds.cache import NodeKey
 from xds.protocol.resource import Reference
 
@@ -87,6 +91,7 @@ class Parts:
     events: Broker
     webhook: "Webhook | None"
     confirmations: Confirmations
+    roots: RootChange | None
     listening: dict[str, str]
 
     @property
@@ -140,7 +145,7 @@ class Parts:
         return Enrolling(
             self.settings,
             self.proxies,
-            MeshAuthenticator(self.opened.ledger, view, self.clock),
+            MeshAuthenticator(self.opened.ledger, view, self.clock, trusts=self.opened.authority.trusts),
             self.clock,
             lambda name: contradiction(name, view()),
             self.confirmations,
@@ -167,6 +172,8 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
     webhook = None
     if cluster is not None and settings.webhook_address and (place := settings.webhook_reached_at):
         webhook = _webhook(settings, cluster, place, found, delivered, drivers, metrics, clock)
+    tls = ServerTls(found.authority, pairs, settings.ads_hosts, clock())
+    pages, events, confirmations = DriverPages(), Broker(), Confirmations()
     return Parts(
         settings=settings,
         reloading=Reloading(settings),
@@ -180,14 +187,15 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         opened=found,
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
         issuing=signs,
-        tls=ServerTls(found.authority, pairs, settings.ads_hosts, clock()),
+        tls=tls,
         drivers=drivers,
         delivery=delivered,
         verdicts=verdicts,
-        pages=DriverPages(),
-        events=Broker(),
+        pages=pages,
+        events=events,
         webhook=webhook,
-        confirmations=Confirmations(),
+        confirmations=confirmations,
+        roots=_roots(found, delivered, tls, pages, events, confirmations, webhook, clock),
         listening={},
     )
 
@@ -242,6 +250,38 @@ def counting(metrics: Metrics, issuer: str) -> Callable[[Counted], None]:
             metrics.not_issued(issuer, reason, count)
 
     return counted
+
+
+def _roots(
+    found: Opened,
+    delivered: Delivery,
+    tls: ServerTls,
+    pages: DriverPages,
+    events: Broker,
+    confirmations: Confirmations,
+    webhook: "Webhook | None",
+    clock: Callable[[], datetime],
+) -> RootChange | None:
+    """Return what changes the root; None where it is not ours to change."""
+    authority = found.authority
+    if not isinstance(authority, ChangingAuthority):
+        return None
+
+    def said() -> Said:
+        here = (each.name for each in delivered.registry.statuses() if each.state is ProxyState.CONNECTED)
+        confirmed = {
+            name: authority.confirmed(each.bundle_digest) for name, each in confirmations.all().items()
+        }
+        return Said(tuple(pages.taken()), frozenset(here), confirmed)
+
+    async def stepped() -> None:
+        await tls.look(clock())
+        if webhook is not None:
+            await webhook.look()
+        delivered.gathering.changed()
+        events.publish(RootsChanged())
+
+    return RootChange(authority, found.ledger, said, stepped, clock)
 
 
 def _cluster(settings: Settings, clock: Callable[[], datetime]) -> "Cluster":

@@ -24,6 +24,9 @@ from mesh.names import ProxyUuid
 ASK_AGAIN_SECONDS: Final = 600
 """So often a machine asks whom to trust while nothing changes."""
 
+ASK_SOON_SECONDS: Final = 5
+"""The same while roots change: each step waits for all of them."""
+
 _FROM_KEYS: Final = uuid.UUID("7e0ffde6-1c1f-5be6-8b59-ff0e3c2d4a61")
 """The namespace (RFC 9562, 6.5) of UUIDs that follow from keys."""
 
@@ -38,6 +41,13 @@ class Signer(Protocol):
 
     def trust_bundle(self) -> bytes:
         """Return the roots by which the control plane is believed, as PEM."""
+
+    @property
+    def changes_roots(self) -> bool:
+        """Say whether roots are being changed."""
+
+    def replaces(self, certificate_pem: bytes) -> bool:
+        """Say whether a certificate is to be renewed whatever its age: another root signs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +153,9 @@ class Enrolment:
         self.confirmations.note(name, Confirmation(bundle_digest, shown.serial, now.replace(microsecond=0)))
         bundle = self._bundle()
         told = None if bundle.digest == bundle_digest else bundle
-        return Told(told, renew_at(shown), ASK_AGAIN_SECONDS, now)
+        replaced = certificate is not None and await asyncio.to_thread(self._signer.replaces, certificate)
+        soon = ASK_SOON_SECONDS if self._signer.changes_roots else ASK_AGAIN_SECONDS
+        return Told(told, now if replaced else renew_at(shown), soon, now)
 
     async def _granted(
         self, proof: Proof, evidence: Evidence, request: SigningRequest, allowed: Allowances | None = None

@@ -117,5 +117,8 @@ class Authority(Issuer, Protocol):
     def not_after(self) -> datetime:
         """Return the end of what it signs with: nothing that it signs is valid longer."""
 
+    def trusts(self, signer: str) -> bool:
+        """Say whether what a signer has signed is good now: not of a root that is trusted no longer."""
+
     def signer_of(self, chain_pem: bytes) -> str:
         """Return the fingerprint of what has signed a certificate of its own; empty for another's."""

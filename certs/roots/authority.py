@@ -1,5 +1,6 @@
 """The mesh's own authority while its root may change: one signs, and more may be trusted."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -7,9 +8,10 @@ from typing import Self
 from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest
+from certs.issuers.root import fingerprints_of
 from certs.leaf import stands_below
 from certs.roots import kept
-from certs.roots.rotation import Rotation
+from certs.roots.rotation import Fingerprint, Rotation
 from mesh.names import TrustDomain
 
 
@@ -58,11 +60,21 @@ class ChangingAuthority:
         """Return the root that signs, as PEM."""
         return self._signer.trust_bundle()
 
+    def trusts(self, signer: str) -> bool:
+        """Say so of the roots that are trusted now; of what nobody noted TLS has decided."""
+        if not signer:
+            return True
+        return signer in ((self.fingerprint,) if self.rotation is None else self.rotation.trusted)
+
     def signer_of(self, chain_pem: bytes) -> str:
         """Return the fingerprint of that root of the two that has signed a certificate."""
         if self.rotation is None or stands_below(chain_pem, self.signing_bundle()):
             return self._signer.signer_of(chain_pem)
         return self.rotation.other if stands_below(chain_pem, self._other) else ""
+
+    def confirmed(self, bundle_digest: str) -> frozenset[Fingerprint]:
+        """Return the roots of the bundle with this digest; none for one that is not of these two."""
+        return self._bundles.get(bundle_digest, frozenset())
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Sign a request with the root that signs; see CertificateAuthority."""
@@ -90,6 +102,13 @@ class ChangingAuthority:
             pems.append(other)
         self.rotation: Rotation | None = rotation
         self._other = other
+        self._bundles = _bundles(signer.trust_bundle(), other)
         # Trusted by all who look from now on, before anything that it signs is there to be looked at.
         self._trusted = TrustBundle.of(pems)
         self._signer = signer
+
+
+def _bundles(signer: bytes, other: bytes) -> Mapping[str, frozenset[Fingerprint]]:
+    """Return the roots of each bundle that can have been told, by digest."""
+    bundles = [TrustBundle.of(pems) for pems in ((signer,), (other,), (signer, other))]
+    return {each.digest: frozenset(map(Fingerprint, fingerprints_of(each.pem))) for each in bundles}

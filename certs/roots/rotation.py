@@ -54,6 +54,12 @@ class Rotation:
         return (self.signer,) if self.stage is Stage.RETIRING else (self.signer, self.other)
 
     @property
+    def origin(self) -> Fingerprint:
+        """Return the root that signed before all of it began."""
+        is_first = self.stage is Stage.TRUSTING
+        return self.signer if is_first != self.aborted else self.other
+
+    @property
     def new(self) -> Fingerprint:
         """Return the root that there will be at the end."""
         return self.other if self.stage is Stage.TRUSTING else self.signer

@@ -1,19 +1,15 @@
 """`meshwright certs token`: what lets machines join."""
 
 import os
-import re
-from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
+from cli.durations import duration
 from cli.errors import AnsweredNo, CommandFailed
 from cli.options import AsJson, Shared, State, Trust
 from cli.printing.answers import print_json
-
-_DURATION: Final = re.compile(r"([1-9][0-9]{0,8})([smhd])")
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 tokens = typer.Typer(help="Join tokens: what lets a machine join.", no_args_is_help=True)
 
@@ -51,7 +47,7 @@ def create(
     from enrolment.tokens import TokenRequest
 
     wanted = TokenRequest(
-        service, namespace, uuid, uses, _duration("--valid-for", valid_for), certificate_days
+        service, namespace, uuid, uses, duration("--valid-for", valid_for), certificate_days
     )
     try:
         token = dict(made(state, wanted, trust_domain, mesh=mesh, anyway=anyway, shared=shared))
@@ -96,13 +92,6 @@ def revoke(
         print_json(found)
         return
     print(f"revoked {found['id']}, which was used {found['used']} times of {found['uses']}")
-
-
-def _duration(name: str, text: str) -> timedelta:
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise CommandFailed(f"{name} is {text[:40]!r}: must be a number and s, m, h or d, such as 24h")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
 def _write(path: Path, token: str) -> None:

@@ -73,11 +73,18 @@ def _nothing(name: ProxyName) -> str:
     return ""
 
 
+def _everybody(signer: str) -> bool:
+    """Trust every signer."""
+    del signer
+    return True
+
+
 class MeshAuthenticator:
     """Answers by certificate, ledger and view; `view` returns the newest one, None before the first.
 
     `not_served` says why a proxy is not this server's to serve, if it is not, and `failed` why there is
-    nothing for one of a workload that is known, if it could not be made.
+    nothing for one of a workload that is known, if it could not be made. `trusts` says whether what a root
+    has signed is good now.
     """
 
     def __init__(
@@ -88,6 +95,7 @@ class MeshAuthenticator:
         not_served: Callable[[ProxyName], str] = _nothing,
         failed: Callable[[ProxyName], str] = _nothing,
         unknown: Unknown | None = None,
+        trusts: Callable[[str], bool] = _everybody,
     ) -> None:
         self._ledger = ledger
         self._view = view
@@ -95,6 +103,7 @@ class MeshAuthenticator:
         self._not_served = not_served
         self._failed = failed
         self._unknown = unknown
+        self._trusts = trusts
         self._shown: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
 
     def authenticate(self, peer: Peer) -> NodeKey:
@@ -110,7 +119,7 @@ class MeshAuthenticator:
         except PeerRefused as error:
             raise _refused(peer, error.reason, str(error)) from error
         try:
-            found = admitted(shown, self._ledger, now)
+            found = admitted(shown, self._ledger, now, self._trusts)
         except PeerRefused as error:
             if error.reason is RefusalReason.NOT_ISSUED and self._unknown is not None:
                 self._unknown(shown, peer.address, now)

@@ -13,7 +13,12 @@ class CertificateRevoked:
     serial: str
 
 
-Event = CertificateRevoked
+@dataclass(frozen=True, slots=True)
+class RootsChanged:
+    """Other roots are trusted, or another one signs: certificates that were good may be so no longer."""
+
+
+Event = CertificateRevoked | RootsChanged
 Listener = Callable[[Event], None]
 
 

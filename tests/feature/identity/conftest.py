@@ -99,7 +99,10 @@ class Server:
         if issued:
             name = ProxyName.parse(common_name)
             with SqliteLedger.open(self.state / LEDGER_FILE) as ledger:
-                ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after))
+                signer = self.authority.fingerprint
+                ledger.record(
+                    LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after, signer=signer)
+                )
         return pair
 
     @asynccontextmanager

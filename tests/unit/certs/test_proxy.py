@@ -128,6 +128,10 @@ class WrongIssuer:
         """Return our CA's root."""
         return self._authority.signing_bundle()
 
+    def trusts(self, signer: str) -> bool:
+        """Return what our CA says."""
+        return self._authority.trusts(signer)
+
     def signer_of(self, chain_pem: bytes) -> str:
         """Return what our CA says."""
         return self._authority.signer_of(chain_pem)

@@ -112,3 +112,18 @@ def test_who_was_given_up_holds_nothing_back() -> None:
     after = advanced(rotation, LATER)
     assert after is not None
     assert holdouts(after, [known(shown=ONLY_OLD)]) == ()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_who_signed_before_all_of_it_began_is_known_throughout(steps: int) -> None:
+    """On the way there, and on the way back from wherever."""
+    rotation: Rotation | None = begun(OLD, NEW, NOW)
+    way = []
+    while rotation is not None:
+        way.append(rotation)
+        rotation = advanced(rotation, NOW)
+    back: Rotation | None = aborted(way[steps], NOW)
+    while back is not None:
+        way.append(back)
+        back = advanced(back, NOW)
+    assert {each.origin for each in way} == {OLD}

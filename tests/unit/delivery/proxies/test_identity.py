@@ -212,3 +212,17 @@ def test_who_is_held_is_told_why(scene: Scene) -> None:
     assert scene.authenticator.held(stranger) == "workload-unknown"
     scene.view = None
     assert scene.authenticator.held(NodeKey(str(NAME))) == "sources-not-read"
+
+
+def test_whose_root_is_trusted_no_longer_is_refused(scene: Scene) -> None:
+    """TLS has verified it once, and its connection lives on."""
+    peer = scene.peer()
+    trusted = {scene.authority.fingerprint}
+    authenticator = MeshAuthenticator(
+        scene.ledger, lambda: scene.view, lambda: scene.now, trusts=trusted.__contains__
+    )
+    assert authenticator.authenticate(peer) == str(NAME)
+    trusted.clear()
+    with pytest.raises(Refused) as caught:
+        authenticator.authenticate(peer)
+    assert caught.value.reason == "retired_root"

@@ -1,0 +1,155 @@
+"""Changing the mesh's root while it serves: steps on command, and on evidence from everyone concerned."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from certs.errors import CertificateError, RequestError
+from certs.ledger.contract import Ledger
+from certs.roots.authority import ChangingAuthority
+from certs.roots.evidence import Holdout, holdouts
+from certs.roots.rotation import Rotation, aborted, advanced, without
+from controller.root_evidence import Said, evidence
+
+LOOK_SECONDS: Final = 2.0
+"""So often it is looked whether anybody still holds the next step back."""
+
+_log = structlog.get_logger("controller.root_change")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStatus:
+    """How a change stands, None where there is none, and who holds the next step back."""
+
+    rotation: Rotation | None
+    holdouts: tuple[Holdout, ...] = ()
+
+
+class RootChange:
+    """Takes the steps of a change of the root, one at a time, whoever asks.
+
+    `said` returns what proxies say now; it is called on the event loop. `stepped` has whatever depends on
+    roots look at them, after each step. Steps raise CertificateError, and then nothing is other.
+    """
+
+    def __init__(
+        self,
+        authority: ChangingAuthority,
+        ledger: Ledger,
+        said: Callable[[], Said],
+        stepped: Callable[[], Awaitable[None]],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._authority = authority
+        self._ledger = ledger
+        self._said = said
+        self._stepped = stepped
+        self._clock = clock
+        self._turn = asyncio.Lock()
+
+    async def status(self) -> ChangeStatus:
+        """Return how it stands; raise StateError where the ledger cannot be read."""
+        rotation = self._authority.rotation
+        if rotation is None:
+            return ChangeStatus(None)
+        return ChangeStatus(rotation, await self._holdouts(rotation))
+
+    async def begin(self) -> ChangeStatus:
+        """Begin a change to a new root; raise RequestError if there is one."""
+        async with self._turn:
+            if (rotation := self._authority.rotation) is not None:
+                since = rotation.since.isoformat()
+                raise RequestError(
+                    f"the root is being changed already ({rotation.stage}, since {since}): wait for its end, "
+                    "or abort it"
+                )
+            await asyncio.to_thread(self._authority.begin, self._clock())
+            await self._have_stepped()
+        return await self.status()
+
+    async def abort(self) -> ChangeStatus:
+        """Take the change back; raise RequestError if there is none, or it is being taken back."""
+        async with self._turn:
+            await self._step(aborted(self._under_way(), self._clock()))
+        return await self.status()
+
+    async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
+        """Wait no longer for these proxies, by name, and for those last seen so long ago.
+
+        Raises RequestError where one of the names holds nothing back: it may be mistyped.
+        """
+        async with self._turn:
+            rotation, now = self._under_way(), self._clock()
+            held = {str(each.proxy): each for each in await self._holdouts(rotation)}
+            if wrong := sorted(set(proxies) - held.keys()):
+                waited = ", ".join(held) or "nobody does"
+                raise RequestError(f"{wrong[0][:200]} does not hold the change back; waited for: {waited}")
+            old = {
+                name
+                for name, each in held.items()
+                if older_than is not None and (each.seen is None or now - each.seen >= older_than)
+            }
+            await self._step(without(rotation, sorted({*proxies, *old}), now))
+        return await self.status()
+
+    async def stepping(self) -> None:
+        """Take each step as soon as nobody holds it back, until cancelled; what fails is tried again."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._authority.rotation is None:
+                continue
+            try:
+                async with self._turn:
+                    await self._advance()
+            except CertificateError as error:
+                _log.error("the change of the root is held up", reason=str(error))
+
+    async def _advance(self) -> None:
+        rotation = self._authority.rotation
+        if rotation is None or await self._holdouts(rotation):
+            return
+        await asyncio.to_thread(self._note_signer)
+        await self._step(advanced(rotation, self._clock()))
+
+    async def _step(self, rotation: Rotation | None) -> None:
+        await asyncio.to_thread(self._authority.step, rotation, self._clock())
+        await self._have_stepped()
+        # Written after it is so: an opening takes it over as well.
+        await asyncio.to_thread(self._note_signer)
+
+    async def _have_stepped(self) -> None:
+        rotation = self._authority.rotation
+        if rotation is None:
+            _log.info("root changed", signer=self._authority.fingerprint)
+        else:
+            _log.info(
+                "root change",
+                stage=rotation.stage.value,
+                signer=rotation.signer,
+                other=rotation.other,
+                aborted=rotation.aborted,
+                given_up=len(rotation.given_up),
+            )
+        await self._stepped()
+
+    async def _holdouts(self, rotation: Rotation) -> tuple[Holdout, ...]:
+        said, now = self._said(), self._clock()
+
+        def found() -> tuple[Holdout, ...]:  # the ledger is a file, and chains are verified
+            return holdouts(rotation, evidence(rotation, self._ledger.entries(), said, self._authority, now))
+
+        return await asyncio.to_thread(found)
+
+    def _note_signer(self) -> None:
+        if self._ledger.authority() != self._authority.fingerprint:
+            self._ledger.change_authority(self._authority.fingerprint)
+
+    def _under_way(self) -> Rotation:
+        rotation = self._authority.rotation
+        if rotation is None:
+            raise RequestError("no root is being changed")
+        return rotation

@@ -1,0 +1,78 @@
+"""What is known of each proxy while the root changes: from the ledger, its streams and its agent's word."""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from certs.issuers.contract import Authority
+from certs.issuers.root import fingerprints_of
+from certs.ledger.entry import LedgerEntry
+from certs.roots.evidence import Evidence
+from certs.roots.rotation import Fingerprint, Rotation
+from mesh.identity import ProxyName
+from sidecars.contract.contexts import Taken
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What proxies have taken of secrets, which are connected, and the roots that agents have confirmed."""
+
+    taken: Iterable[Taken]
+    connected: frozenset[ProxyName]
+    confirmed: Mapping[ProxyName, frozenset[Fingerprint]]
+
+
+def evidence(
+    rotation: Rotation, entries: Iterable[LedgerEntry], said: Said, authority: Authority, now: datetime
+) -> tuple[Evidence, ...]:
+    """Return what is known of each proxy with a certificate in force that one of the two roots signed."""
+    known: dict[str, list[LedgerEntry]] = {}
+    for entry in entries:
+        signed = replace(entry, signer=entry.signer or rotation.origin)  # of whom it was not noted
+        if entry.in_force(now) and signed.signer in (rotation.signer, rotation.other):
+            known.setdefault(entry.common_name, []).append(signed)
+    taken: dict[str, list[Taken]] = {}
+    for each in said.taken:
+        taken.setdefault(each.node, []).append(each)
+    roots = functools.cache(_roots)
+    signer = functools.cache(authority.signer_of)
+    return tuple(
+        _evidence(ProxyName.parse(name), known[name], taken.get(name, []), said, rotation, now, roots, signer)
+        for name in sorted(known)
+    )
+
+
+def _evidence(
+    proxy: ProxyName,
+    entries: list[LedgerEntry],
+    taken: list[Taken],
+    said: Said,
+    rotation: Rotation,
+    now: datetime,
+    roots: Callable[[bytes], frozenset[Fingerprint]],
+    signer: Callable[[bytes], str],
+) -> Evidence:
+    claimed = [each for each in entries if each.claimed_at is not None]
+    # The files of one that was issued since then have the roots that are trusted since then beside it.
+    given = all(each.issued_at > rotation.since for each in entries)
+    return Evidence(
+        proxy,
+        frozenset.intersection(*(roots(each.trust_bundle) for each in taken)) if taken else None,
+        frozenset(rotation.trusted) if given else said.confirmed.get(proxy),
+        frozenset(Fingerprint(each.signer) for each in claimed or entries),
+        _service(taken, rotation, signer),
+        now if proxy in said.connected else max(filter(None, (e.last_seen for e in claimed)), default=None),
+    )
+
+
+def _service(taken: list[Taken], rotation: Rotation, signer: Callable[[bytes], str]) -> Fingerprint | None:
+    """Return who signed what it shows to its peers; the other root, unless it is the one that signs."""
+    if not taken:
+        return None
+    shown = {signer(each.chain) if each.chain else "" for each in taken}
+    return rotation.signer if shown == {rotation.signer} else rotation.other
+
+
+def _roots(bundle_pem: bytes) -> frozenset[Fingerprint]:
+    return frozenset(map(Fingerprint, fingerprints_of(bundle_pem)))

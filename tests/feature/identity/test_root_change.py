@@ -1,0 +1,125 @@
+"""The root gives way to a new one: by stages, on evidence, and back, over real sockets."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from certs.issuers.root import fingerprint_in
+from certs.leaf import stands_below
+from tests.feature.identity.following import Follower
+from tests.feature.identity.test_enrolment import PORTS
+from tests.feature.identity.test_identity import workload
+
+Serve = Callable[..., Awaitable[Any]]
+ROTATE = "/certs/rotate-root"
+ENROLLED, BARE, ABSENT = "one.store.shop", "two.store.shop", "three.store.shop"
+MESH = (workload("one", host=1), workload("two", host=2), workload("three", host=3))
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look more often."""
+    monkeypatch.setattr("controller.root_change.LOOK_SECONDS", 0.1)
+
+
+async def until(server: Any, stage: str | None, **waiting: list[str]) -> dict[str, Any]:
+    """Return how a change stands once it is at a stage, and waits for these, by UUID, for these reasons."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + 30
+    while True:
+        found: dict[str, Any] = await server.ask("GET", ROTATE)
+        held = {each["proxy"].partition(".")[0]: each["why"] for each in found.get("waiting_for", [])}
+        if found["stage"] == stage and held == waiting:
+            return found
+        assert loop.time() < deadline, (found["stage"], held)
+        await asyncio.sleep(0.05)
+
+
+def follower(server: Any, name: str) -> Follower:
+    """Return a proxy with a certificate of the root that signs now."""
+    return Follower(server, name, server.certificate(name), server.authority.trust_bundle())
+
+
+async def test_a_change_waits_for_everyone_it_concerns(serve: Serve) -> None:
+    """An Envoy with an agent follows by itself; one without, and one that is away, are given up by name."""
+    server = await serve(*MESH, **PORTS)
+    old = fingerprint_in(server.state / "ca")
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(follower(server, ENROLLED).running())
+        two = await stack.enter_async_context(follower(server, BARE).running(agent=False))
+        server.certificate(ABSENT)
+        first = one.chain
+        begun = await server.ask("POST", ROTATE, {})
+        assert (begun["stage"], begun["signer"]) == ("trusting", old)
+        waiting = {"two": ["channel-trust"], "three": ["never-connected", "channel-trust"]}
+        found = await until(server, "trusting", **waiting)
+        assert found["trusted"] == [old, found["other"]]
+        # All that there is trusts both; nothing else has become of it.
+        assert stands_below(one.chain, two.mesh_roots)
+        assert one.chain == first
+        await server.ask("POST", ROTATE, {"give_up": [ABSENT]})
+        await until(server, "trusting", two=waiting["two"])
+        await server.ask("POST", ROTATE, {"give_up": [BARE]})
+        await until(server, None)
+        assert fingerprint_in(server.state / "ca") == found["other"]
+        assert one.serials, "it has renewed"
+        assert one.chain != first
+        assert stands_below(one.chain, one.mesh_roots)
+        assert not stands_below(first, one.mesh_roots)
+        # Who was given up is refused: his certificate is of a root that nobody trusts.
+        await server.until({ENROLLED: "connected", BARE: "disconnected", ABSENT: "expected"})
+
+
+@pytest.mark.parametrize("stage", ["trusting", "replacing"])
+async def test_an_abort_goes_back_by_the_same_steps(serve: Serve, stage: str) -> None:
+    """Who follows has at the end what he had at the beginning."""
+    server = await serve(*MESH, **PORTS)
+    old = fingerprint_in(server.state / "ca")
+    two = follower(server, BARE)
+    confirms = stage == "replacing"
+    async with follower(server, ENROLLED).running() as one, two.running(agent=confirms, renews=False):
+        await server.ask("POST", ROTATE, {})
+        await until(server, stage, two=["proxy-certificate" if confirms else "channel-trust"])
+        back = await server.ask("POST", ROTATE, {"abort": True})
+        assert back["aborted"]
+        await until(server, None)
+        assert fingerprint_in(server.state / "ca") == old
+        assert stands_below(one.chain, one.mesh_roots)
+        await server.until({ENROLLED: "connected", BARE: "connected", ABSENT: "expected"})
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"abort": True}, "no root is being changed"),
+        ({"give_up": [BARE]}, "no root is being changed"),
+        ({"abort": 1}, "abort must be true or false"),
+        ({"give_up": "two"}, "give_up must be a list of proxies' names"),
+        ({"older_than_seconds": -1}, "older_than_seconds must be a number of seconds, 0 or more"),
+        ([], "the body must be a JSON object"),
+    ],
+)
+async def test_what_cannot_be_asked(serve: Serve, body: object, words: str) -> None:
+    """It is said what would be right, and nothing begins."""
+    server = await serve(*MESH)
+    with pytest.raises(AssertionError, match=words):
+        await server.ask("POST", ROTATE, body)
+    assert (await server.ask("GET", ROTATE)) == {"stage": None}
+
+
+async def test_a_change_that_is_under_way(serve: Serve) -> None:
+    """There is one at a time; who is given up must hold it back; those not seen for long are, all at once."""
+    server = await serve(*MESH)
+    server.certificate(ABSENT)
+    await server.ask("POST", ROTATE, {})
+    with pytest.raises(AssertionError, match="the root is being changed already"):
+        await server.ask("POST", ROTATE, {})
+    with pytest.raises(AssertionError, match=f"{BARE} does not hold the change back; waited for: {ABSENT}"):
+        await server.ask("POST", ROTATE, {"give_up": [BARE]})
+    given_up = await server.ask("POST", ROTATE, {"older_than_seconds": timedelta(days=1).total_seconds()})
+    assert list(given_up["given_up"]) == [ABSENT]
+    await until(server, None)
