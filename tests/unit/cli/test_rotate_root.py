@@ -1,0 +1,43 @@
+"""What is said of a change of the root: the words, line by line."""
+
+from cli.commands.rotate_root import text
+
+CHANGE = {
+    "stage": "trusting",
+    "number": 1,
+    "stages": 3,
+    "aborted": False,
+    "began": "2026-11-22T17:00:00+00:00",
+    "since": "2026-11-22T17:05:00+00:00",
+    "signer": "7a740101fb39acd12efe48707e9fb4439cb6ab124fc878ecf33ca2cb89741686",
+    "other": "5cdeaa61c8a888b2b89303a2c8b2b6d70f0368715249a18fe015a0dffeec651a",
+    "trusted": [],
+    "waiting_for": [
+        {"proxy": "a.store.shop", "why": ["never-connected", "channel-trust"], "last_seen": None},
+        {"proxy": "b.store.shop", "why": ["of-tomorrow"], "last_seen": "2026-11-21T17:00:00+00:00"},
+    ],
+    "given_up": {"c.store.shop": "2026-11-22T17:06:00+00:00"},
+}
+
+
+def test_who_is_waited_for_and_why() -> None:
+    """In words; a reason that this program does not know is said as it came."""
+    assert list(text(CHANGE)) == [
+        "stage 1 of 3, trusting: root 5cdeaa61c8a888b2 is to be trusted by all; root 7a740101fb39acd1 signs",
+        "since 2026-11-22T17:05:00+00:00, begun 2026-11-22T17:00:00+00:00",
+        "waiting for 2 proxies:",
+        "  a.store.shop: never connected; its agent has not confirmed the roots (last seen never)",
+        "  b.store.shop: of-tomorrow (last seen 2026-11-21T17:00:00+00:00)",
+        "given up: c.store.shop",
+    ]
+
+
+def test_an_abort_and_nothing_at_all() -> None:
+    """The way back is said, and that nobody is waited for."""
+    back = {**CHANGE, "stage": "replacing", "number": 2, "aborted": True, "waiting_for": [], "given_up": {}}
+    assert next(iter(text(back))) == (
+        "going back, stage 2 of 3, replacing: root 7a740101fb39acd1 signs; "
+        "what root 5cdeaa61c8a888b2 has signed is replaced"
+    )
+    assert list(text(back))[2:] == ["waiting for nobody: the next stage begins in a moment"]
+    assert list(text({"stage": None})) == ["no root is being changed"]
