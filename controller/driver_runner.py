@@ -145,6 +145,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         events=parts.events,
         debug=parts.pages,
         lifetime=lifetime,
+        secrets=parts.pages.secrets,
     )
 
 

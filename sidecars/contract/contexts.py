@@ -59,12 +59,6 @@ class DebugHandlers(Protocol):
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
         """Add the driver's streams to those of all: `/debug/xds`, and each proxy's in `/debug/proxy`."""
 
-    def secrets(self, taken: Callable[[], Iterable[Taken]]) -> None:
-        """Add what the driver's proxies have taken of secrets: a change of the root waits for them.
-
-        Of proxies of which nothing is said it is not known, and people must give them up by name.
-        """
-
 
 @dataclass(frozen=True, slots=True)
 class Clients:
@@ -81,13 +75,20 @@ class Clients:
     held: Callable[[NodeKey], str] = lambda _: ""
 
 
+def _tell_nobody(taken: Callable[[], Iterable[Taken]]) -> None:
+    """Pass over what proxies have taken."""
+    del taken
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
     """All that a driver's `start` is given.
 
     `port` 0 lets the system choose. `server_certificate` and `config` are asked whenever the answer is
     needed: both change. `kubernetes` is None outside a cluster. `catalog` has what this driver's own
-    translation came to, by proxy, and None for the proxies of others.
+    translation came to, by proxy, and None for the proxies of others. `secrets` is told how to ask what the
+    driver's proxies have taken of secrets: a change of the root waits for them, and where a driver does not
+    say it people must give its proxies up by name.
     """
 
     host: str
@@ -102,3 +103,4 @@ class ControllerContext:
     events: Events
     debug: DebugHandlers
     lifetime: Lifetime
+    secrets: Callable[[Callable[[], Iterable[Taken]]], None] = _tell_nobody
