@@ -1,5 +1,6 @@
 """Reading certificates: what a leaf says, and whether it stands below a root."""
 
+import hashlib
 import itertools
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,6 +8,7 @@ from typing import TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.issuers.contract import Names, Usage
@@ -57,6 +59,18 @@ def roots(bundle_pem: bytes) -> tuple[tuple[str, datetime], ...]:
     """Return serial and end of validity of each root of a bundle. Raises ValueError if it is no PEM."""
     found = x509.load_pem_x509_certificates(bundle_pem)
     return tuple((serial_text(each.serial_number), each.not_valid_after_utc) for each in found)
+
+
+def fingerprint_of(certificate: x509.Certificate) -> str:
+    """Return the SHA-256 of a certificate's public key, as X.509 writes it, in hexadecimal."""
+    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    return hashlib.sha256(certificate.public_key().public_bytes(encoding, form)).hexdigest()
+
+
+def fingerprints_of(bundle_pem: bytes) -> frozenset[str]:
+    """Return the fingerprints of the roots of a bundle; an empty text has none. Raises ValueError."""
+    found = x509.load_pem_x509_certificates(bundle_pem) if bundle_pem.strip() else []
+    return frozenset(map(fingerprint_of, found))
 
 
 def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from certs.issuers.contract import Authority
-from certs.issuers.root import fingerprints_of
+from certs.leaf import fingerprints_of
 from certs.ledger.entry import LedgerEntry
 from certs.roots.evidence import Evidence
 from certs.roots.rotation import Fingerprint, Rotation
@@ -16,9 +16,12 @@ from sidecars.contract.contexts import Taken
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What proxies have taken of secrets, which are connected, and the roots that agents have confirmed."""
+    """What proxies have taken of secrets, which are connected, and the roots that agents have confirmed.
 
-    taken: Iterable[Taken]
+    `taken` is None where service certificates are of another issuer: this root is nothing to them.
+    """
+
+    taken: Iterable[Taken] | None
     connected: frozenset[ProxyName]
     confirmed: Mapping[ProxyName, frozenset[Fingerprint]]
 
@@ -33,7 +36,7 @@ def evidence(
         if entry.in_force(now) and signed.signer in (rotation.signer, rotation.other):
             known.setdefault(entry.common_name, []).append(signed)
     taken: dict[str, list[Taken]] = {}
-    for each in said.taken:
+    for each in said.taken or ():
         taken.setdefault(each.node, []).append(each)
     roots = functools.cache(_roots)
     signer = functools.cache(authority.signer_of)
@@ -56,9 +59,10 @@ def _evidence(
     claimed = [each for each in entries if each.claimed_at is not None]
     # The files of one that was issued since then have the roots that are trusted since then beside it.
     given = all(each.issued_at > rotation.since for each in entries)
+    mesh = frozenset.intersection(*(roots(each.trust_bundle) for each in taken)) if taken else None
     return Evidence(
         proxy,
-        frozenset.intersection(*(roots(each.trust_bundle) for each in taken)) if taken else None,
+        frozenset(rotation.trusted) if said.taken is None else mesh,
         frozenset(rotation.trusted) if given else said.confirmed.get(proxy),
         frozenset(Fingerprint(each.signer) for each in claimed or entries),
         _service(taken, rotation, signer),

@@ -195,7 +195,17 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         events=events,
         webhook=webhook,
         confirmations=confirmations,
-        roots=_roots(found, delivered, tls, pages, events, confirmations, webhook, clock),
+        roots=_roots(
+            found,
+            delivered,
+            tls,
+            pages,
+            events,
+            confirmations,
+            webhook,
+            clock,
+            elsewhere=signs.opened.remote,
+        ),
         listening={},
     )
 
@@ -261,8 +271,13 @@ def _roots(
     confirmations: Confirmations,
     webhook: "Webhook | None",
     clock: Callable[[], datetime],
+    *,
+    elsewhere: bool,
 ) -> RootChange | None:
-    """Return what changes the root; None where it is not ours to change."""
+    """Return what changes the root; None where it is not ours to change.
+
+    `elsewhere` says that service certificates are of another issuer.
+    """
     authority = found.authority
     if not isinstance(authority, ChangingAuthority):
         return None
@@ -272,7 +287,7 @@ def _roots(
         confirmed = {
             name: authority.confirmed(each.bundle_digest) for name, each in confirmations.all().items()
         }
-        return Said(tuple(pages.taken()), frozenset(here), confirmed)
+        return Said(None if elsewhere else tuple(pages.taken()), frozenset(here), confirmed)
 
     async def stepped() -> None:
         await tls.look(clock())

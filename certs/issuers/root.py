@@ -1,6 +1,5 @@
 """A CA's key and certificate: in the state directory, made once and loaded ever after, or in other files."""
 
-import hashlib
 import os
 import shutil
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from certs import files
 from certs.errors import StateError
 from certs.issuers.chain import Above, above
-from certs.leaf import read_leaf
+from certs.leaf import fingerprint_of, read_leaf
 from certs.profile import key_usage, subject
 from certs.serial import new_serial
 from certs.terms import BACKDATED
@@ -47,18 +46,6 @@ class Root:
     def fingerprint(self) -> str:
         """Return the SHA-256 of its public key, as X.509 writes it: a renewed certificate keeps it."""
         return fingerprint_of(self.certificate)
-
-
-def fingerprint_of(certificate: x509.Certificate) -> str:
-    """Return the SHA-256 of a certificate's public key, as X.509 writes it, in hexadecimal."""
-    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    return hashlib.sha256(certificate.public_key().public_bytes(encoding, form)).hexdigest()
-
-
-def fingerprints_of(bundle_pem: bytes) -> frozenset[str]:
-    """Return the fingerprints of the roots of a bundle; an empty text has none. Raises ValueError."""
-    found = x509.load_pem_x509_certificates(bundle_pem) if bundle_pem.strip() else []
-    return frozenset(map(fingerprint_of, found))
 
 
 def fingerprint_in(directory: Path) -> str:

@@ -8,8 +8,7 @@ from typing import Self
 from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest
-from certs.issuers.root import fingerprints_of
-from certs.leaf import stands_below
+from certs.leaf import fingerprints_of, stands_below
 from certs.roots import kept
 from certs.roots.rotation import Fingerprint, Rotation
 from mesh.names import TrustDomain

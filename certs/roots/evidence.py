@@ -68,9 +68,14 @@ def _missing(rotation: Rotation, known: Evidence) -> tuple[Why, ...]:
                 Why.SERVICE_CERTIFICATE: known.service is not None and known.service != rotation.signer,
             }
         case Stage.RETIRING:
-            missing = {Why.MESH_TRUST: known.mesh is not None and rotation.other in known.mesh}
+            missing = {Why.MESH_TRUST: known.mesh is not None and not _follows(rotation, known.mesh)}
     never = {Why.NEVER_CONNECTED} if known.seen is None and any(missing.values()) else set()
     return tuple(why for why in Why if why in never or missing.get(why))
+
+
+def _follows(rotation: Rotation, roots: frozenset[Fingerprint]) -> bool:
+    """Say whether it has taken what is trusted now: nothing is what has taken neither."""
+    return rotation.signer in roots and rotation.other not in roots
 
 
 def _has(roots: frozenset[Fingerprint] | None, root: Fingerprint) -> bool:

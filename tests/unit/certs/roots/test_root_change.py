@@ -94,6 +94,8 @@ HELD = [
     (RETIRING, known(mesh=ONLY_NEW), ()),
     (RETIRING, known(mesh=None), ()),
     (RETIRING, known(), (Why.MESH_TRUST,)),
+    (RETIRING, known(mesh=frozenset()), (Why.MESH_TRUST,)),
+    (RETIRING, known(mesh=frozenset({NEW, Fingerprint("of another issuer")})), ()),
 ]
 
 
