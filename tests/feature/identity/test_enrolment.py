@@ -78,14 +78,15 @@ async def test_who_goes_before_the_answer_loses_nothing(serve: Serve) -> None:
     server = await serve(**PORTS)
     token, machine = await _token(server), Machine()
     async with channel(server, "enrolment") as opened:
-        for _ in range(10):
+        for _ in range(5):
             made = opened.unary_unary(JOIN)(machine.joining(token), timeout=60)
             await asyncio.sleep(0)
             made.cancel()
         async with asyncio.timeout(60):
+            # Told to come back meanwhile: another request of the key is under way, or its stream is.
             while (found := await call(opened, JOIN, machine.joining(token))).code is not grpc.StatusCode.OK:
-                assert found.code is grpc.StatusCode.RESOURCE_EXHAUSTED
-                await asyncio.sleep(0.1)
+                assert found.code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+                await asyncio.sleep(0.5)
     (listed,) = (await server.ask("GET", "/certs/tokens"))["join_tokens"]
     assert listed["used"] == 1
 

@@ -225,3 +225,13 @@ def test_what_a_unit_could_not_run_is_said(unit: Unit, arguments: tuple[str, ...
 def test_words_are_what_they_were(word: str, written: str) -> None:
     """Whatever systemd would read into them."""
     assert quoted(word) == written
+
+
+def test_an_agent_that_joins_or_renews_may_write_its_certificate(unit: Unit) -> None:
+    """And one that does neither may not."""
+    joining = ("--enrol", "control:15130", "--join-token", "/etc/meshwright/join-token")
+    for told in (joining, ("--renewal", "control:15131")):
+        status, text, _ = unit("agent", "--", *ADS, *told)
+        assert status == 0
+        assert "\nReadWritePaths=/etc/meshwright/credentials\n" in text
+    assert "ReadWritePaths" not in unit("agent", "--", *ADS)[1]
