@@ -89,7 +89,7 @@ class SucceedingIssuer:
         found = before.lasting(now)
         if (self._name, roots) != (before.name, before.roots):
             found = followed(before, self._name, roots, self._ends(), now, drops=self._drops)
-        if found != before or not self._path.exists():
+        if found != before:  # a mesh that only ever had its own CA needs no file, and no room for one
             files.write_private(self._path, written(found))
             _say(before, found)
             self._succession = found

@@ -7,6 +7,8 @@ import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import aiohttp
 import grpc
@@ -18,12 +20,19 @@ from admin.pages.access_line import question
 from admin.pages.explain import read_request
 from catalog.explain import explain
 from catalog.oracle.decide import Answer, Request, decide
+from catalog.store.inventory import by_identity
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import KeyKind
+from certs.manager import CertificateManager
+from certs.pair import Making
+from certs.pair_files import PairFiles
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey
 from tests.golden import rules_in_listeners
-from tests.golden.live import LiveMesh, serve, until
+from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve, until
 from tests.meshes.resources import resources
+from tests.unit.certs.issuers.cas import Ca, ca
 
 pytestmark = [
     pytest.mark.envoy,
@@ -382,6 +391,42 @@ async def test_alice_calls_through_both_sidecars(mesh: LiveMesh) -> None:
     writer.write(b"echo\n")
     assert await reader.readline() == b"echo\n"
     writer.close()
+
+
+async def test_keys_of_each_kind_and_an_intermediate_s_chain(mesh: LiveMesh, tmp_path: Path) -> None:
+    """The two Envoys shake hands with what is renewed, and the call goes through as before."""
+    now, before = datetime.now(UTC), mesh.manager
+    root = ca("root", now)
+    (tmp_path / "ca").mkdir()
+    for name, content in (("roots.pem", root.pem), *_files(ca("lower", now, root))):
+        (tmp_path / "ca" / name).write_bytes(content)
+    below = CertificateAuthority.open(tmp_path, TRUST_DOMAIN, now)
+    cases = [(mesh.authority, KeyKind.RSA_2048), (below, KeyKind.RSA_2048), (below, KeyKind.ECDSA_P256)]
+    try:
+        for issuer, kind in cases:
+            pairs = PairFiles(tmp_path / f"{kind}-{issuer is below}")
+            mesh.manager = CertificateManager(issuer, pairs, timedelta(hours=1), lambda: 0.0, Making(kind))
+            mesh.publish(mesh.view)
+            await until(lambda: _shows(mesh))
+            async with aiohttp.ClientSession() as session:
+                answer = await session.get(f"http://{ALICE}:80/books/1")
+                assert (answer.status, await answer.text()) == (200, "/books/1")
+    finally:
+        mesh.manager = before
+        mesh.publish(mesh.view)
+        await until(lambda: _shows(mesh))
+
+
+def _files(made: Ca) -> tuple[tuple[str, bytes], ...]:
+    return ("ca.pem", made.pem), ("ca.key", made.key_pem)
+
+
+async def _shows(mesh: LiveMesh) -> bool:
+    """Say whether both Envoys have the certificates of now in use."""
+    held = {each.serial for each in map(mesh.manager.get, by_identity(mesh.view)) if each is not None}
+    found = [json.loads(await envoy.text("/certs"))["certificates"] for envoy in mesh.envoys.values()]
+    serials = [{c["serial_number"].lstrip("0") for one in each for c in one["cert_chain"]} for each in found]
+    return all(held & each for each in serials)
 
 
 async def test_websockets_pass(mesh: LiveMesh) -> None:

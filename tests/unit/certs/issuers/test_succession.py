@@ -150,3 +150,4 @@ def test_the_built_in_one_is_the_authority_itself(tmp_path: Path) -> None:
     assert opened.issuer.trust_bundle() == opened.issuer.signing_bundle() == authority.trust_bundle()
     assert (opened.kind.value, opened.remote) == ("built-in", False)
     opened.tend(now)
+    assert not (tmp_path / ISSUER_FILE).exists(), "it needs none, nor room for one on a full disk"
