@@ -174,11 +174,13 @@ async def test_what_is_lost_when_parts_of_it_die(meshed: Meshed) -> None:
             assert set(lost) <= {"200", "0", "503"}
             assert set(since) == {"200"}
 
+        await until(lambda: _is_known_what_envoys_show(meshed))
         before = Counter(under.every)
         await meshed.crash()
         await under.more(100)
         await meshed.serve()
         await until(meshed.synced)
+        await until(lambda: _is_known_what_envoys_show(meshed))  # who came back has acknowledged nothing
         await under.more(100)
         _say(meshed, "the control plane killed and back", under.every - before)
         assert set(under.every - before) == {"200"}
@@ -189,6 +191,19 @@ async def test_what_is_lost_when_parts_of_it_die(meshed: Meshed) -> None:
             await under.more(100)
         _say(meshed, "a hot restart of each Envoy", under.every - before)
         assert set(under.every - before) == {"200"}
+
+
+async def _is_known_what_envoys_show(meshed: Meshed) -> bool:
+    """Say whether `/debug/certs` has of each proxy what its Envoy says that it shows to others."""
+    found = (await meshed.ask("/debug/certs"))["participants"]
+    told = {each["cn"].partition(".")[0]: each["service_certificate"] for each in found if each["takes_part"]}
+    shown = set()
+    for agent in meshed.agents.values():
+        _, text = await agent.get(f"{agent.admin}/certs")
+        chains = (chain for each in json.loads(text)["certificates"] for chain in each["cert_chain"])
+        shown |= {chain["serial_number"].lstrip("0") for chain in chains}
+    held = {None if each is None else each["serial"] for each in told.values()}
+    return len(told) == len(meshed.agents) and held <= shown
 
 
 async def test_another_kind_of_interception_loses_no_call(tmp_path: Path, envoy: str) -> None:
