@@ -305,3 +305,22 @@ async def test_whoever_renews_is_woken_by_an_answer(issuer: _Issuer, tmp_path: P
     renewing.cancel()
     await asyncio.wait([renewing])
     asking.close()
+
+
+def test_before_an_issuer_is_settled_who_has_a_certificate_waits(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Who has none gets one, and so does whose certificate runs out; then the others as well."""
+    settled = [now]
+    keeper = ServiceCertificates(
+        issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, settled=lambda: settled[0]
+    )
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    settled[0] = now + timedelta(hours=30)
+    waiting, problems = _needed(keeper, {BUYER: ()}, DAY, now + timedelta(hours=14))
+    assert (waiting[STORE], sorted(waiting), problems) == (first[STORE], [BUYER, STORE], ())
+    late, _ = _needed(keeper, {}, DAY, now + timedelta(hours=19))
+    assert late[STORE].serial != first[STORE].serial
+    settled[0] = now
+    after, _ = _needed(keeper, {}, DAY, now + timedelta(hours=28))
+    assert after[BUYER].serial != late[BUYER].serial
