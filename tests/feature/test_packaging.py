@@ -37,6 +37,7 @@ def test_the_wheel_has_our_packages_and_nothing_else(wheel: zipfile.ZipFile) -> 
     assert top == set(PACKAGES)
     assert {name.split("/")[0] for name in names if name.endswith("/py.typed")} == set(PACKAGES)
     assert "protos/envoy/service/discovery/v3/ads_pb2.py" in names
+    assert "protos/meshwright/enrolment/v1/enrolment_pb2.py" in names
 
 
 def test_no_name_of_ours_is_one_of_the_most_downloaded_packages(wheel: zipfile.ZipFile) -> None:
