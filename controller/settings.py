@@ -206,6 +206,8 @@ class Settings(BaseSettings):
     """Where machines renew the certificates of their proxies, and learn whom to trust; without, none can."""
     enrolment_proofs: Proofs = ("join-token",)
     """What is accepted of who joins: join-token, kubernetes, or the name of a proof that is installed."""
+    trust_seconds: Annotated[int, Field(ge=1, le=86400)] = 600
+    """How often machines ask whom to trust; every 5 seconds while the root changes."""
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
     issuer: IssuerKind = IssuerKind.BUILT_IN

@@ -21,11 +21,8 @@ from enrolment.trust import Confirmation, Confirmations
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
 
-ASK_AGAIN_SECONDS: Final = 600
-"""So often a machine asks whom to trust while nothing changes."""
-
 ASK_SOON_SECONDS: Final = 5
-"""The same while roots change: each step waits for all of them."""
+"""So often a machine asks whom to trust while roots change: each step waits for all of them."""
 
 _FROM_KEYS: Final = uuid.UUID("7e0ffde6-1c1f-5be6-8b59-ff0e3c2d4a61")
 """The namespace (RFC 9562, 6.5) of UUIDs that follow from keys."""
@@ -93,6 +90,7 @@ class Enrolment:
         limits: EnrolmentLimits | None = None,
         contradicts: Callable[[ProxyName], str] = lambda _: "",
         confirmations: Confirmations | None = None,
+        ask_again_seconds: int = 600,
     ) -> None:
         self._signer = signer
         self._proofs = proofs
@@ -105,6 +103,7 @@ class Enrolment:
         self._trust_by_proxy = Allowances(limits.trust_by_proxy)
         self._said = Allowances(limits.said)
         self._contradicts = contradicts
+        self._ask_again = ask_again_seconds
         self.confirmations = confirmations or Confirmations()
         self._keys: set[str] = set()
 
@@ -154,8 +153,8 @@ class Enrolment:
         bundle = self._bundle()
         told = None if bundle.digest == bundle_digest else bundle
         replaced = certificate is not None and await asyncio.to_thread(self._signer.replaces, certificate)
-        soon = ASK_SOON_SECONDS if self._signer.changes_roots else ASK_AGAIN_SECONDS
-        return Told(told, now if replaced else renew_at(shown), soon, now)
+        again = min(self._ask_again, ASK_SOON_SECONDS) if self._signer.changes_roots else self._ask_again
+        return Told(told, now if replaced else renew_at(shown), again, now)
 
     async def _granted(
         self, proof: Proof, evidence: Evidence, request: SigningRequest, allowed: Allowances | None = None

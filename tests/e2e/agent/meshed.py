@@ -184,6 +184,7 @@ class Meshed:
         command += ["--ads-address", PLANE.ads, "--http-address", PLANE.http, "--debug-address", PLANE.debug]
         if self.joining:
             command += ["--set", f"enrolment_address={JOINED}", "--set", f"renewal_address={RENEWED}"]
+            command += ["--set", "trust_seconds=2"]
         with (self.state / "serve.log").open("ab") as log:
             self.serving = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
         self.ends.push_async_callback(_gone, self.serving)
