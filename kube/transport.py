@@ -2,10 +2,12 @@
 
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Final
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from kube.answers import body, demand_json, refusal, said
@@ -25,6 +27,28 @@ Batch = list[bytes]
 Batches = AsyncIterator[Batch]
 
 
+class _Handler(ResponseHandler):
+    """A connection that is broken off where aiohttp would close TLS in order.
+
+    That is to wait for the server's word, half a minute where it is dead, and nobody waits for that when the
+    session is closed: neither of an answer that goes on, nor of a request that is given up before its answer
+    begins, nor of a connection that nobody used for a while.
+    """
+
+    def close(self) -> None:
+        """Let go at once."""
+        self.abort()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Makes such connections."""
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(limit=limit)
+        handler: Callable[..., ResponseHandler] = _Handler
+        self._factory = partial(handler, loop=self._loop)
+
+
 class Transport:
     """Requests as somebody whom the server knows, over connections that are kept."""
 
@@ -38,7 +62,7 @@ class Transport:
         """Begin; on the event loop on which requests are made."""
         # Watches stay: a limit of connections would let some of them wait for ever.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=_Connector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             # Nothing compressed: that costs the server and us more than the network.
             headers={"User-Agent": self._agent, "Accept-Encoding": "identity", "Accept": JSON},
@@ -94,13 +118,13 @@ class Transport:
         answer = await self._sent(call, path, headers, ready, waiting)
         try:
             if answer.status == 401 and await self._connection.refused(ready):
-                _cut(answer)
+                answer.close()
                 answer = await self._sent(call, path, headers, await self._connection.ready(), waiting)
             if answer.status >= 300:
                 raise await refusal(answer, call)
             yield answer
         finally:
-            _cut(answer)
+            answer.close()
 
     async def _sent(
         self,
@@ -135,17 +159,6 @@ class Transport:
         return Unreachable(
             f"cannot {call.verb} {call.what} at {self._connection.server}: {said(error)}", reason
         )
-
-
-def _cut(answer: aiohttp.ClientResponse) -> None:
-    """Let go of an answer; one that goes on is broken off.
-
-    To close TLS in order is to wait for the server's word, half a minute where it is dead, and nobody waits
-    for that when the session is closed.
-    """
-    if answer.connection is not None and (transport := answer.connection.transport) is not None:
-        transport.abort()
-    answer.close()
 
 
 async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> AsyncGenerator[Batch, None]:

@@ -6,11 +6,8 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Self
-
-import pytest
 
 from kube.access import Access, Server, User
 from kube.api import Api
@@ -25,14 +22,15 @@ SECONDS: Final = 20.0
 
 
 class Dead:
-    """A server that begins an answer, and does not so much as take leave; `gone` once its client has."""
+    """A server that is `asked`, says something, and does not take leave; `gone` once its client has."""
 
-    def __init__(self, keys: Path) -> None:
+    def __init__(self, keys: Path, said: bytes) -> None:
+        self._said = said
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._tls.load_cert_chain(keys / "server.crt", keys / "server.key")
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"https://127.0.0.1:{self._listening.getsockname()[1]}"
-        self.gone = threading.Event()
+        self.asked, self.gone = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._serve, name="dead server")
 
     def __enter__(self) -> Self:
@@ -47,7 +45,8 @@ class Dead:
         connection, _ = self._listening.accept()
         with self._tls.wrap_socket(connection, server_side=True) as shown:
             shown.recv(65536)
-            shown.sendall(BEGUN)
+            shown.sendall(self._said)
+            self.asked.set()
             # What comes below TLS: its word of farewell is read, and not answered.
             with socket.socket(fileno=os.dup(shown.fileno())) as below, contextlib.suppress(TimeoutError):
                 below.settimeout(SECONDS)
@@ -57,17 +56,33 @@ class Dead:
                 self.gone.set()
 
 
-@pytest.fixture
-def dead(keys: Path) -> Iterator[Dead]:
-    """Have such a server for one connection."""
-    with Dead(keys) as made:
-        yield made
+def connection(keys: Path, dead: Dead) -> Connection:
+    """Return the way to it."""
+    return Connection(lambda: Access(Server("dead", dead.url, keys / "ca.crt"), User()))
 
 
-async def test_a_watch_that_is_broken_off_leaves_no_connection(keys: Path, dead: Dead) -> None:
+async def has_gone(dead: Dead) -> bool:
+    """Say whether its client has taken leave in time."""
+    return await asyncio.to_thread(dead.gone.wait, SECONDS + 1)
+
+
+async def test_a_watch_that_is_broken_off_leaves_no_connection(keys: Path) -> None:
     """Its socket is closed with the session: a server that does not answer TLS' farewell keeps nothing."""
-    connection = Connection(lambda: Access(Server("dead", dead.url, keys / "ca.crt"), User()))
-    async with Api(connection) as api, api.watch(SERVICES, None, {}, SECONDS) as batches:
-        assert await anext(aiter(batches)) == [b"{}"]
-    await asyncio.to_thread(dead.gone.wait, SECONDS + 1)
-    assert dead.gone.is_set()
+    with Dead(keys, BEGUN) as dead:
+        async with (
+            Api(connection(keys, dead)) as api,
+            api.watch(SERVICES, None, {}, SECONDS) as batches,
+        ):
+            assert await anext(aiter(batches)) == [b"{}"]
+        assert await has_gone(dead)
+
+
+async def test_a_request_that_is_given_up_before_its_answer_leaves_no_connection(keys: Path) -> None:
+    """Who watches ends in the midst of asking, too."""
+    with Dead(keys, b"") as dead:
+        async with Api(connection(keys, dead)) as api:
+            asking = asyncio.create_task(api.list(SERVICES))
+            assert await asyncio.to_thread(dead.asked.wait, SECONDS)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        assert await has_gone(dead)
