@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -96,9 +97,13 @@ class SucceedingIssuer:
 
     def _with_formers(self, bundle: bytes) -> bytes:
         formers = self._succession.formers
-        if not formers:
-            return bundle
-        return TrustBundle.of((bundle, *(each.roots.pem for each in formers))).pem
+        return _united((bundle, *(each.roots.pem for each in formers))) if formers else bundle
+
+
+@lru_cache(maxsize=4)
+def _united(pems: tuple[bytes, ...]) -> bytes:
+    """Return the roots of all: asked for again and again, of each identity."""
+    return TrustBundle.of(pems).pem
 
 
 def _say(before: Succession, found: Succession) -> None:

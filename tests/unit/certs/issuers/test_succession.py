@@ -60,6 +60,7 @@ def test_the_former_is_trusted_until_all_that_it_signed_has_ended(scene: Scene) 
     scene.issued(scene.start(0))
     second = scene.start(1)
     assert second.trust_bundle() == second.signing_bundle() == scene.roots(0, 1).pem
+    assert second.trust_bundle() is second.trust_bundle(), "it is asked for of each identity"
     scene.now += DAY - timedelta(seconds=1)
     assert scene.start(1).trust_bundle() == scene.roots(0, 1).pem
     second.look(scene.now + timedelta(seconds=1))
