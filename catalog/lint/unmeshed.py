@@ -25,7 +25,6 @@ def _meshed(_: WorkloadKey, found: Workload) -> tuple[Namespace, ...]:
 _sidecars_in: Final = IN_LINT.index("sidecars by namespace", lambda lint: lint.view.workloads, _meshed)
 
 
-@derived
 def is_unmeshed(lint: Lint, key: ServiceKey) -> bool:
     """Say whether a Service is in no one's mesh.
 
@@ -34,7 +33,7 @@ def is_unmeshed(lint: Lint, key: ServiceKey) -> bool:
     has a sidecar.
     """
     view, there, service = lint.view, backing(lint.view, key), lint.view.services[key]
-    if service.dns_names or behind(lint, key) or any(each.uuid is not None for each in there):
+    if service.dns_names or any(each.uuid is not None for each in there) or behind(lint, key):
         return False
     if key in splits_by_apex(view) or key in splits_by_backend(view):
         return False

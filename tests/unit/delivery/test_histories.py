@@ -72,7 +72,7 @@ KILLED_BY = {
     "MeshConfigs": 37,
     "TCPRoutes": 3,
     "TrafficSplits": 59,
-    "TrafficSplits by apex": 0,
+    "TrafficSplits by apex": 11,
     "TrafficTargets": 19,
     "TrafficTargets by both ends": 48,
     "TrafficTargets by destination": 128,
