@@ -10,9 +10,10 @@ import structlog
 
 from certs import files
 from certs.bundle import TrustBundle
-from certs.errors import StateError
+from certs.errors import IssuerError, StateError
 from certs.issuers.contract import CertificateRequest, Issuer
 from certs.issuers.succession import Succession, followed, read, written
+from certs.leaf import stands_below
 from mesh.names import TrustDomain
 
 ISSUER_FILE: Final = "issuer.json"
@@ -69,16 +70,25 @@ class SucceedingIssuer:
         return self._inner.trust_domain
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Have the issuer of now sign."""
-        return self._inner.issue(request, now)
+        """Have the issuer of now sign.
+
+        Raises IssuerError also where it has signed below a root that came since the last look: those who
+        trust it are none yet, and it would serve at once.
+        """
+        chain_pem, noted = self._inner.issue(request, now), self._succession
+        if self._is_other(noted) and not stands_below(chain_pem, noted.trusted.pem):
+            raise IssuerError(
+                f"{self._name} signs below another root, which nobody trusts yet: soon they will"
+            )
+        return chain_pem
 
     def trust_bundle(self) -> bytes:
-        """Return its roots, and those of who was before."""
-        return self._with_formers(self._inner.trust_bundle())
+        """Return its roots, and those of who was before; and those that it gave up since the last look."""
+        return self._with_others(self._inner.trust_bundle())
 
     def signing_bundle(self) -> bytes:
         """Return the same of what signs: what a former one has signed is replaced when it is due."""
-        return self._with_formers(self._inner.signing_bundle())
+        return self._with_others(self._inner.signing_bundle())
 
     def settled(self) -> datetime:
         """Return from when on all have heard of what signs."""
@@ -95,9 +105,16 @@ class SucceedingIssuer:
             _say(before, found)
             self._succession = found
 
-    def _with_formers(self, bundle: bytes) -> bytes:
-        formers = self._succession.formers
-        return _united((bundle, *(each.roots.pem for each in formers))) if formers else bundle
+    def _with_others(self, bundle: bytes) -> bytes:
+        noted = self._succession  # read once: a look may exchange it meanwhile
+        others = tuple(each.roots.pem for each in noted.formers)
+        if self._is_other(noted):
+            others += (noted.roots.pem,)
+        return _united((bundle, *others)) if others else bundle
+
+    def _is_other(self, noted: Succession) -> bool:
+        """Say whether it signs with other roots than are noted: until a look both are taken as its own."""
+        return not self._drops and self._inner.trust_bundle() != noted.roots.pem
 
 
 @lru_cache(maxsize=4)

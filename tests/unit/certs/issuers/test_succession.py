@@ -1,5 +1,6 @@
 """One issuer after another: who is trusted, for how long, and that it is known after a restart."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,12 +8,13 @@ import pytest
 import structlog
 
 from certs.bundle import TrustBundle
-from certs.errors import StateError
+from certs.errors import IssuerError, StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.issuers.opening import open_issuer
 from certs.issuers.succeeding import ISSUER_FILE, SucceedingIssuer, known
 from certs.issuers.succession import SETTLING, Succession, read, written
+from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.pair import issue_pair
 from certs.pair_files import PairFiles
 from certs.stored import Holder
@@ -109,6 +111,27 @@ def test_an_issuer_that_signs_with_another_root_is_another(scene: Scene) -> None
         scene.roots(1).holds(TrustBundle.of([scene.start(2, name="own", drops=True).trust_bundle()])) is False
     )
     assert not TrustBundle.of([scene.start(2, name="own", drops=True).trust_bundle()]).holds(scene.roots(1))
+
+
+def test_a_root_that_is_not_noted_yet_takes_nothing_away_and_serves_nobody(
+    scene: Scene, tmp_path: Path
+) -> None:
+    """An issuer finds another root in its files, or in an answer, before anybody has looked."""
+    told = tmp_path / "told"
+    shutil.copytree(tmp_path / "0" / "ca", told)
+    ca = WatchedIssuer(WatchedFiles(told / "ca.pem", told / "ca.key"), DOMAIN, scene.now)
+    ends, before = PairFiles(scene.state).services_end, Succession("files", scene.roots(0), scene.now)
+    issuer = SucceedingIssuer(ca, "files", scene.state, before, ends, scene.now, drops=False)
+    scene.issued(issuer)
+    shutil.copytree(tmp_path / "1" / "ca", told, dirs_exist_ok=True)
+    ca.look(scene.now)
+    assert issuer.trust_bundle() == issuer.signing_bundle() == scene.roots(0, 1).pem
+    with pytest.raises(IssuerError, match="files signs below another root, which nobody trusts yet"):
+        scene.issued(issuer, "other")
+    issuer.look(scene.now)
+    assert issuer.trust_bundle() == issuer.signing_bundle() == scene.roots(0, 1).pem
+    assert issuer.settled() == scene.now + SETTLING
+    scene.issued(issuer, "other")
 
 
 def test_it_is_said_who_signs_and_who_did(scene: Scene) -> None:
