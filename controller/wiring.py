@@ -12,6 +12,7 @@ from admin.metrics.registry import Metrics
 from admission.place import Place
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings, View
+from certs.issuers.contract import IssuerKind
 from certs.opening import LEDGER_FILE, Opened
 from certs.pair import Making
 from certs.pair_files import PairFiles
@@ -204,7 +205,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
             confirmations,
             webhook,
             clock,
-            elsewhere=signs.opened.remote,
+            elsewhere=signs.opened.kind is not IssuerKind.BUILT_IN,
         ),
         listening={},
     )

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from certs.leaf import stands_below
 from tests.feature.identity.following import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
+from tests.unit.certs.issuers.cas import ca
 
 Serve = Callable[..., Awaitable[Any]]
 ROTATE = "/certs/rotate-root"
@@ -72,6 +74,19 @@ async def test_a_change_waits_for_everyone_it_concerns(serve: Serve) -> None:
         assert not stands_below(first, one.mesh_roots)
         # Who was given up is refused: his certificate is of a root that nobody trusts.
         await server.until({ENROLLED: "connected", BARE: "disconnected", ABSENT: "expected"})
+
+
+async def test_what_another_issuer_signs_is_waited_for_by_no_stage(serve: Serve, tmp_path: Path) -> None:
+    """Services' certificates are those of a CA in files, and what sidecars believe of each other stays."""
+    ca("other", datetime.now(UTC)).put(tmp_path)
+    files = {"ca_certificate": tmp_path / "tls.crt", "ca_key": tmp_path / "tls.key"}
+    server = await serve(*MESH, **PORTS, issuer="files", **files)
+    async with follower(server, ENROLLED).running() as one:
+        first, roots = one.chain, one.mesh_roots
+        await server.ask("POST", ROTATE, {})
+        await until(server, None)
+        assert one.serials, "it has renewed"
+        assert (one.chain, one.mesh_roots) == (first, roots)
 
 
 @pytest.mark.parametrize("stage", ["trusting", "replacing"])
