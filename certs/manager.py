@@ -24,8 +24,8 @@ JITTER_SHARE: Final = 0.1
 _log = structlog.get_logger("certs.manager")
 
 
-Request = Callable[[], tuple[Pair, str]]
-"""Has a certificate issued, and says why it could not be kept; may be called in any thread."""
+Request = Callable[[datetime], tuple[Pair, str]]
+"""Has a certificate issued, now, and says why it could not be kept; may be called in any thread."""
 
 
 class CertificateManager:
@@ -93,7 +93,7 @@ class CertificateManager:
             return None
         return held if self._is_below(held) else None
 
-    def request(self, identity: ServiceIdentity, dns_names: tuple[str, ...], now: datetime) -> Request:
+    def request(self, identity: ServiceIdentity, dns_names: tuple[str, ...]) -> Request:
         """Return what issues a certificate, with a new key: Envoy is given both in one secret.
 
         Raises RequestError for names that cannot be certified; the request IssuerError, RequestError.
@@ -108,8 +108,7 @@ class CertificateManager:
             Usage.SERVICE,
             names,
             lifetime,
-            now,
-            self._making,
+            making=self._making,
         )
 
     def take(self, identity: ServiceIdentity, pair: Pair, unkept: str) -> ServiceCertificate:
@@ -126,7 +125,7 @@ class CertificateManager:
         Raises RequestError, StateError as above, IssuerError: then what was in force stays so.
         """
         held = self.fitting(identity, dns_names, now)
-        return held or self.take(identity, *self.request(identity, dns_names, now)())
+        return held or self.take(identity, *self.request(identity, dns_names)(now))
 
     def _hold(self, identity: ServiceIdentity, pair: Pair) -> ServiceCertificate:
         certificate = ServiceCertificate(

@@ -1,8 +1,10 @@
 """How certificates are asked for: one by one, or many at once where the issuer is across a network."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from certs.errors import CertificateError
@@ -24,8 +26,8 @@ Answer = tuple[Pair, str] | CertificateError
 class Asking(Protocol):
     """Has requests answered; for one caller at a time, in whatever thread."""
 
-    def ask(self, requests: Mapping[Need, Request]) -> Mapping[Need, Answer]:
-        """Begin with these, and return what has been answered, of former ones as well."""
+    def ask(self, requests: Mapping[Need, Request], now: datetime) -> Mapping[Need, Answer]:
+        """Begin with these, now, and return what has been answered, of former ones as well."""
 
     def open(self) -> frozenset[ServiceIdentity]:
         """Return those that are not answered yet."""
@@ -43,9 +45,9 @@ class Asking(Protocol):
 class InTurn:
     """Each is answered before the next is asked: for an issuer that has its key at hand."""
 
-    def ask(self, requests: Mapping[Need, Request]) -> Mapping[Need, Answer]:
+    def ask(self, requests: Mapping[Need, Request], now: datetime) -> Mapping[Need, Answer]:
         """Answer all of them."""
-        return {need: _answer(request) for need, request in requests.items()}
+        return {need: _answer(request, now) for need, request in requests.items()}
 
     def open(self) -> frozenset[ServiceIdentity]:
         """Return none."""
@@ -65,18 +67,22 @@ class InTurn:
 class AtOnce:
     """AT_ONCE requests at a time, in threads; whoever asks waits PATIENCE_SECONDS for all of them."""
 
-    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self, patience: float = PATIENCE_SECONDS, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
         self._patience = patience
+        self._seconds = seconds
         self._pool = ThreadPoolExecutor(AT_ONCE, "issuer")
         self._lock = threading.Lock()
         self._open: dict[Need, Future[Answer]] = {}
         self._tell: Callable[[], None] = _nobody
 
-    def ask(self, requests: Mapping[Need, Request]) -> Mapping[Need, Answer]:
+    def ask(self, requests: Mapping[Need, Request], now: datetime) -> Mapping[Need, Answer]:
         """Begin with those that are not on their way, and return what was answered within the patience."""
+        asked = self._seconds()
         for need, request in requests.items():
             if need not in self._open:
-                future = self._pool.submit(_answer, request)
+                future = self._pool.submit(self._answered, request, now, asked)
                 with self._lock:
                     self._open[need] = future
                 future.add_done_callback(self._told)
@@ -105,13 +111,21 @@ class AtOnce:
         """Begin with nothing more; what is on its way ends by itself."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def _answered(self, request: Request, now: datetime, asked: float) -> Answer:
+        """Answer a request whose turn has come: at a moment that may be minutes after it was asked.
+
+        An issuer elsewhere begins a certificate by its own clock, so one that were measured by the moment of
+        asking would not be valid yet, and all of a long queue in vain.
+        """
+        return _answer(request, now + timedelta(seconds=self._seconds() - asked))
+
     def _told(self, _: Future[Answer]) -> None:
         self._tell()
 
 
-def _answer(request: Request) -> Answer:
+def _answer(request: Request, now: datetime) -> Answer:
     try:
-        return request()
+        return request(now)
     except CertificateError as error:
         return error
 

@@ -131,6 +131,8 @@ class ServiceCertificates:
                 loop.call_soon_threadsafe(woken.set)
 
         self._asking.when_arrived(wake)
+        if self._asking.arrived():  # what came before anybody could be told
+            woken.set()
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._rest(clock())):
@@ -213,10 +215,10 @@ class ServiceCertificates:
                 if manager.fitting(*need, now, patient=now < self._settled()) is not None:
                     self._retries.done(identity)
                 else:
-                    requests[need] = manager.request(*need, now)
+                    requests[need] = manager.request(*need)
             except CertificateError as error:
                 fail(identity, error)
-        for (identity, dns_names), answer in self._asking.ask(requests).items():
+        for (identity, dns_names), answer in self._asking.ask(requests, now).items():
             if self._needed.get(identity) != dns_names:
                 continue  # nobody needs it any more, or with other names
             looked.add(identity)

@@ -13,11 +13,13 @@ import structlog
 from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest
+from certs.manager import CertificateManager
 from certs.material import ServiceCertificate
+from certs.pair import Pair
 from certs.pair_files import PairFiles
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import advanced
-from delivery.asking import AtOnce
+from delivery.asking import AT_ONCE, AtOnce
 from delivery.certificates import ServiceCertificates, remarks_on
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
@@ -291,6 +293,34 @@ def test_a_slow_issuer_holds_no_wave(issuer: _Issuer, tmp_path: Path, now: datet
     asking.close()
 
 
+def test_what_waits_for_its_turn_is_asked_for_as_of_then(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """An issuer elsewhere begins a certificate by its own clock: at the asking it would not be valid yet."""
+    seconds, moments = [0.0], list[datetime]()
+    asking = AtOnce(patience=0.01, seconds=lambda: seconds[0])
+    manager = CertificateManager(issuer, PairFiles(tmp_path), DAY, lambda: 0.0)
+    issuer.gate = threading.Event()
+
+    def last(at: datetime) -> tuple[Pair, str]:
+        moments.append(at)
+        return manager.request(STORE, NAMES)(at)
+
+    busy = {
+        (ServiceIdentity(Namespace("shop"), ServiceAccountName(f"busy-{n}")), ()): n for n in range(AT_ONCE)
+    }
+    asking.ask({need: manager.request(*need) for need in busy}, now)
+    assert asking.ask({(STORE, NAMES): last}, now) == {}
+    seconds[0] = 45.0
+    issuer.gate.set()
+    deadline = time.monotonic() + 60
+    while asking.open():
+        assert time.monotonic() < deadline
+        asking.ask({}, now)
+    asking.close()
+    assert moments == [now + timedelta(seconds=45)]
+
+
 async def test_whoever_renews_is_woken_by_an_answer(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
     """And not by the next look, which is half a minute off."""
     asking, changed = AtOnce(patience=0.01), asyncio.Event()
@@ -300,6 +330,26 @@ async def test_whoever_renews_is_woken_by_an_answer(issuer: _Issuer, tmp_path: P
     issuer.gate = threading.Event()
     _needed(keeper, {STORE: NAMES}, DAY, now)
     issuer.gate.set()
+    async with asyncio.timeout(25):
+        await changed.wait()
+    renewing.cancel()
+    await asyncio.wait([renewing])
+    asking.close()
+
+
+async def test_an_answer_that_came_before_anybody_renews_is_taken(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Between a server's first wave and what runs as long as it does, an issuer may have answered."""
+    asking, changed = AtOnce(patience=0.01), asyncio.Event()
+    keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
+    issuer.gate = threading.Event()
+    _needed(keeper, {STORE: NAMES}, DAY, now)
+    issuer.gate.set()
+    async with asyncio.timeout(60):
+        while not asking.arrived():
+            await asyncio.sleep(0.01)
+    renewing = asyncio.create_task(keeper.renewing(lambda: now, changed.set))
     async with asyncio.timeout(25):
         await changed.wait()
     renewing.cancel()
