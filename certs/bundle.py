@@ -8,6 +8,8 @@ from typing import Self
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
+from certs.pem import certificates_in
+
 
 @dataclass(frozen=True, slots=True)
 class TrustBundle:
@@ -59,6 +61,6 @@ def _fingerprint(certificate: x509.Certificate) -> str:
 
 def _certificates(pem: bytes) -> list[x509.Certificate]:
     try:
-        return x509.load_pem_x509_certificates(pem)
+        return certificates_in(pem)
     except ValueError as error:
         raise ValueError("roots are not certificates in PEM") from error

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -81,15 +81,16 @@ def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:
     chain = x509.load_pem_x509_certificates(chain_pem)
     roots = x509.load_pem_x509_certificates(bundle_pem)
     links = itertools.pairwise(chain)
-    return all(_signed_by(lower, upper) for lower, upper in links) and any(
-        _signed_by(chain[-1], root) for root in roots
+    return all(signed_by(lower, upper) for lower, upper in links) and any(
+        signed_by(chain[-1], root) for root in roots
     )
 
 
-def _signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+def signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Say whether one bears the other's name and signature; not where the library knows no such key."""
     try:
         certificate.verify_directly_issued_by(issuer)
-    except (InvalidSignature, TypeError, ValueError):
+    except (InvalidSignature, UnsupportedAlgorithm, TypeError, ValueError):
         return False
     return True
 

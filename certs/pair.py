@@ -14,6 +14,7 @@ from certs.errors import IssuerError, RequestError
 from certs.issuers.contract import CertificateRequest, Issuer, KeyKind, Names, Usage
 from certs.leaf import Leaf, read_leaf, stands_below
 from certs.material import PrivateKey
+from certs.pem import certificates_in
 from certs.profile import alternative_names, subject
 from certs.terms import BACKDATED
 
@@ -144,7 +145,7 @@ def _pkcs8(key: _Key) -> PrivateKey:
 def matched_pair(chain_pem: bytes, key: PrivateKey) -> Pair:
     """Put a pair together; raise ValueError, with nothing of the key in it, where they do not belong."""
     try:
-        certificate = x509.load_pem_x509_certificates(chain_pem)[0]
+        certificate = certificates_in(chain_pem)[0]
     except ValueError:
         raise ValueError("there is no certificate that can be read") from None
     try:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
 from certs.bundle import TrustBundle
+from certs.leaf import signed_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ def above(
     """
     _check(signer, 0, now)
     path, between = [signer], list(others)
-    while not _signed_by(path[-1], path[-1]):
-        upper = next((each for each in (*roots, *between) if _signed_by(path[-1], each)), None)
+    while not signed_by(path[-1], path[-1]):
+        upper = next((each for each in (*roots, *between) if signed_by(path[-1], each)), None)
         if upper is None or upper in path:
             missing = "it is no root" if not roots else "and none of those that were given has signed it"
             raise ValueError(f"{_named(path[-1])} is signed by {_issuer(path[-1])}, {missing}")
@@ -69,14 +69,6 @@ def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
         raise ValueError(f"{_named(certificate)} expired at {certificate.not_valid_after_utc}")
     if now < certificate.not_valid_before_utc:
         raise ValueError(f"{_named(certificate)} is not valid before {certificate.not_valid_before_utc}")
-
-
-def _signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(issuer)
-    except (InvalidSignature, TypeError, ValueError):
-        return False
-    return True
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

@@ -16,6 +16,7 @@ from certs import files
 from certs.errors import StateError
 from certs.issuers.chain import Above, above
 from certs.leaf import fingerprint_of, read_leaf
+from certs.pem import certificates_in
 from certs.profile import key_usage, subject
 from certs.serial import new_serial
 from certs.terms import BACKDATED
@@ -191,9 +192,9 @@ def _content(path: Path, other: Path, told: CaFiles) -> bytes:
 
 def _certificates(path: Path, content: bytes, mend: str) -> list[x509.Certificate]:
     try:
-        found = x509.load_pem_x509_certificates(content)
-    except ValueError:
-        raise StateError(f"CA certificate {path} is not a certificate in PEM; {mend}") from None
+        found = certificates_in(content)
+    except ValueError as error:
+        raise StateError(f"CA certificate {path} {error}; {mend}") from None
     _check_is_ca(path, found[0])
     return found
 
@@ -202,8 +203,6 @@ def _check_is_ca(path: Path, certificate: x509.Certificate) -> None:
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
-    except ValueError:
-        raise StateError(f"CA certificate {path} has extensions that cannot be read") from None
     except x509.ExtensionNotFound:
         raise StateError(f"{path} is not a CA's certificate: basic constraints or key usage lack") from None
     if not (constraints.ca and usage.key_cert_sign):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final, TypeGuard
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -9,6 +10,9 @@ from cryptography.hazmat.primitives import serialization
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError
 from certs.issuers.vault.http import Answer
+from certs.pem import certificates_in
+
+_MOST_SECONDS: Final = 1000 * 365 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,7 @@ def lease(answer: Answer, now: datetime) -> Lease:
     seconds = auth.get("lease_duration") if isinstance(auth, dict) else None
     if not isinstance(auth, dict) or not isinstance(token, str) or not token or not _is_seconds(seconds):
         raise IssuerError("Vault's answer to a login is not understood: there is no token in it")
-    ends = now + timedelta(seconds=seconds) if isinstance(seconds, int) and seconds else None
-    return Lease(token, now, ends, auth.get("renewable") is True)
+    return Lease(token, now, _end(now, seconds), auth.get("renewable") is True)
 
 
 def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
@@ -46,8 +49,7 @@ def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
     seconds = data.get("ttl") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not _is_seconds(seconds):
         raise IssuerError("Vault's answer about its token is not understood: there is no ttl in it")
-    ends = now + timedelta(seconds=seconds) if isinstance(seconds, int) and seconds else None
-    return Lease(token, now, ends, data.get("renewable") is True)
+    return Lease(token, now, _end(now, seconds), data.get("renewable") is True)
 
 
 def signed(answer: Answer) -> bytes:
@@ -64,25 +66,32 @@ def signed(answer: Answer) -> bytes:
     return _pem([leaf, *(each for each in chain if each.subject != each.issuer)])
 
 
-def roots(answer: Answer) -> TrustBundle:
-    """Return the roots in a mount's chain: what signs itself."""
+def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
+    """Return the roots in a mount's chain, which is what signs itself, and the end of who signs there."""
     data = answer.get("data")
     found = data.get("ca_chain") or data.get("certificate") if isinstance(data, dict) else None
     if not isinstance(found, str):
         raise IssuerError("Vault's answer is not understood: there is no chain in it")
-    return TrustBundle.of([_pem([each for each in _certificates(found) if each.subject == each.issuer])])
+    chain = _certificates(found)
+    bundle = TrustBundle.of([_pem([each for each in chain if each.subject == each.issuer])])
+    return bundle, chain[0].not_valid_after_utc
 
 
-def _is_seconds(value: object) -> bool:
-    return isinstance(value, int) and value >= 0
+def _is_seconds(value: object) -> TypeGuard[int]:
+    """Say whether it is a number of seconds that a clock can count: less than a thousand years."""
+    return isinstance(value, int) and 0 <= value <= _MOST_SECONDS
+
+
+def _end(now: datetime, seconds: int) -> datetime | None:
+    return now + timedelta(seconds=seconds) if seconds else None
 
 
 def _certificates(text: str) -> list[x509.Certificate]:
     try:
-        return x509.load_pem_x509_certificates(text.encode())
+        return certificates_in(text.encode())
     except ValueError as error:
         raise IssuerError(
-            "Vault's answer is not understood: it holds what is no certificate in PEM"
+            "Vault's answer is not understood: it holds what is no certificate in PEM, or an odd one"
         ) from error
 
 

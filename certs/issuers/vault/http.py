@@ -48,7 +48,7 @@ class VaultApi:
         hidden = tuple(filter(None, (token, *_texts(body or {}))))
         try:
             status, content = self._exchanged(method, path, body, token)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, UnicodeError, http.client.HTTPException) as error:  # a host that is no name of DNS
             # Cut from its cause: its words may be those of a header.
             said = _without(str(error) or type(error).__name__, hidden)
             raise IssuerError(f"Vault {self.address} cannot be reached: {said[:_SHOWN]}") from None
@@ -105,7 +105,7 @@ def mount(text: str) -> str:
 def _read(content: bytes) -> Answer | None:
     try:
         found = json.loads(content) if content.strip() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -2,7 +2,7 @@
 
 import threading
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
@@ -17,6 +17,8 @@ from certs.leaf import stands_below
 from mesh.names import TrustDomain
 
 _FORBIDDEN: Final = 403
+_SAFE: Final = timedelta(seconds=60)
+"""So long before its CA's end a certificate ends: its clock may be ahead of ours, and the way is long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class VaultIssuer:
         self._trust_domain = trust_domain
         self._lock = threading.Lock()
         self._bundle = known
+        self._ends = datetime.max.replace(tzinfo=UTC)
 
     @classmethod
     def open(
@@ -77,7 +80,7 @@ class VaultIssuer:
         Names are asked for twice, in the CSR and beside it: a role says which it reads. A role may shorten
         what is asked for; what it adds or leaves out, whoever asked finds.
         """
-        seconds = max(int((request.not_after - now).total_seconds()), 1)
+        seconds = max(int((self._asked_end(request, now) - now).total_seconds()), 1)
         names = request.names
         body: Answer = {
             "csr": request.csr_pem.decode("ascii"),
@@ -97,17 +100,22 @@ class VaultIssuer:
 
     def refresh(self) -> None:
         """Ask for its roots; raises IssuerError, StateError, and then those that are known stay."""
-        found = self._asked_roots()
+        found, ends = self._asked_roots()
         with self._lock:
-            self._bundle = found
+            self._bundle, self._ends = found, ends
 
     def tend(self, now: datetime) -> None:
         """Renew the login if it is due, and ask for the roots. Raises IssuerError, StateError."""
         self._session.token(now)
         self.refresh()
 
-    def _asked_roots(self) -> TrustBundle:
-        found = roots(self._api.call("GET", f"{mount(self._pki.mount)}/cert/ca_chain"))
+    def _asked_end(self, request: CertificateRequest, now: datetime) -> datetime:
+        """Return until when to ask for: a Vault refuses what would outlive its CA, and shortens it not."""
+        latest = self._ends - _SAFE
+        return min(request.not_after, latest) if now < latest else request.not_after
+
+    def _asked_roots(self) -> tuple[TrustBundle, datetime]:
+        found, ends = roots(self._api.call("GET", f"{mount(self._pki.mount)}/cert/ca_chain"))
         if self._pki.roots is not None:
             found = found.union(_roots_in(self._pki.roots))
         if not found.fingerprints:
@@ -115,7 +123,7 @@ class VaultIssuer:
                 f"PKI {self._pki.mount} of Vault {self._api.address} has no root in its chain: "
                 "give one as vault_roots"
             )
-        return found
+        return found, ends
 
     def _authorized(self, method: str, path: str, body: Answer, now: datetime) -> Answer:
         """Call with a token; one that is refused may have ended or been revoked, and is tried anew once."""
@@ -131,7 +139,9 @@ class VaultIssuer:
 
 def _roots_in(file: Path) -> TrustBundle:
     content = files.read(file)
+    if content is None:
+        raise StateError(f"vault_roots {file} is missing")
     try:
-        return TrustBundle.of([content or b""])
+        return TrustBundle.of([content])
     except ValueError as error:
         raise StateError(f"vault_roots {file}: {error}") from error

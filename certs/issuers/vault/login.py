@@ -9,13 +9,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from certs.errors import IssuerError, StateError
+import structlog
+
+from certs.errors import CertificateError, IssuerError, StateError
 from certs.issuers.vault.answers import Lease, known_lease, lease
 from certs.issuers.vault.http import VaultApi, VaultRefused, mount
 
 SERVICE_ACCOUNT_TOKEN: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _FORBIDDEN: Final = 403
 _LONGEST: Final = 64 * 1024
+
+_log = structlog.get_logger("certs.issuers.vault.login")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Session:
         self._login = login
         self._lock = threading.Lock()
         self._lease: Lease | None = None
+        self._said = ""
 
     def token(self, now: datetime) -> str:
         """Return a token that is good, logging in if there is none. Raises IssuerError, StateError."""
@@ -89,18 +94,27 @@ class Session:
         """Return a lease that lasts longer: this token's if it can be renewed, else by another login.
 
         A token may be renewed until its own end only: one that gains nothing gives way to another login.
-        Where neither can be had now, what is held goes on until it ends.
+        Where neither can be had now, what is held goes on until it ends, and why is said once.
         """
         try:
             if held.renewable:
                 renewed = lease(self._api.call("POST", "auth/token/renew-self", {}, held.token), now)
                 if held.ends is not None and (renewed.ends is None or renewed.ends > held.ends):
                     return renewed
-            return self._login.login(self._api, now)
         except IssuerError as error:
-            if isinstance(error, VaultRefused) and error.status == _FORBIDDEN:
-                return self._login.login(self._api, now)
-            return held
+            if not (isinstance(error, VaultRefused) and error.status == _FORBIDDEN):
+                return self._going_on(held, error)
+        try:
+            return self._login.login(self._api, now)
+        except CertificateError as error:
+            return self._going_on(held, error)
+
+    def _going_on(self, held: Lease, error: CertificateError) -> Lease:
+        if str(error) != self._said:
+            self._said = str(error)
+            until = None if held.ends is None else held.ends.isoformat()
+            _log.warning("login to Vault not renewed", until=until, reason=self._said)
+        return held
 
 
 def _words(file: Path, count: int, what: str) -> list[str]:

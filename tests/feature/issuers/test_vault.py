@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
@@ -77,6 +78,14 @@ def test_a_role_that_shortens_is_understood(pki: Pki) -> None:
     """What the certificate says counts."""
     pki.role(max_ttl="600s", ttl="600s")
     assert _issued(pki.issuer()).leaf.not_after - _now() < timedelta(minutes=11)
+
+
+def test_nothing_outlives_the_ca_that_signs(pki: Pki) -> None:
+    """A Vault would refuse that, through the whole last day of its CA."""
+    pki.bao("DELETE", f"{pki.mount}/root")
+    root = {"common_name": "short", "ttl": "20m", "key_type": "ec", "key_bits": 256}
+    pki.bao("POST", f"{pki.mount}/root/generate/internal", root)
+    assert timedelta(minutes=15) < _issued(pki.issuer()).leaf.not_after - _now() < timedelta(minutes=20)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +203,22 @@ def test_a_token_that_ends_is_read_again(pki: Pki) -> None:
     _issued(issuer)
 
 
+def test_a_login_that_cannot_be_renewed_goes_on_until_its_end(pki: Pki) -> None:
+    """Somebody exchanges the file at this moment; that it fails is said, once."""
+    token = pki.token(ttl="30m", explicit_max_ttl="30m", renewable=False)
+    file, now = pki.file("token", token), _now()
+    tokens = _tokens_of(pki.issuer(ByToken(file)), now)
+    assert next(tokens) == token
+    file.unlink()
+    with structlog.testing.capture_logs() as logs:
+        for minutes in (20, 25):
+            assert tokens.send(now + timedelta(minutes=minutes)) == token
+    (said,) = (each for each in logs if each["event"] == "login to Vault not renewed")
+    assert "cannot be read: No such file" in said["reason"]
+    with pytest.raises(StateError, match="cannot be read: No such file"):
+        tokens.send(now + timedelta(minutes=31))
+
+
 def test_a_sealed_one_and_one_that_is_not_there(pki: Pki) -> None:
     """Are said to be so; what was known of roots stays, also through a restart."""
     issuer = pki.issuer()
@@ -234,6 +259,7 @@ _OK = b"HTTP/1.1 200 OK\r\nContent-Length: "
         (_OK + b"2\r\n\r\n{}", "not understood: there is no chain in it"),
         (b"HTTP/1.1 307 X\r\nLocation: https://x/\r\nContent-Length: 0\r\n\r\n", "sends elsewhere"),
         (_OK + b'33\r\n\r\n{"data": {"certificate": "junk"}} ', "no certificate in PEM"),
+        (_OK + b"100000\r\n\r\n" + b"[" * 100000, "with what is no JSON object at .*: is this a Vault"),
     ],
 )  # fmt: skip
 def test_what_is_no_vault(answer: bytes, sentence: str) -> None:
@@ -242,6 +268,13 @@ def test_what_is_no_vault(answer: bytes, sentence: str) -> None:
         api = VaultApi(f"http://127.0.0.1:{server.getsockname()[1]}", seconds=60 if answer else 0.5)
         with _answering(server, answer), pytest.raises(IssuerError, match=sentence):
             VaultIssuer.open(api, ByToken(Path("/none")), VaultPki("pki", "mesh"), DOMAIN, TrustBundle.of([]))
+
+
+def test_a_host_that_is_no_name() -> None:
+    """The library raises what is no OSError."""
+    api, login = VaultApi("https://vault..example"), ByToken(Path("/none"))
+    with pytest.raises(IssuerError, match=r"Vault https://vault..example cannot be reached"):
+        VaultIssuer.open(api, login, VaultPki("pki", "mesh"), DOMAIN, TrustBundle.of([]))
 
 
 @contextmanager
@@ -286,6 +319,8 @@ def test_an_intermediate_comes_with_its_chain_and_its_root(pki: Pki, bao: OpenBa
 
     with pytest.raises(IssuerError, match=f"PKI {at} of .* has no root in its chain"):
         opened(None)
+    with pytest.raises(StateError, match=r"vault_roots /none/roots.pem is missing"):
+        opened(Path("/none/roots.pem"))
     root = pki.issuer(login).trust_bundle()
     pair = _issued(opened(pki.file("roots.pem", root.decode())))
     assert pair.chain_pem.count(b"BEGIN CERTIFICATE") == 2

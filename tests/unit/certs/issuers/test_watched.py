@@ -1,5 +1,6 @@
 """A CA in files that somebody else renews: verified, exchanged as a whole, and what is bad left aside."""
 
+import base64
 import re
 import shutil
 import subprocess
@@ -8,7 +9,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
@@ -123,6 +126,21 @@ def _expired_above(folder: Path, now: datetime) -> None:
     ca("lower", now, root).put(folder, root)
 
 
+def _strange(folder: Path, change: tuple[str, str]) -> None:
+    """Have the certificate be one of which the library can make nothing."""
+    der = x509.load_pem_x509_certificate((folder / "tls.crt").read_bytes()).public_bytes(Encoding.DER)
+    before, after = map(bytes.fromhex, change)
+    assert der.count(before) == 1
+    lines = b"-----BEGIN CERTIFICATE-----\n%s-----END CERTIFICATE-----\n"
+    (folder / "tls.crt").write_bytes(lines % base64.encodebytes(der.replace(before, after)))
+
+
+VERSION = "a003020102", "a003020107"
+CURVE = "06082a8648ce3d030107", "06082a8648ce3d030163"
+EXTENSION = "0603551d0e", "0603551d0f"
+"""The subject key identifier's name becomes that of key usage, which is there then twice."""
+
+
 def _weak(folder: Path, now: datetime) -> None:
     ca("weak", now, key=rsa.generate_private_key(65537, 1024)).put(folder)  # noqa: S505 - that is the point
 
@@ -154,6 +172,9 @@ BAD: list[tuple[Callable[[Path, datetime], object], str]] = [
     ),
     (lambda folder, _: (folder / "tls.key").unlink(), "tls.key is missing; put the right files there"),
     (lambda folder, _: (folder / "ca.crt").write_bytes(b""), "ca.crt is not a certificate in PEM"),
+    (lambda folder, _: _strange(folder, VERSION), "tls.crt is not a certificate in PEM"),
+    (lambda folder, _: _strange(folder, CURVE), "tls.crt has a key or extensions that cannot be read"),
+    (lambda folder, _: _strange(folder, EXTENSION), "tls.crt has a key or extensions that cannot be read"),
 ]
 
 

@@ -1,0 +1,32 @@
+"""Certificates in a text of somebody else's: read whole, so that what comes after need expect no surprise."""
+
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+
+_UNREADABLE: Final = (
+    ValueError,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+"""All that the library raises of a certificate that it can make nothing of: few of them are ValueErrors."""
+
+
+def certificates_in(pem: bytes) -> list[x509.Certificate]:
+    """Return the certificates of a PEM text, at least one; what stands between them is left out.
+
+    Raises ValueError, without words of the text, also where extensions or the key of one cannot be read.
+    """
+    try:
+        found = x509.load_pem_x509_certificates(pem)
+    except _UNREADABLE:
+        raise ValueError("is not a certificate in PEM") from None
+    for each in found:
+        try:
+            _ = each.extensions, each.public_key()
+        except _UNREADABLE:
+            raise ValueError("has a key or extensions that cannot be read") from None
+    return found
