@@ -18,18 +18,20 @@ def pins(bundle_pem: bytes) -> tuple[str, ...]:
 def pinned(shown: Iterable[bytes], wanted: Iterable[str]) -> bytes:
     """Return, as PEM, those of the certificates that somebody has shown (DER) whose keys have these pins.
 
-    Nothing of that is proven: whoever shows a root need not hold a certificate below it.
+    Each is signed with that key: nobody else can make one that has it, and names another trust domain. That
+    whoever shows a root holds a certificate below it is not proven.
     """
     names = frozenset(wanted)
-    found = map(_read, shown)
+    found = map(_root, shown)
     roots = {each for each in found if each is not None and key_digest(each.public_key()) in names}
     encoded = (each.public_bytes(serialization.Encoding.PEM) for each in roots)
     return b"".join(sorted(encoded))
 
 
-def _read(der: bytes) -> x509.Certificate | None:
+def _root(der: bytes) -> x509.Certificate | None:
     try:
         certificate = x509.load_der_x509_certificate(der)
+        certificate.verify_directly_issued_by(certificate)
         key_digest(certificate.public_key())
     except Exception:  # noqa: BLE001 - a stranger's bytes: what cannot be read is no root of ours
         return None

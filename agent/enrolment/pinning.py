@@ -57,7 +57,7 @@ def require_believed(at: HostPort, roots: bytes, own: Path | None = None) -> str
     except CredentialsError as error:
         raise NotBelieved(str(error), refused=True) from error
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=roots.decode("ascii"))
+    context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))  # in a comment may be more
     context.set_alpn_protocols(["h2"])
     if own is not None:
         context.load_cert_chain(own / CHAIN_FILE, own / KEY_FILE)

@@ -14,7 +14,8 @@ import grpc
 import grpc.aio
 import pytest
 import structlog
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent import certificates
@@ -25,6 +26,8 @@ from agent.enrolment.settings import Asking, EnrolmentSettings, Failed, Obtained
 from agent.enrolment.times import planned
 from agent.errors import AgentError
 from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
+from certs.pair import issue_pair
 from certs.pair_files import PairFiles
 from certs.server import VALIDITY, ads_server_certificate
 from enrolment.tokens import read_token
@@ -168,11 +171,11 @@ async def test_a_refused_one_is_told_where_to_look(serve: Serve, tmp_path: Path)
 
 
 async def test_by_a_root_from_a_file_a_token_needs_no_pin(serve: Serve, tmp_path: Path) -> None:
-    """As where a mesh's root is on its machines already."""
+    """As where a mesh's root is on its machines already, with a name above it as bundles have them."""
     server = await serve(workload("one"), **PORTS)
     token = read_token(await _token(server))
     root = tmp_path / "root.pem"
-    root.write_bytes(server.authority.trust_bundle())
+    root.write_bytes("# Főtanúsítvány\n".encode() + server.authority.trust_bundle())
     machine = joining(server, tmp_path, f"{token.id}.{token.secret}", authority=root)
     await machine.enrolled.begin(machine.stop)
     assert str(certificates.read(machine.folder).name) == NAME
@@ -238,6 +241,30 @@ async def test_who_stands_between_is_not_shown_the_secret(serve: Serve, tmp_path
             machine = joining(server, tmp_path, token, join=at)
             answered = await machine.enrolled._asked(Asking.JOIN)
         assert isinstance(answered, Failed)
+        assert words in answered.why
+        assert seen == []
+
+
+async def test_a_workload_cannot_pass_for_the_control_plane(serve: Serve, tmp_path: Path) -> None:
+    """Nor with a root that has our root's key and name, and the trust domain by which its own name is right."""
+    server = await serve(workload("one"), **PORTS)
+    now, ours = datetime.now(UTC), server.authority.trust_bundle()
+    names = Names("ads", dns_names=("ads.shop.svc.cluster.local",))
+    held = issue_pair(server.authority, Usage.SERVICE, names, timedelta(hours=1), now)
+    root = x509.load_pem_x509_certificate(ours)
+    forged = x509.CertificateBuilder(root.issuer, root.subject, root.public_key(), root.serial_number)
+    forged = forged.not_valid_before(root.not_valid_before_utc).not_valid_after(root.not_valid_after_utc)
+    domain = x509.SubjectAlternativeName([x509.UniformResourceIdentifier("spiffe://shop.svc.cluster.local")])
+    for each in root.extensions:
+        own = isinstance(each.value, x509.SubjectAlternativeName)
+        forged = forged.add_extension(domain if own else each.value, each.critical)
+    shown = forged.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    chain = held.chain_pem + shown.public_bytes(serialization.Encoding.PEM)
+    for more, words in ((b"", "shows no root with the pin of the join token"), (ours, "is not believed")):
+        async with between(chain + more, held.key.reveal(), server) as (at, seen):
+            machine = joining(server, tmp_path, await _token(server), join=at)
+            answered = await machine.enrolled._asked(Asking.JOIN)
+        assert isinstance(answered, Failed), answered
         assert words in answered.why
         assert seen == []
 
