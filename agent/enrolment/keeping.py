@@ -12,7 +12,6 @@ import structlog
 
 from agent import reading
 from agent.apart import ApartFailed, apart
-from agent.credentials import CredentialsError
 from agent.enrolment import files
 from agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
 from agent.enrolment.times import LEAST_BETWEEN, Plan, alarming, clock_words, planned, retry_after
@@ -58,6 +57,7 @@ class Enrolled:
         self._shows = shows
         self._shared = shared
         self._ask_program = ask or _program
+        self._token = ""
         self._renew_after: datetime | None = None
         self._retry: datetime | None = None
         self._failures = 0
@@ -80,11 +80,12 @@ class Enrolled:
                 return
             if answered.refused and not files.has_pair(self._directory):
                 raise AgentError(f"this machine cannot join: {answered.why}")
-            if answered.refused:
-                _log.error("cannot join; what there is goes on", reason=answered.why)
-                return
             failures += 1
             wait = retry_after(failures, timedelta.max, random.random())  # noqa: S311 - no secret
+            if answered.refused or await self._can_wait():
+                self._retry = None if answered.refused else now() + wait
+                _log.error("cannot join; what there is goes on", reason=answered.why)
+                return
             _log.warning("not joined yet", reason=answered.why, again_in=round(wait.total_seconds(), 1))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), wait.total_seconds())
@@ -112,8 +113,15 @@ class Enrolled:
         return f"the certificate ends at {until} and is not renewed: {self._why}"
 
     async def _renew(self) -> None:
+        due = planned(self._shows(), self._renew_after, now(), None).renew <= now()
         joins = await self._must_join()
         answered = await self._asked(Asking.JOIN if joins else Asking.RENEW)
+        if joins and due and isinstance(answered, Failed):
+            # Whoever put a token there that does not let in has not taken the certificate away.
+            renewed = await self._asked(Asking.RENEW)
+            if isinstance(renewed, Obtained):
+                _log.warning("not joined again; renewed instead", reason=answered.why)
+                joins, answered = False, renewed
         if isinstance(answered, Obtained):
             taken = await (self._put_joined(answered) if joins else self._put(answered))
             if taken:
@@ -125,7 +133,8 @@ class Enrolled:
         self._failures, self._why = self._failures + 1, answered.why
         shows, at = self._shows(), now()
         wait = retry_after(self._failures, shows.not_after - at, random.random())  # noqa: S311 - no secret
-        self._retry = at + wait
+        # A token that is not accepted is looked at again when the certificate is due.
+        self._retry = None if answered.refused and not due else at + wait
         say = _log.error if alarming(shows, at) else _log.warning
         until = shows.not_after.isoformat(timespec="seconds")
         say(
@@ -146,6 +155,8 @@ class Enrolled:
         drawn = random.random()  # noqa: S311 - no secret
         if isinstance(answered, Failed):
             _log.warning("not told whom to trust", reason=answered.why)
+            if self._retry is None and await self._must_join():
+                self._retry = now()
             return retry_after(5, timedelta.max, drawn)
         self._renew_after = min(answered.renew_after, plan.renew)
         if not answered.authority:
@@ -164,23 +175,33 @@ class Enrolled:
             return True
         if settings.kind == _TOKEN:
             with contextlib.suppress(OSError, StateError):
-                token = settings.proof.read_text("ascii", "replace").strip().partition(".")[0]
+                token = _identifier(settings.proof.read_bytes())
                 if token and token != files.joined_by(self._directory):
                     return True
+        ends = await self._ends()
+        return ends is not None and now() > ends
+
+    async def _can_wait(self) -> bool:
+        """Say whether there is a certificate in force, with which to go on until one can join again."""
+        if self._settings.renewal is None or not files.has_pair(self._directory):
+            return False
+        ends = await self._ends()
+        return ends is not None and now() <= ends
+
+    async def _ends(self) -> datetime | None:
+        """Return when the certificate in its file ends; None where that cannot be told."""
         try:
             found = await reading.read(self._directory, shared=self._shared)
-        except CredentialsError:
-            return False  # whoever reads them for Envoy says what is wrong with them
-        return now() > found.shows.certificate.not_after
+        except AgentError:
+            return None  # whoever reads them for Envoy says what is wrong with them
+        return found.shows.certificate.not_after
 
     async def _put_joined(self, obtained: Obtained, *, at_start: bool = False) -> bool:
-        proof, token = self._settings.proof, self._settings.kind
-        if proof is not None and token == _TOKEN:
-            token = proof.read_text("ascii", "replace").strip().partition(".")[0]
+        by = self._token if self._settings.kind == _TOKEN else self._settings.kind
 
         def put() -> None:
             files.put(self._directory, obtained.chain, obtained.authority)
-            files.note_joined(self._directory, token)
+            files.note_joined(self._directory, by)
 
         if at_start:
             await asyncio.to_thread(put)
@@ -196,6 +217,8 @@ class Enrolled:
         """Ask, and say if a clock is wrong; whatever goes wrong is an answer too."""
         try:
             question = await asyncio.to_thread(self._question, asking)
+            if asking is Asking.JOIN:
+                self._token = _identifier(question.proof)
             answered = await self._ask_program(question)
         except (AgentError, OSError, StateError) as error:
             return Failed(" ".join(str(error).split()))
@@ -215,6 +238,11 @@ class Enrolled:
         proof = settings.proof.read_bytes()
         authority = b"" if settings.authority is None else settings.authority.read_bytes()
         return Question(asking, at, self._directory, settings.kind, proof, authority)
+
+
+def _identifier(token: bytes) -> str:
+    """Return the part of a join token that is no secret."""
+    return token.decode("ascii", "replace").strip().partition(".")[0]
 
 
 async def _program(question: Question) -> Answer:

@@ -18,7 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent import certificates
+from agent import certificates, reading
+from agent.apart import ApartFailed
 from agent.certificates import certificate
 from agent.enrolment import files, program
 from agent.enrolment.keeping import Enrolled
@@ -135,6 +136,88 @@ async def test_another_token_is_for_joining_again(serve: Serve, tmp_path: Path) 
         "cannot join; what there is goes on"
     ]
     assert certificates.read(machine.folder).serial == second
+
+
+@pytest.mark.parametrize("away", [False, True])
+async def test_a_token_that_does_not_let_in_keeps_no_certificate_from_being_renewed(
+    serve: Serve, tmp_path: Path, away: bool
+) -> None:
+    """Whether it is refused or nobody answers; the machine goes on with what it has at a start, too."""
+    server = await serve(workload("one"), **PORTS)
+    machine = joining(server, tmp_path, await _token(server))
+    await machine.enrolled.begin(machine.stop)
+    first = certificates.read(machine.folder).serial
+    assert machine.settings.proof is not None
+    useless = await _token(server)
+    machine.settings.proof.write_text(useless)
+    await server.ask("POST", "/certs/tokens/revoke", {"token": useless.partition(".")[0]})
+    if away:
+        settings = replace(machine.settings, join=HostPort("127.0.0.1", 1))
+        machine = Joining(machine.folder, settings)
+    async with asyncio.timeout(60):
+        await machine.enrolled.begin(machine.stop)
+    assert certificates.read(machine.folder).serial == first
+    assert (machine.enrolled._retry is not None) == away
+    await machine.enrolled._renew()
+    assert certificates.read(machine.folder).serial == first  # it is not due
+    machine.enrolled._renew_after = datetime.now(UTC)
+    with structlog.testing.capture_logs() as logs:
+        await machine.enrolled._renew()
+    said = [each["event"] for each in logs]
+    assert "not joined again; renewed instead" in said
+    assert "certificate not renewed" not in said
+    assert certificates.read(machine.folder).serial != first
+
+
+async def test_who_was_revoked_joins_by_a_new_token_without_a_restart(serve: Serve, tmp_path: Path) -> None:
+    """Although its certificate is not due for long; by the token that it has it does not."""
+    server = await serve(workload("one"), **PORTS)
+    machine = joining(server, tmp_path, await _token(server))
+    await machine.enrolled.begin(machine.stop)
+    first = certificates.read(machine.folder).serial
+    await server.ask("POST", "/certs/revoke", {"serial": first})
+    plan = planned(machine.shown(), None, datetime.now(UTC), None)
+    await machine.enrolled._trust(plan)
+    assert machine.enrolled._retry is None
+    (tmp_path / "token").write_text(await _token(server))
+    await machine.enrolled._trust(plan)
+    assert machine.enrolled._retry is not None
+    assert machine.enrolled._retry <= datetime.now(UTC)
+    await machine.enrolled._renew()
+    assert certificates.read(machine.folder).serial != first
+    assert await machine.enrolled._trust(plan) >= timedelta(minutes=7)
+
+
+async def test_a_token_that_is_gone_by_the_time_of_the_answer_loses_nothing(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Its id is noted as of the token that was shown, whatever stands there then."""
+    server = await serve(workload("one"), **PORTS)
+    token = await _token(server)
+    machine = joining(server, tmp_path, token)
+    joined = await machine.enrolled._asked(Asking.JOIN)
+    assert isinstance(joined, Obtained)
+    (tmp_path / "token").unlink()
+    await machine.enrolled._put_joined(joined)
+    assert files.joined_by(machine.folder) == token.partition(".")[0]
+    assert str(certificates.read(machine.folder).name) == NAME
+
+
+async def test_a_certificate_that_nobody_judged_ends_no_renewal(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that has no memory for the program that reads it renews it, and keeps its Envoy."""
+    server = await serve(workload("one"), **PORTS)
+    machine = joining(server, tmp_path, await _token(server))
+    await machine.enrolled.begin(machine.stop)
+    first = certificates.read(machine.folder).serial
+
+    async def read(*_: object, **__: object) -> None:
+        raise ApartFailed("the program that reads certificates took more than 60 s")
+
+    monkeypatch.setattr(reading, "read", read)
+    await machine.enrolled._renew()
+    assert certificates.read(machine.folder).serial != first
 
 
 @pytest.mark.parametrize(
