@@ -57,6 +57,10 @@ class UnreadableRequest(ValueError):
     """A request is not the message that it must be."""
 
 
+class NoRequest(Exception):
+    """A client has called and asked for nothing."""
+
+
 class EnrolmentPort:
     """One port and its methods, which take one request each; used from one event loop.
 
@@ -116,13 +120,8 @@ class EnrolmentPort:
     ) -> None:
         code, words, reason = grpc.StatusCode.OK, "", ""
         try:
-            async with asyncio.timeout(self._limits.call_seconds):
-                request = await context.read()
-            if not isinstance(request, bytes):
-                raise UnreadableRequest("there is no request")
+            request = await self._request(context)
             await context.write(await self._answered(answer, request, peer))
-        except TimeoutError:
-            code, words = grpc.StatusCode.DEADLINE_EXCEEDED, "no request came"
         except Exception as error:  # noqa: BLE001 - each has its status, and ours are logged
             code, words, reason = _status(error)
         self._counted(method, _RESULTS[code])
@@ -132,6 +131,17 @@ class EnrolmentPort:
         # Who has shown a certificate of ours is no stranger, and is told the word.
         known = reason and peer.certificate is not None
         context.set_trailing_metadata((*date, (REASON, reason)) if known else date)
+
+    async def _request(self, context: grpc.aio.ServicerContext) -> bytes:
+        """Return the request as it came; raise NoRequest, UnreadableRequest."""
+        try:
+            async with asyncio.timeout(self._limits.call_seconds):
+                request = await context.read()
+        except TimeoutError as error:
+            raise NoRequest from error
+        if not isinstance(request, bytes):
+            raise UnreadableRequest("there is no request")
+        return request
 
     async def _answered(self, answer: Answer, request: bytes, peer: Peer) -> bytes:
         """Answer a request to its end, though its client goes: what it has used is then given back."""
@@ -224,6 +234,8 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
             return grpc.StatusCode.PERMISSION_DENIED, "refused", error.reason
         case RequestError() | UnreadableRequest():
             return grpc.StatusCode.INVALID_ARGUMENT, str(error), ""
+        case NoRequest():
+            return grpc.StatusCode.DEADLINE_EXCEEDED, "no request came", ""
         case Exhausted():
             return grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests: ask again later", ""
         case Unproven():

@@ -162,7 +162,7 @@ def _described(record: TokenRecord) -> dict[str, object]:
     bound = {} if record.uuid is None else {"uuid": record.uuid}
     until = record.expires_at.isoformat()
     return {
-        "token": record.id,
+        "id": record.id,  # what a log calls a token is withheld
         **names,
         **bound,
         "uses": record.uses,

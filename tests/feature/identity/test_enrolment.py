@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -11,9 +13,16 @@ import pytest
 import structlog
 from cryptography import x509
 
+from certs.issuers.authority import CertificateAuthority
 from certs.leaf import read_leaf
+from certs.pair_files import PairFiles
+from certs.server import ads_server_certificate
+from controller.process.logs import redact
+from enrolment.limits import EnrolmentLimits
+from enrolment.server import JOINING, EnrolmentPort
 from enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
 from enrolment.tokens import JoinToken, TokenRequest, recorded
+from mesh.names import TrustDomain
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.feature.identity.enrolling import (
     JOIN,
@@ -28,6 +37,7 @@ from tests.feature.identity.enrolling import (
     renew,
 )
 from tests.feature.identity.test_identity import NAME, workload
+from xds.server.tls import TlsIdentity
 
 Serve = Callable[..., Awaitable[Any]]
 PORTS = {"enrolment_address": "127.0.0.1:0", "renewal_address": "127.0.0.1:0"}
@@ -257,3 +267,43 @@ async def test_without_an_address_there_is_no_port(serve: Serve, setting: str) -
     """Neither is there unless it is told."""
     server = await serve(**{setting: "127.0.0.1:0"})
     assert list(server.bound.enrolment) == [setting.removesuffix("_address")]
+
+
+async def test_what_the_log_says_of_tokens_is_not_withheld(serve: Serve) -> None:
+    """Of a token its id, by which who made it and who joined by it are found; its secret nowhere."""
+    server = await serve(workload("one"), **PORTS)
+    with structlog.testing.capture_logs() as logs:
+        token = await _token(server)
+        identifier, secret, _ = token.split(".")
+        assert (await join(server, Machine(), token)).code is grpc.StatusCode.OK
+        assert (await join(server, Machine(), token)) == STRANGER
+        await server.ask("POST", "/certs/tokens/revoke", {"token": identifier})
+    written = [redact(None, "info", dict(each)) for each in logs]
+    told = [each["event"] for each in written if identifier in each.values()]
+    assert told == ["join token made", "proxy joined", "join refused", "join token revoked"]
+    assert secret not in str(written)
+
+
+async def test_a_proof_that_takes_too_long_is_a_fault_that_is_written(tmp_path: Path) -> None:
+    """A TimeoutError of a third party's is not that the client has said nothing."""
+    now = datetime.now(UTC)
+    authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
+    made = ads_server_certificate(authority, PairFiles(tmp_path), now, ("127.0.0.1",))
+    tls = TlsIdentity(made.chain_pem, made.key.reveal(), authority.trust_bundle(), open_to_all=True)
+    counted: list[tuple[str, str]] = []
+
+    async def late(*_: object) -> bytes:
+        raise TimeoutError("whoever judges proofs said nothing")
+
+    port = EnrolmentPort(
+        JOINING, {"Join": late}, lambda: tls, EnrolmentLimits(), lambda *of: counted.append((of[0], of[1]))
+    )
+    bound = SimpleNamespace(enrolment={"enrolment": f"127.0.0.1:{await port.start('127.0.0.1:0')}"})
+    try:
+        with structlog.testing.capture_logs() as logs:
+            answered = await join(SimpleNamespace(authority=authority, bound=bound), Machine(), "t")
+    finally:
+        await port.stop(10)
+    assert (answered.code, answered.words) == (grpc.StatusCode.INTERNAL, "internal error")
+    assert [each["event"] for each in logs] == ["request failed"]
+    assert counted == [("Join", "failed")]
