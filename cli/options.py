@@ -1,5 +1,6 @@
 """Options that several commands have."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -80,3 +81,16 @@ def host_port(flag: str, text: str, example: int = 9092) -> HostPort:
         return HostPort.parse(text, example)
     except ValueError as error:
         raise CommandFailed(f"{flag} is {text!r}: {error}") from error
+
+
+_TOKEN: Final = re.compile(r"[0-9a-f]{12}\.[\w-]{43}(\.[0-9a-f]+)*|eyJ[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
+"""A join token, or a ServiceAccount's."""
+
+
+def require_file(flag: str, path: Path | None) -> None:
+    """Raise CommandFailed for a token in the place of the file that has it: nothing may say it again."""
+    if path is not None and _TOKEN.fullmatch(str(path)):
+        raise CommandFailed(
+            f"{flag} is a token, and must be a file that holds it (0600): everybody here can read what a "
+            "program is told; revoke the token, and make another"
+        )

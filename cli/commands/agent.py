@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cli.errors import AnsweredNo, CommandFailed, Status
-from cli.options import AsJson, host_port
+from cli.options import AsJson, host_port, require_file
 from cli.printing.answers import print_json
 from sidecars.layout import ADMIN_PORT, CHAIN_FILE, STATUS_PORT
 
@@ -182,6 +182,8 @@ def _enrolment(
     """Return what is told of enrolment; raise CommandFailed for what goes with nothing."""
     from agent.enrolment.settings import EnrolmentSettings
 
+    require_file("--join-token", join_token)
+    require_file("--kubernetes-token", kubernetes_token)
     proofs = [each for each in (join_token, kubernetes_token) if each is not None]
     if len(proofs) != (0 if enrol is None else 1):
         raise CommandFailed(

@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from cli import units
 from cli.errors import CommandFailed
-from cli.options import AsJson
+from cli.options import AsJson, require_file
 from cli.printing.answers import print_json
 
 _FOLDER: Final = PurePosixPath("/etc/systemd/system")
@@ -117,7 +117,9 @@ class _Typed:
         self.values: Mapping[str, Any] = self._parsed(command, which, self.arguments)
         for name, value in self.values.items():
             if isinstance(value, Path):
-                _require_seen(f"--{name.replace('_', '-')}", str(value), _ELSEWHERE)
+                flag = f"--{name.replace('_', '-')}"
+                require_file(flag, value)
+                _require_seen(flag, str(value), _ELSEWHERE)
 
     @staticmethod
     def _parsed(command: Any, which: Which, words: tuple[str, ...]) -> Mapping[str, Any]:  # noqa: ANN401 - as above

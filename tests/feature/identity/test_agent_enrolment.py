@@ -178,11 +178,13 @@ async def test_who_was_revoked_joins_by_a_new_token_without_a_restart(serve: Ser
     await server.ask("POST", "/certs/revoke", {"serial": first})
     plan = planned(machine.shown(), None, datetime.now(UTC), None)
     await machine.enrolled._trust(plan)
-    assert machine.enrolled._retry is None
+    before = machine.enrolled._retry
     (tmp_path / "token").write_text(await _token(server))
     await machine.enrolled._trust(plan)
-    assert machine.enrolled._retry is not None
-    assert machine.enrolled._retry <= datetime.now(UTC)
+    after = machine.enrolled._retry
+    assert before is None
+    assert after is not None
+    assert after <= datetime.now(UTC)
     await machine.enrolled._renew()
     assert certificates.read(machine.folder).serial != first
     assert await machine.enrolled._trust(plan) >= timedelta(minutes=7)
@@ -329,7 +331,7 @@ async def test_who_stands_between_is_not_shown_the_secret(serve: Serve, tmp_path
 
 
 async def test_a_workload_cannot_pass_for_the_control_plane(serve: Serve, tmp_path: Path) -> None:
-    """Nor with a root that has our root's key and name, and the trust domain by which its own name is right."""
+    """Nor with a root of our root's key and name, and the trust domain by which its own name is right."""
     server = await serve(workload("one"), **PORTS)
     now, ours = datetime.now(UTC), server.authority.trust_bundle()
     names = Names("ads", dns_names=("ads.shop.svc.cluster.local",))

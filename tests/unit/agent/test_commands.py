@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 
+TOKEN = f"0123456789ab.{'s' * 43}.{'0' * 64}"
 CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
 
 
@@ -26,6 +27,14 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         (
             (*CREDENTIALS, "--enrol", "a:1", "--kubernetes-token", "t"),
             "--kubernetes-token needs --ca: it does not say whom to believe",
+        ),
+        (
+            (*CREDENTIALS, "--enrol", "a:1", "--join-token", TOKEN),
+            "--join-token is a token, and must be a file",
+        ),
+        (
+            (*CREDENTIALS, "--enrol", "a:1", "--kubernetes-token", "eyJhbGciOi.eyJhdWQiOl.c3Nz", "--ca", "c"),
+            "--kubernetes-token is a token, and must be a file",
         ),
         ((*CREDENTIALS, "--ca", "c"), "--ca is for joining: give --enrol and --join-token as well"),
         ((*CREDENTIALS, "--renewal", "x"), "--renewal is 'x': must be HOST:PORT"),
@@ -52,6 +61,8 @@ def test_what_is_wrong_is_said_in_one_sentence(
     assert (done.exit_code, done.stdout) == (1 if "wait" in arguments and "here" not in arguments else 2, "")
     assert done.stderr.startswith("meshwright: ")
     assert sentence in done.stderr
+    assert "sss" not in done.stderr
+    assert "c3Nz" not in done.stderr
     assert done.stderr.count("\n") == 1
 
 

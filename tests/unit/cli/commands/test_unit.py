@@ -235,3 +235,14 @@ def test_an_agent_that_joins_or_renews_may_write_its_certificate(unit: Unit) -> 
         assert status == 0
         assert "\nReadWritePaths=/etc/meshwright/credentials\n" in text
     assert "ReadWritePaths" not in unit("agent", "--", *ADS)[1]
+
+
+@pytest.mark.parametrize("flag", ["--join-token", "--kubernetes-token"])
+def test_a_token_is_in_no_unit(unit: Unit, flag: str) -> None:
+    """Everybody may read one: it names the file in which the token stands."""
+    status, text, said = unit(
+        "agent", "--", *ADS, "--enrol", "control:15130", flag, f"0123456789ab.{'s' * 43}"
+    )
+    assert (status, text) == (2, "")
+    assert f"{flag} is a token, and must be a file" in said
+    assert "sss" not in said
