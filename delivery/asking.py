@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -26,8 +26,13 @@ Answer = tuple[Pair, str] | CertificateError
 class Asking(Protocol):
     """Has requests answered; for one caller at a time, in whatever thread."""
 
-    def ask(self, requests: Mapping[Need, Request], now: datetime) -> Mapping[Need, Answer]:
-        """Begin with these, now, and return what has been answered, of former ones as well."""
+    def ask(
+        self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
+    ) -> Mapping[Need, Answer]:
+        """Begin with these, now, and return what has been answered, of former ones as well.
+
+        Those of `again` have failed before: an answer for them is not waited for.
+        """
 
     def open(self) -> frozenset[ServiceIdentity]:
         """Return those that are not answered yet."""
@@ -45,8 +50,11 @@ class Asking(Protocol):
 class InTurn:
     """Each is answered before the next is asked: for an issuer that has its key at hand."""
 
-    def ask(self, requests: Mapping[Need, Request], now: datetime) -> Mapping[Need, Answer]:
+    def ask(
+        self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
+    ) -> Mapping[Need, Answer]:
         """Answer all of them."""
+        del again
         return {need: _answer(request, now) for need, request in requests.items()}
 
     def open(self) -> frozenset[ServiceIdentity]:
@@ -65,7 +73,10 @@ class InTurn:
 
 
 class AtOnce:
-    """AT_ONCE requests at a time, in threads; whoever asks waits PATIENCE_SECONDS for all of them."""
+    """AT_ONCE requests at a time, in threads; whoever asks waits PATIENCE_SECONDS for those that are new.
+
+    Not again and again for an issuer that is silent: it would hold up what has nothing to do with it.
+    """
 
     def __init__(
         self, patience: float = PATIENCE_SECONDS, seconds: Callable[[], float] = time.monotonic
@@ -77,16 +88,20 @@ class AtOnce:
         self._open: dict[Need, Future[Answer]] = {}
         self._tell: Callable[[], None] = _nobody
 
-    def ask(self, requests: Mapping[Need, Request], now: datetime) -> Mapping[Need, Answer]:
+    def ask(
+        self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
+    ) -> Mapping[Need, Answer]:
         """Begin with those that are not on their way, and return what was answered within the patience."""
-        asked = self._seconds()
+        asked, fresh = self._seconds(), list[Future[Answer]]()
         for need, request in requests.items():
             if need not in self._open:
                 future = self._pool.submit(self._answered, request, now, asked)
                 with self._lock:
                     self._open[need] = future
                 future.add_done_callback(self._told)
-        wait(self._open.values(), self._patience if requests else 0)
+                if need[0] not in again:
+                    fresh.append(future)
+        wait(fresh, self._patience)
         with self._lock:
             done = {need: each for need, each in self._open.items() if each.done()}
             for need in done:

@@ -218,7 +218,9 @@ class ServiceCertificates:
                     requests[need] = manager.request(*need)
             except CertificateError as error:
                 fail(identity, error)
-        for (identity, dns_names), answer in self._asking.ask(requests, now).items():
+        for (identity, dns_names), answer in self._asking.ask(
+            requests, now, self._retries.failures.keys()
+        ).items():
             if self._needed.get(identity) != dns_names:
                 continue  # nobody needs it any more, or with other names
             looked.add(identity)

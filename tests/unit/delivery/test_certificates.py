@@ -321,6 +321,21 @@ def test_what_waits_for_its_turn_is_asked_for_as_of_then(
     assert moments == [now + timedelta(seconds=45)]
 
 
+def test_an_issuer_that_is_silent_is_waited_for_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """What is tried again holds no wave, nor does what is still on its way: other changes are in it."""
+    asking = AtOnce(patience=3600)
+    keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
+    issuer.down = True
+    _, problems = _needed(keeper, {STORE: NAMES}, DAY, now)
+    assert len(problems) == 1
+    issuer.gate = threading.Event()
+    for seconds in (10, 20):
+        _needed(keeper, {STORE: NAMES}, DAY, now + timedelta(seconds=seconds))
+        assert asking.open() == {STORE}
+    issuer.gate.set()
+    asking.close()
+
+
 async def test_whoever_renews_is_woken_by_an_answer(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
     """And not by the next look, which is half a minute off."""
     asking, changed = AtOnce(patience=0.01), asyncio.Event()
