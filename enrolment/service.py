@@ -152,6 +152,7 @@ class Enrolment:
         self.confirmations.note(name, Confirmation(bundle_digest, shown.serial, now.replace(microsecond=0)))
         bundle = self._bundle()
         told = None if bundle.digest == bundle_digest else bundle
+        self.confirmations.give(name, bundle.digest)
         replaced = certificate is not None and await asyncio.to_thread(self._signer.replaces, certificate)
         again = min(self._ask_again, ASK_SOON_SECONDS) if self._signer.changes_roots else self._ask_again
         return Told(told, now if replaced else renew_at(shown), again, now)
@@ -170,7 +171,9 @@ class Enrolment:
         except Exception:
             await _give_back(entitled)
             raise
-        return Granted(signed, self._bundle(), self._clock()), entitled
+        bundle = self._bundle()
+        self.confirmations.give(name, bundle.digest)
+        return Granted(signed, bundle, self._clock()), entitled
 
     def _bundle(self) -> TrustBundle:
         return TrustBundle.of((self._signer.trust_bundle(),))

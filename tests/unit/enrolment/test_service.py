@@ -217,3 +217,27 @@ def test_a_third_party_adds_its_own_proof_by_an_entry_point() -> None:
     }.items():
         with pytest.raises(RequestError, match=words):
             accepted((name,), ours, points)
+
+
+async def test_what_a_machine_was_given_may_be_in_the_place_of_what_it_said(
+    signs: Signs, store: SqliteTokens, tmp_path: Path
+) -> None:
+    """Until it says so itself, it has one or the other: with the last answer, and with a renewal."""
+    service = enrolment(signs, store)
+    granted = await service.join(csr(), KIND, DATA, "10.0.0.1")
+    pem, ours = granted.signed.chain_pem, granted.bundle.digest
+
+    async def said(digest: str) -> frozenset[str]:
+        await service.trust(digest, pem, "10.0.0.1")
+        found = service.confirmations.of(NAME)
+        assert found is not None
+        return found.possible
+
+    assert await said("of others") == {"of others", ours}
+    assert await said(ours) == {ours}
+    signs.authority = CertificateAuthority.open(tmp_path / "other", TrustDomain("mesh.example"), NOW)
+    other = (await service.renew(csr(), pem, "10.0.0.1")).bundle.digest
+    found = service.confirmations.of(NAME)
+    assert found is not None
+    assert found.possible == {ours, other}
+    assert await said(other) == {other}
