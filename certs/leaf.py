@@ -67,12 +67,6 @@ def fingerprint_of(certificate: x509.Certificate) -> str:
     return hashlib.sha256(certificate.public_key().public_bytes(encoding, form)).hexdigest()
 
 
-def fingerprints_of(bundle_pem: bytes) -> frozenset[str]:
-    """Return the fingerprints of the roots of a bundle; an empty text has none. Raises ValueError."""
-    found = x509.load_pem_x509_certificates(bundle_pem) if bundle_pem.strip() else []
-    return frozenset(map(fingerprint_of, found))
-
-
 def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:
     """Say whether each certificate of a chain is signed by the next, and the last by a root of the bundle.
 

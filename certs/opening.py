@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -103,7 +104,7 @@ def opened(
         if authority is not None and _is_to_be_rebuilt(lost, rebuild):
             with SqliteLedger.open(state / REBUILDING_FILE) as confirmed:
                 confirmed.name_authority(authority.fingerprint)
-                rebuilding = RebuildingLedger(confirmed)
+                rebuilding = RebuildingLedger(confirmed, partial(_signer_of, authority))
                 yield Opened(authority, rebuilding, first, made=False, rebuilding=rebuilding)
             return
         if not begin_anew or read_serial(begin_anew) != lost.serial:
@@ -117,6 +118,14 @@ def opened(
             ledger.change_authority(authority.fingerprint)
         first.note(ledger)
         yield Opened(authority, ledger, first, made)
+
+
+def _signer_of(authority: Authority, pem: bytes) -> str:
+    """Return which root signed a certificate that may have come without its intermediates.
+
+    Of which it is not known, that is the one which gives way: so it is replaced before that root is gone.
+    """
+    return authority.signer_of(pem) or authority.leaving
 
 
 def _is_to_be_rebuilt(lost: Loss, rebuild: str) -> bool:

@@ -134,6 +134,8 @@ class Gauging:
         state_failing: bool = False,
         ledger_unwritten: int = 0,
         running_out: int = 0,
+        trusted_roots: int = 0,
+        root_stage: int = 0,
     ) -> Gauges:
         """Return what is measured now; `lateness` is the worst since the measurement before."""
         fresh = {each.name: each.freshness() for each in sources}
@@ -153,6 +155,8 @@ class Gauging:
             ledger_unwritten=ledger_unwritten,
             certificates=certificates,
             certificates_running_out=running_out,
+            trusted_roots=trusted_roots,
+            root_stage=root_stage,
             unacked_age=unacked_age,
             loop_lateness=lateness,
         )

@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 
+from certs.leaf import roots
 from controller.gauges import Gauging, withheld_counts
 from controller.process.handshakes import FailedHandshakes
 from controller.process.memory import estimated
@@ -66,6 +67,8 @@ class Measuring:
                     state_failing=bool(parts.room.trouble),
                     ledger_unwritten=parts.opened.ledger.unwritten,
                     running_out=len(parts.delivery.certificates.running_out(parts.clock())),
+                    trusted_roots=len(roots(parts.issuing.opened.issuer.trust_bundle())),
+                    root_stage=0 if parts.roots is None else parts.roots.stage,
                 )
             )
             fresh = (each.freshness() for each in parts.sources.all)

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from certs.errors import CertificateError, RequestError
+from certs.errors import CertificateError, RequestError, StateError
 from certs.ledger.contract import Ledger
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Holdout, holdouts
@@ -33,7 +33,8 @@ class RootChange:
     """Takes the steps of a change of the root, one at a time, whoever asks.
 
     `said` returns what proxies say now; it is called on the event loop. `stepped` has whatever depends on
-    roots look at them, after each step. Steps raise CertificateError, and then nothing is other.
+    roots look at them, after each step. Steps raise CertificateError, and then nothing is other. `held` is
+    why none can be taken at all, if so: without a ledger nobody is known, and nobody would be waited for.
     """
 
     def __init__(
@@ -43,13 +44,21 @@ class RootChange:
         said: Callable[[], Said],
         stepped: Callable[[], Awaitable[None]],
         clock: Callable[[], datetime],
+        held: str = "",
     ) -> None:
         self._authority = authority
         self._ledger = ledger
         self._said = said
         self._stepped = stepped
         self._clock = clock
+        self._held = held
         self._turn = asyncio.Lock()
+
+    @property
+    def stage(self) -> int:
+        """Return the number of the stage that a change is at, from 1; 0 where there is none."""
+        rotation = self._authority.rotation
+        return 0 if rotation is None else rotation.stage.number
 
     async def status(self) -> ChangeStatus:
         """Return how it stands; raise StateError where the ledger cannot be read."""
@@ -61,6 +70,7 @@ class RootChange:
     async def begin(self) -> ChangeStatus:
         """Begin a change to a new root; raise RequestError if there is one."""
         async with self._turn:
+            self._require_ledger()
             if (rotation := self._authority.rotation) is not None:
                 since = rotation.since.isoformat()
                 raise RequestError(
@@ -97,7 +107,11 @@ class RootChange:
         return await self.status()
 
     async def stepping(self) -> None:
-        """Take each step as soon as nobody holds it back, until cancelled; what fails is tried again."""
+        """Take each step as soon as nobody holds it back, until cancelled.
+
+        What fails is tried again, and said once.
+        """
+        reason = ""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if self._authority.rotation is None:
@@ -105,13 +119,17 @@ class RootChange:
             try:
                 async with self._turn:
                     await self._advance()
+                reason = ""
             except CertificateError as error:
-                _log.error("the change of the root is held up", reason=str(error))
+                if str(error) != reason:
+                    _log.error("the change of the root is held up", reason=str(error))
+                reason = str(error)
 
     async def _advance(self) -> None:
         rotation = self._authority.rotation
         if rotation is None or await self._holdouts(rotation):
             return
+        self._require_ledger()
         await asyncio.to_thread(self._note_signer)
         await self._step(advanced(rotation, self._clock()))
 
@@ -148,7 +166,12 @@ class RootChange:
         if self._ledger.authority() != self._authority.fingerprint:
             self._ledger.change_authority(self._authority.fingerprint)
 
+    def _require_ledger(self) -> None:
+        if self._held:
+            raise StateError(self._held)
+
     def _under_way(self) -> Rotation:
+        self._require_ledger()
         rotation = self._authority.rotation
         if rotation is None:
             raise RequestError("no root is being changed")

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from certs.issuers.contract import Authority
-from certs.leaf import fingerprints_of
 from certs.ledger.entry import LedgerEntry
+from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Evidence
 from certs.roots.rotation import Fingerprint, Rotation
 from mesh.identity import ProxyName
@@ -27,7 +26,11 @@ class Said:
 
 
 def evidence(
-    rotation: Rotation, entries: Iterable[LedgerEntry], said: Said, authority: Authority, now: datetime
+    rotation: Rotation,
+    entries: Iterable[LedgerEntry],
+    said: Said,
+    authority: ChangingAuthority,
+    now: datetime,
 ) -> tuple[Evidence, ...]:
     """Return what is known of each proxy with a certificate in force that one of the two roots signed."""
     known: dict[str, list[LedgerEntry]] = {}
@@ -38,7 +41,7 @@ def evidence(
     taken: dict[str, list[Taken]] = {}
     for each in said.taken or ():
         taken.setdefault(each.node, []).append(each)
-    roots = functools.cache(_roots)
+    roots = functools.cache(authority.held_in)
     signer = functools.cache(authority.signer_of)
     return tuple(
         _evidence(ProxyName.parse(name), known[name], taken.get(name, []), said, rotation, now, roots, signer)
@@ -63,9 +66,9 @@ def _evidence(
     return Evidence(
         proxy,
         frozenset(rotation.trusted) if said.taken is None else mesh,
-        frozenset(rotation.trusted) if given else said.confirmed.get(proxy),
+        said.confirmed.get(proxy, frozenset(rotation.trusted) if given else None),
         frozenset(Fingerprint(each.signer) for each in claimed or entries),
-        _service(taken, rotation, signer),
+        rotation.signer if said.taken is None else _service(taken, rotation, signer),
         now if proxy in said.connected else max(filter(None, (e.last_seen for e in claimed)), default=None),
     )
 
@@ -76,7 +79,3 @@ def _service(taken: list[Taken], rotation: Rotation, signer: Callable[[bytes], s
         return None
     shown = {signer(each.chain) if each.chain else "" for each in taken}
     return rotation.signer if shown == {rotation.signer} else rotation.other
-
-
-def _roots(bundle_pem: bytes) -> frozenset[Fingerprint]:
-    return frozenset(map(Fingerprint, fingerprints_of(bundle_pem)))

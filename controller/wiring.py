@@ -13,6 +13,7 @@ from admission.place import Place
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings, View
 from certs.issuers.contract import IssuerKind
+from certs.ledger.rebuilding import REBUILT
 from certs.opening import LEDGER_FILE, Opened
 from certs.pair import Making
 from certs.pair_files import PairFiles
@@ -286,7 +287,8 @@ def _roots(
     def said() -> Said:
         here = (each.name for each in delivered.registry.statuses() if each.state is ProxyState.CONNECTED)
         confirmed = {
-            name: authority.confirmed(each.bundle_digest) for name, each in confirmations.all().items()
+            name: frozenset.intersection(*map(authority.confirmed, each.possible))
+            for name, each in confirmations.all().items()
         }
         return Said(None if elsewhere else tuple(pages.taken()), frozenset(here), confirmed)
 
@@ -297,7 +299,8 @@ def _roots(
         delivered.gathering.changed()
         events.publish(RootsChanged())
 
-    return RootChange(authority, found.ledger, said, stepped, clock)
+    held = "" if found.rebuilding is None else REBUILT
+    return RootChange(authority, found.ledger, said, stepped, clock, held)
 
 
 def _cluster(settings: Settings, clock: Callable[[], datetime]) -> "Cluster":

@@ -4,7 +4,7 @@ import math
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from aiohttp import web
 
@@ -12,6 +12,8 @@ from admin.http.commands import CommandError, body_of
 from admin.pages.jsonable import Document, Json, jsonable
 from certs.roots.evidence import Holdout
 from certs.roots.rotation import Rotation, Stage
+
+_FIELDS: Final = frozenset({"abort", "give_up", "older_than_seconds"})
 
 
 class ChangeStatus(Protocol):
@@ -55,6 +57,8 @@ def read_request(body: object) -> Request:
     """Read the JSON of a request; raise CommandError, which names the field."""
     if not isinstance(body, dict):
         raise CommandError("the body must be a JSON object")
+    if unknown := sorted(body.keys() - _FIELDS):  # without them it would begin a change
+        raise CommandError(f"{unknown[0][:80]!r} is none of the fields {', '.join(sorted(_FIELDS))}")
     abort, names, seconds = body.get("abort", False), body.get("give_up", []), body.get("older_than_seconds")
     if not isinstance(abort, bool):
         raise CommandError("abort must be true or false")
@@ -84,7 +88,7 @@ def document(status: ChangeStatus) -> Document:
     ]
     return {
         "stage": rotation.stage.value,
-        "number": tuple(Stage).index(rotation.stage) + 1,
+        "number": rotation.stage.number,
         "stages": len(Stage),
         "aborted": rotation.aborted,
         "began": jsonable(rotation.began),

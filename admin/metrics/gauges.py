@@ -34,6 +34,10 @@ class Gauges:
     ledger_unwritten: int = 0
     certificates: int = 0
     certificates_running_out: int = 0
+    trusted_roots: int = 0
+    """In the trust bundle of the mesh."""
+    root_stage: int = 0
+    """Of a change of the root, from 1; 0 where none is changed."""
     unacked_age: float = 0.0
     """Seconds that the oldest response without an answer has waited."""
     loop_lateness: float = 0.0
@@ -69,6 +73,12 @@ class MomentMetrics:
             "meshwright_certificates_running_out",
             "Service certificates with less than a quarter of their life left that cannot be renewed.",
             registry=r,
+        )
+        self._trusted_roots = Gauge(
+            "meshwright_trust_bundle_roots", "Roots by which sidecars verify their peers.", registry=r
+        )
+        self._root_stage = Gauge(
+            "meshwright_root_rotation_stage", "Stage of a change of the root; 0 for none.", registry=r
         )
         self._unacked = Gauge(
             "meshwright_xds_unacked_age_seconds",
@@ -129,6 +139,8 @@ class MomentMetrics:
         self._groups.set(now.groups)
         self._certificates.set(now.certificates)
         self._running_out.set(now.certificates_running_out)
+        self._trusted_roots.set(now.trusted_roots)
+        self._root_stage.set(now.root_stage)
         self._state_failing.set(now.state_failing)
         self._unwritten.set(now.ledger_unwritten)
         self._unacked.set(now.unacked_age)

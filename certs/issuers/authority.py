@@ -50,6 +50,11 @@ class CertificateAuthority:
         return ""
 
     @property
+    def leaving(self) -> str:
+        """Return its own: none gives way."""
+        return self.fingerprint
+
+    @property
     def not_after(self) -> datetime:
         """Return the end of the CA, or of one above it: nothing that it signs is valid longer."""
         return self._root.above.not_after

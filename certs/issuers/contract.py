@@ -114,6 +114,10 @@ class Authority(Issuer, Protocol):
         """Return the fingerprint of the other root while one gives way to the other; empty otherwise."""
 
     @property
+    def leaving(self) -> str:
+        """Return the fingerprint of the root that gives way next; of the one that signs where none does."""
+
+    @property
     def not_after(self) -> datetime:
         """Return the end of what it signs with: nothing that it signs is valid longer."""
 

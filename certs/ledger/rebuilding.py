@@ -5,7 +5,7 @@ knows any more, so whoever answers for the mesh confirms each of them.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -25,7 +25,7 @@ MOST: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A certificate that was shown: whose, from where it came last, and whether it is confirmed."""
+    """A certificate that was shown: whose, of which root, from where it came last, and if it is confirmed."""
 
     name: ProxyName
     serial: str
@@ -34,27 +34,30 @@ class Candidate:
     address: str
     shown_at: datetime
     confirmed: bool = False
+    signer: str = ""
 
 
 class RebuildingLedger:
     """The ledger as whoever serves proxies sees it meanwhile: it knows nobody, and takes nothing.
 
-    What is confirmed is written to `kept`, which becomes the ledger when that is over. Safe to use from
-    several threads.
+    What is confirmed is written to `kept`, which becomes the ledger when that is over; `signer_of` says which
+    root has signed a certificate. Safe to use from several threads.
     """
 
-    def __init__(self, kept: Ledger) -> None:
+    def __init__(self, kept: Ledger, signer_of: Callable[[bytes], str]) -> None:
         self._kept = kept
+        self._signer_of = signer_of
         self._shown: dict[str, Candidate] = {}
         self._lock = threading.Lock()
 
-    def show(self, shown: PeerCertificate, address: str, now: datetime) -> None:
+    def show(self, shown: PeerCertificate, pem: bytes, address: str, now: datetime) -> None:
         """Note a proxy's certificate that was not let in for want of the ledger; waits for no disk."""
         with self._lock:
-            if shown.serial in self._shown or len(self._shown) < MOST:
-                name = ProxyName.parse(shown.common_name)
-                found = Candidate(name, shown.serial, shown.not_before, shown.not_after, address, now)
-                self._shown[shown.serial] = found
+            if (before := self._shown.get(shown.serial)) is None and len(self._shown) >= MOST:
+                return
+            signer = self._signer_of(pem) if before is None else before.signer
+            name, ends = ProxyName.parse(shown.common_name), (shown.not_before, shown.not_after)
+            self._shown[shown.serial] = Candidate(name, shown.serial, *ends, address, now, signer=signer)
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return what was shown since the start, and what was confirmed before, sorted by name and serial."""
@@ -65,7 +68,7 @@ class RebuildingLedger:
         return tuple(sorted(known.values(), key=lambda each: (each.name, each.serial)))
 
     def confirm(self, serial: str) -> Candidate:
-        """Write a candidate down as a certificate that is claimed; a second time changes nothing.
+        """Write a candidate down as a certificate that is claimed and admitted; again changes nothing.
 
         Raises RequestError for one that nobody has shown, StateError.
         """
@@ -75,8 +78,11 @@ class RebuildingLedger:
         found = self._shown.get(wanted)
         if found is None:
             raise RequestError(f"nobody has shown a certificate with the serial {wanted}")
-        issued = LedgerEntry.issued(found.serial, found.name, found.not_before, found.not_after)
-        came = replace(issued, claimed_at=found.shown_at.replace(microsecond=0), claimed_from=found.address)
+        ends = found.not_before, found.not_after
+        issued = LedgerEntry.issued(found.serial, found.name, *ends, signer=found.signer)
+        at = found.shown_at.replace(microsecond=0)
+        # It counts as admitted: else whoever comes back first would be told to send the others no traffic.
+        came = replace(issued, claimed_at=at, admitted_at=at, claimed_from=found.address)
         self._kept.record(came)
         return replace(found, confirmed=True)
 

@@ -8,7 +8,7 @@ from typing import Self
 from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest
-from certs.leaf import fingerprints_of, stands_below
+from certs.leaf import stands_below
 from certs.roots import kept
 from certs.roots.rotation import Fingerprint, Rotation
 from mesh.names import TrustDomain
@@ -47,6 +47,11 @@ class ChangingAuthority:
         return "" if self.rotation is None else self.rotation.other
 
     @property
+    def leaving(self) -> str:
+        """Return the fingerprint of the root that gives way next; of the one that signs where none does."""
+        return self.fingerprint if self.rotation is None else self.rotation.leaving
+
+    @property
     def not_after(self) -> datetime:
         """Return the end of the root that signs."""
         return self._signer.not_after
@@ -69,7 +74,13 @@ class ChangingAuthority:
         """Return the fingerprint of that root of the two that has signed a certificate."""
         if self.rotation is None or stands_below(chain_pem, self.signing_bundle()):
             return self._signer.signer_of(chain_pem)
-        return self.rotation.other if stands_below(chain_pem, self._other) else ""
+        return self.rotation.other if stands_below(chain_pem, self._other.pem) else ""
+
+    def held_in(self, bundle_pem: bytes) -> frozenset[Fingerprint]:
+        """Return which of the two a bundle trusts: of an intermediate, by the roots above it."""
+        bundle = TrustBundle.of([bundle_pem])
+        own = self._own.items()
+        return frozenset(each for each, roots in own if roots.fingerprints and bundle.holds(roots))
 
     def confirmed(self, bundle_digest: str) -> frozenset[Fingerprint]:
         """Return the roots of the bundle with this digest; none for one that is not of these two."""
@@ -90,24 +101,23 @@ class ChangingAuthority:
         if rotation is None:
             kept.end(self._state)
         else:
+            kept.require_signer(self._state, self._trust_domain, rotation, now)
             kept.keep(self._state, rotation)
         self._take(rotation, now)
 
     def _take(self, rotation: Rotation | None, now: datetime) -> None:
         signer = CertificateAuthority.open(self._state, self._trust_domain, now)
-        other = b"" if rotation is None else kept.other_certificate(self._state)
-        pems = [signer.trust_bundle()]
-        if rotation is not None and rotation.other in rotation.trusted:
-            pems.append(other)
+        own = TrustBundle.of([signer.trust_bundle()])
+        other = TrustBundle.of([] if rotation is None else [kept.other_roots(self._state)])
+        both = own.union(other)
+        trusts_both = rotation is not None and rotation.other in rotation.trusted
+        roots = {Fingerprint(signer.fingerprint): own}
+        if rotation is not None:
+            roots[rotation.other] = other
         self.rotation: Rotation | None = rotation
         self._other = other
-        self._bundles = _bundles(signer.trust_bundle(), other)
+        self._own: Mapping[Fingerprint, TrustBundle] = roots
+        self._bundles = {each.digest: self.held_in(each.pem) for each in (own, other, both)}
         # Trusted by all who look from now on, before anything that it signs is there to be looked at.
-        self._trusted = TrustBundle.of(pems)
+        self._trusted = both if trusts_both else own
         self._signer = signer
-
-
-def _bundles(signer: bytes, other: bytes) -> Mapping[str, frozenset[Fingerprint]]:
-    """Return the roots of each bundle that can have been told, by digest."""
-    bundles = [TrustBundle.of(pems) for pems in ((signer,), (other,), (signer, other))]
-    return {each.digest: frozenset(map(Fingerprint, fingerprints_of(each.pem))) for each in bundles}

@@ -16,8 +16,7 @@ class Evidence:
     `mesh` are the roots by which it verifies peers, as it has acknowledged them; `channel` those by which it
     verifies the control plane, as its agent has confirmed them. Each is None where nothing was said of it
     since this server runs. `shown` are the signers of its proxy certificates in force, `service` who signed
-    the service certificate that it uses, None where it was given none. `seen` is when it was last connected,
-    None for never.
+    the service certificate that it uses, None as above. `seen` is when it was last connected, None for never.
     """
 
     proxy: ProxyName
@@ -65,7 +64,8 @@ def _missing(rotation: Rotation, known: Evidence) -> tuple[Why, ...]:
         case Stage.REPLACING:
             missing = {
                 Why.PROXY_CERTIFICATE: rotation.signer not in known.shown,
-                Why.SERVICE_CERTIFICATE: known.service is not None and known.service != rotation.signer,
+                # Who is away since a restart may show the former one to its peers all the while.
+                Why.SERVICE_CERTIFICATE: known.seen is not None and known.service != rotation.signer,
             }
         case Stage.RETIRING:
             missing = {Why.MESH_TRUST: known.mesh is not None and not _follows(rotation, known.mesh)}

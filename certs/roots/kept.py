@@ -69,9 +69,17 @@ def recovered(state: Path) -> Rotation | None:
     return rotation
 
 
-def other_certificate(state: Path) -> bytes:
-    """Return the certificate of the root that does not sign, as PEM; one that has expired hurts nobody."""
-    return files.read(state / _OTHER / "ca.pem") or b""
+def other_roots(state: Path) -> bytes:
+    """Return the root that does not sign, or those above it, as PEM; one that has expired hurts nobody."""
+    folder = state / _OTHER
+    return files.read(folder / "roots.pem") or files.read(folder / "ca.pem") or b""
+
+
+def require_signer(state: Path, trust_domain: TrustDomain, rotation: Rotation, now: datetime) -> None:
+    """Raise StateError where the root that is to sign cannot: with it kept, no server would start."""
+    for folder in (state / _SIGNER, state / _OTHER):
+        if _is(folder, rotation.signer):
+            load_root(folder, trust_domain, now)
 
 
 def _made(state: Path, root: Root) -> Fingerprint:

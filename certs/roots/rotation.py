@@ -31,6 +31,11 @@ class Stage(enum.StrEnum):
     REPLACING = "replacing"
     RETIRING = "retiring"
 
+    @property
+    def number(self) -> int:
+        """Return which it is, from 1."""
+        return tuple(Stage).index(self) + 1
+
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
@@ -58,6 +63,11 @@ class Rotation:
         """Return the root that signed before all of it began."""
         is_first = self.stage is Stage.TRUSTING
         return self.signer if is_first != self.aborted else self.other
+
+    @property
+    def leaving(self) -> Fingerprint:
+        """Return the trusted root that gives way next, if any does: what may be of either counts as its."""
+        return self.other if self.stage is Stage.REPLACING else self.signer
 
     @property
     def new(self) -> Fingerprint:

@@ -63,8 +63,9 @@ def contradiction(name: ProxyName, view: View | None) -> str:
     return f"workload {workload.key} has this UUID, and its proxy is {workload.proxy_name}"
 
 
-Unknown = Callable[[PeerCertificate, str, datetime], None]
-"""Told of a proxy's certificate, valid and below our root, that is not in the ledger, and of the address."""
+Unknown = Callable[[PeerCertificate, bytes, str, datetime], None]
+"""Told of a proxy's certificate, valid and below our root, that is not in the ledger: what it says, its PEM,
+and from which address it came."""
 
 
 def _nothing(name: ProxyName) -> str:
@@ -122,7 +123,7 @@ class MeshAuthenticator:
             found = admitted(shown, self._ledger, now, self._trusts)
         except PeerRefused as error:
             if error.reason is RefusalReason.NOT_ISSUED and self._unknown is not None:
-                self._unknown(shown, peer.address, now)
+                self._unknown(shown, peer.certificate, peer.address, now)
             raise _refused(peer, error.reason, str(error)) from error
         except StateError as error:
             raise _refused(peer, Refusal.LEDGER, str(error)) from error

@@ -11,6 +11,12 @@ import pytest
 
 from certs.issuers.root import fingerprint_in
 from certs.leaf import stands_below
+from certs.opening import LEDGER_FILE, opened
+from certs.proxy import issue_proxy
+from certs.roots import kept
+from certs.roots.rotation import advanced
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
 from tests.feature.identity.following import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
@@ -18,6 +24,7 @@ from tests.unit.certs.issuers.cas import ca
 
 Serve = Callable[..., Awaitable[Any]]
 ROTATE = "/certs/rotate-root"
+DOMAIN = TrustDomain("cluster.local")
 ENROLLED, BARE, ABSENT = "one.store.shop", "two.store.shop", "three.store.shop"
 MESH = (workload("one", host=1), workload("two", host=2), workload("three", host=3))
 
@@ -107,6 +114,25 @@ async def test_an_abort_goes_back_by_the_same_steps(serve: Serve, stage: str) ->
         await server.until({ENROLLED: "connected", BARE: "connected", ABSENT: "expected"})
 
 
+async def test_a_ledger_that_is_rebuilt(serve: Serve, tmp_path: Path) -> None:
+    """Nobody is known, so that nobody is waited for: no step is taken, and a root that is needed stays."""
+    state, now = tmp_path / "state", datetime.now(UTC)
+    with opened(state, DOMAIN, now) as found:
+        name = ProxyName.parse(ENROLLED)
+        serial = issue_proxy(found.authority, found.ledger, name, timedelta(hours=1), now).serial
+        found.first.note(found.ledger)
+    rotation = advanced(kept.begin(state, DOMAIN, now), now)
+    assert rotation is not None
+    kept.keep(state, rotation)
+    (state / LEDGER_FILE).unlink()
+    server = await serve(*MESH, rebuild_ledger=serial)
+    for body in ({"abort": True}, {"give_up": [ENROLLED]}, {}):
+        with pytest.raises(AssertionError, match="the ledger is being rebuilt"):
+            await server.ask("POST", ROTATE, body)
+    assert (await server.ask("GET", ROTATE))["stage"] == "replacing"
+    assert kept.recovered(state) == rotation
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -115,6 +141,7 @@ async def test_an_abort_goes_back_by_the_same_steps(serve: Serve, stage: str) ->
         ({"abort": 1}, "abort must be true or false"),
         ({"give_up": "two"}, "give_up must be a list of proxies' names"),
         ({"older_than_seconds": -1}, "older_than_seconds must be a number of seconds, 0 or more"),
+        ({"aborted": True}, "'aborted' is none of the fields abort, give_up, older_than_seconds"),
         ([], "the body must be a JSON object"),
     ],
 )
@@ -131,6 +158,8 @@ async def test_a_change_that_is_under_way(serve: Serve) -> None:
     server = await serve(*MESH)
     server.certificate(ABSENT)
     await server.ask("POST", ROTATE, {})
+    assert await server.counted("meshwright_root_rotation_stage", 1) == 1
+    assert await server.counted("meshwright_trust_bundle_roots", 2) == 2
     with pytest.raises(AssertionError, match="the root is being changed already"):
         await server.ask("POST", ROTATE, {})
     with pytest.raises(AssertionError, match=f"{BARE} does not hold the change back; waited for: {ABSENT}"):

@@ -107,7 +107,7 @@ class WrongIssuer:
     """An issuer that changes what it is asked for before our CA signs it."""
 
     trust_domain = TrustDomain("mesh.example")
-    fingerprint = other = ""
+    fingerprint = other = leaving = ""
     not_after = datetime.max.replace(tzinfo=UTC)
 
     def __init__(

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from certs.bundle import TrustBundle
+from certs.errors import StateError
 from certs.issuers.contract import Names, Usage
+from certs.issuers.root import VALIDITY
 from certs.leaf import stands_below
 from certs.pair import Pair, issue_pair
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import Rotation, aborted, advanced
 from mesh.names import TrustDomain
+from tests.unit.certs.issuers.cas import ca
 
 NOW = datetime.now(UTC)
 DOMAIN = TrustDomain("mesh.example")
@@ -72,3 +76,47 @@ def test_an_abort_leaves_the_old_root(tmp_path: Path, steps: int) -> None:
         back = advanced(back, NOW)
     authority.step(None, NOW)
     assert authority.trust_bundle() == bundle != new
+
+
+def test_an_intermediate_gives_way_to_a_root_and_back(tmp_path: Path) -> None:
+    """What is trusted of it is the root above it: without that nobody verifies what it has signed."""
+    state, above = tmp_path / "state", ca("above", NOW)
+    below = ca("below", NOW, above, path_length=0)
+    (state / "ca").mkdir(parents=True)
+    for name, content in (("ca.pem", below.pem), ("ca.key", below.key_pem), ("roots.pem", above.pem)):
+        (state / "ca" / name).write_bytes(content)
+    authority = ChangingAuthority.open(state, DOMAIN, NOW)
+    shown, intermediate = _issued(authority), authority.fingerprint
+    rotation = advanced(authority.begin(NOW), NOW)
+    assert rotation is not None
+    authority.step(rotation, NOW)
+    assert TrustBundle.of([authority.trust_bundle()]).holds(TrustBundle.of([above.pem]))
+    assert stands_below(shown.chain_pem, authority.trust_bundle())
+    assert authority.signer_of(shown.chain_pem) == intermediate == rotation.other
+    assert authority.held_in(authority.trust_bundle()) == {intermediate, rotation.signer}
+    back = advanced(aborted(rotation, NOW), NOW)
+    authority.step(back, NOW)
+    assert authority.trust_bundle() == above.pem
+    assert authority.held_in(above.pem) == {intermediate}
+    assert authority.confirmed(TrustBundle.of([above.pem]).digest) == {intermediate}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_root_that_cannot_sign_any_more_is_not_gone_back_to(tmp_path: Path, number: int) -> None:
+    """It is refused before it is kept: a server that starts then goes on with the root that signs."""
+    authority = ChangingAuthority.open(tmp_path, DOMAIN, NOW)
+    rotation: Rotation | None = authority.begin(NOW + VALIDITY - timedelta(days=1))
+    later = NOW + VALIDITY + timedelta(days=1)
+    for _ in range(number):
+        rotation = advanced(rotation, later) if rotation is not None else None
+        authority.step(rotation, later)
+    assert rotation is not None
+    signed, back = authority.fingerprint, aborted(rotation, later)
+    if number == 2:
+        authority.step(back, later)
+        back = advanced(back, later) or back
+    with pytest.raises(StateError, match="expired at"):
+        authority.step(back, later)
+    again = ChangingAuthority.open(tmp_path, DOMAIN, later)
+    assert again.fingerprint == signed
+    assert again.rotation == authority.rotation

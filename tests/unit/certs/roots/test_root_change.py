@@ -86,7 +86,9 @@ HELD = [
     (TRUSTING, known(seen=None, mesh=None, channel=None), (Why.NEVER_CONNECTED, Why.CHANNEL_TRUST)),
     (TRUSTING, known(seen=None, mesh=None), ()),
     (REPLACING, known(), ()),
-    (REPLACING, known(service=None, mesh=None, channel=None), ()),
+    # Since a restart it has not come: its Envoy may still show what the former root has signed.
+    (REPLACING, known(service=None, mesh=None, channel=None), (Why.SERVICE_CERTIFICATE,)),
+    (REPLACING, known(service=None, seen=None), ()),
     (REPLACING, known(shown=frozenset({OLD, NEW})), ()),
     (REPLACING, known(shown=ONLY_OLD), (Why.PROXY_CERTIFICATE,)),
     (REPLACING, known(service=OLD), (Why.SERVICE_CERTIFICATE,)),

@@ -34,7 +34,7 @@ def test_a_change_is_kept_from_its_beginning_to_its_end(state: Path) -> None:
     assert (first.stage, first.signer) == (Stage.TRUSTING, old)
     assert kept.recovered(state) == first
     assert fingerprint_in(state / "ca.other") == first.other != old
-    assert kept.other_certificate(state) == (state / "ca.other" / "ca.pem").read_bytes()
+    assert kept.other_roots(state) == (state / "ca.other" / "ca.pem").read_bytes()
     second = without(advanced(first, NOW) or first, ["a.b.c"], NOW)
     kept.keep(state, second)
     assert kept.recovered(state) == second

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from certs.opening import begun, opened
+from certs.ledger.progress import Progress, progress
+from certs.opening import LEDGER_FILE, begun, opened, rebuilt
+from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.roots import kept
 from certs.roots.rotation import advanced
@@ -41,3 +43,27 @@ def test_another_root_signs_and_the_ledger_does_not_know_yet(tmp_path: Path, *, 
     kept.end(tmp_path)
     with opened(tmp_path, DOMAIN, NOW) as found:
         assert (found.made, found.authority.fingerprint) == (False, rotation.signer)
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_what_is_confirmed_while_a_root_is_changed(tmp_path: Path, steps: int) -> None:
+    """It is known of it which of the two signed it, so that it is replaced before that one is gone."""
+    with opened(tmp_path, DOMAIN, NOW) as found:
+        issued = issue_proxy(found.authority, found.ledger, CART, timedelta(days=1), NOW)
+        found.first.note(found.ledger)
+    serial, pem = issued.serial, issued.chain_pem
+    rotation = kept.begin(tmp_path, DOMAIN, NOW)
+    old = rotation.signer
+    for _ in range(steps):
+        rotation = advanced(rotation, NOW) or rotation
+        kept.keep(tmp_path, rotation)
+    (tmp_path / LEDGER_FILE).unlink()
+    with opened(tmp_path, DOMAIN, NOW, rebuild=serial) as found:
+        assert found.rebuilding is not None
+        found.rebuilding.show(read_peer(pem), pem, "192.0.2.1:9", NOW)
+        found.rebuilding.confirm(serial)
+    assert rebuilt(tmp_path) == 1
+    with opened(tmp_path, DOMAIN, NOW) as found:
+        (entry,) = found.ledger.entries()
+    assert entry.signer == old
+    assert progress([entry]) is Progress.READY, "the others go on sending it traffic"
