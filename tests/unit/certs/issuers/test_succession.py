@@ -71,6 +71,29 @@ def test_the_former_is_trusted_until_all_that_it_signed_has_ended(scene: Scene) 
     assert scene.start(1).trust_bundle() == scene.issuers[1].trust_bundle()
 
 
+def test_a_full_disk_keeps_no_server_from_starting_with_the_same_issuer(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is over is forgotten later, and each look says why not now; another issuer must be noted."""
+    scene.issued(scene.start(0))
+    scene.start(1)
+    scene.now += DAY
+
+    def full(path: Path, content: bytes) -> None:
+        raise StateError(f"{path} cannot be written: No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("certs.files.write_private", full)
+        again = scene.start(1)
+        assert again.trust_bundle() == scene.roots(0, 1).pem
+        with pytest.raises(StateError, match="No space left"):
+            again.look(scene.now)
+        with pytest.raises(StateError, match="No space left"):
+            scene.start(2)
+    again.look(scene.now)
+    assert again.trust_bundle() == scene.issuers[1].trust_bundle()
+
+
 def test_where_nothing_was_issued_nothing_is_left_of_the_former(scene: Scene) -> None:
     """Nor is anything to be waited for."""
     scene.start(0)
