@@ -17,7 +17,7 @@ from mesh.names import Namespace, ProxyUuid, ServiceName, is_dns_label
 
 MOST_USES: Final = 10_000
 MOST_VALID: Final = timedelta(days=366)
-MOST_CHARACTERS: Final = 1024
+MOST_CHARACTERS: Final = 16 * 1024
 _ID: Final = re.compile(r"[0-9a-f]{12}")
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")  # 32 random bytes, base64url
 _PIN: Final = re.compile(r"[0-9a-f]{64}")

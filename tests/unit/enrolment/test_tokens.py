@@ -37,6 +37,7 @@ def test_a_token_is_read_as_it_is_written() -> None:
         TOKEN,
         JoinToken(TOKEN.id, TOKEN.secret),
         JoinToken(TOKEN.id, TOKEN.secret, ("0" * 64,) * 2),
+        JoinToken(TOKEN.id, TOKEN.secret, ("0" * 64,) * 100),
     ):
         assert read_token(f"{token.text()}\n") == token
     assert TOKEN.secret not in repr(TOKEN) + str(TOKEN)
