@@ -16,7 +16,7 @@ from certs.leaf import Leaf, read_leaf, stands_below
 from certs.material import PrivateKey
 from certs.pem import certificates_in
 from certs.profile import alternative_names, subject
-from certs.terms import BACKDATED
+from certs.terms import BACKDATED, BACKDATED_SHARE
 
 _Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
@@ -46,8 +46,9 @@ def issue_pair(
 ) -> Pair:
     """Make a new key and have a certificate for it signed; nothing is stored.
 
-    Valid from a little before `now` until `lifetime` after it. No key ever serves two certificates. Raises
-    IssuerError also where the issuer's answer is not what was asked for, or nobody would believe it now.
+    Valid from a little before `now`, at most BACKDATED_SHARE of `lifetime`, until `lifetime` after it. No key
+    ever serves two certificates. Raises IssuerError also where the issuer's answer is not what was asked for,
+    or nobody would believe it now.
     """
     key = _new_key(making.key)
     request = _signing_request(key, names)
@@ -74,7 +75,7 @@ def sign(
     request = CertificateRequest(
         usage,
         names,
-        not_before=second - backdated,
+        not_before=(second - min(backdated, lifetime * BACKDATED_SHARE)).replace(microsecond=0),
         not_after=(second + lifetime).replace(microsecond=0),
         csr_pem=csr_pem,
     )

@@ -10,6 +10,9 @@ VALIDITY: Final = timedelta(days=90)
 BACKDATED: Final = timedelta(seconds=60)
 """How far before its making a certificate is valid, for peers whose clocks are a little behind."""
 
+BACKDATED_SHARE: Final = 0.1
+"""And how much of its life at most: else half of a short life would be over before it begins."""
+
 MOST_DAYS: Final = 3652
 """The longest life of one in days, ten years: nothing outlives the CA that signed it anyway."""
 

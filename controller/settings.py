@@ -245,7 +245,7 @@ class Settings(BaseSettings):
     service_certificate_key: KeyKind = KeyKind.ECDSA_P256
     """The kind of key that service certificates are issued for; others stay until they are due."""
     certificate_backdate: Annotated[float, Field(ge=0, le=300)] = BACKDATED.total_seconds()
-    """A service certificate is valid from so long before it is issued, for clocks that are behind."""
+    """A service certificate is valid from so long before it is issued, at most a tenth of its life."""
     proxy_certificate_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = VALIDITY.days
     """Validity of proxy certificates for which none is asked."""
     proxy_claim_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None

@@ -14,6 +14,7 @@ from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest, KeyKind, Names, Usage
 from certs.pair import Making, Pair, issue_pair
+from certs.renewal import alarm_at, renew_at
 from mesh.names import TrustDomain
 
 DAY = timedelta(days=1)
@@ -68,6 +69,19 @@ def test_it_is_valid_from_as_long_ago_as_is_set(authority: CertificateAuthority,
     assert _made(authority, now, Making()).leaf.not_before == now - timedelta(seconds=60)
     made = _made(authority, now, Making(backdated=timedelta(minutes=5)))
     assert made.leaf.not_before == now - timedelta(minutes=5)
+
+
+@pytest.mark.parametrize("seconds", [10, 59, 60, 300, 3600])
+@pytest.mark.parametrize("backdated", [0, 60, 300])
+def test_however_short_its_life_it_is_not_due_when_it_is_made(
+    authority: CertificateAuthority, now: datetime, seconds: int, backdated: int
+) -> None:
+    """It serves for a third of its life before that: half of a life is not what lies before its making."""
+    life, making = timedelta(seconds=seconds), Making(backdated=timedelta(seconds=backdated))
+    for _ in range(10):  # the moment is drawn by its serial
+        made = issue_pair(authority, Usage.SERVICE, NAMES, life, now, making).leaf
+        assert now + life / 3 < renew_at(made) < now + life * 0.6
+        assert alarm_at(made) > now + life / 2
 
 
 def test_serials_are_of_128_random_bits(authority: CertificateAuthority, now: datetime) -> None:
