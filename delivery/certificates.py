@@ -107,6 +107,7 @@ class ServiceCertificates:
         self._roots = self._issuer_roots()
         self._failing: tuple[tuple[ServiceCertificate, Failure], ...] = ()
         self._alarmed: set[str] = set()
+        self._looked: Callable[[], None] = lambda: None
         self._again: datetime | None = None
         self.problems: Problems = ()
         self.certificates: Layers[ServiceIdentity, ServiceCertificate] = Layers()
@@ -131,14 +132,20 @@ class ServiceCertificates:
                 loop.call_soon_threadsafe(woken.set)
 
         self._asking.when_arrived(wake)
+        self._looked = wake
         if self._asking.arrived():  # what came before anybody could be told
             woken.set()
         while True:
-            with suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(self._rest(clock())):
                     await woken.wait()
+            except TimeoutError:
+                looks = True
+            else:
+                # After a look of somebody else it is to rest until another moment than before, and no less.
+                looks = self._asking.arrived()
             woken.clear()
-            if self.needs_work(clock()):
+            if looks and self.needs_work(clock()):
                 changed()
 
     def _rest(self, now: datetime) -> float:
@@ -196,6 +203,7 @@ class ServiceCertificates:
         self._good = _good_between(good, _ALWAYS if looks_at_all else self._good or _ALWAYS)
         self._say_failing(manager, now)
         self._roots = roots
+        self._looked()
         return Update(changed, roots[0], self.problems)
 
     def _look(

@@ -19,6 +19,7 @@ from certs.pair import Pair
 from certs.pair_files import PairFiles
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import advanced
+from delivery import certificates
 from delivery.asking import AT_ONCE, AtOnce
 from delivery.certificates import ServiceCertificates, remarks_on
 from mesh.identity import ServiceIdentity
@@ -370,6 +371,29 @@ async def test_an_answer_that_came_before_anybody_renews_is_taken(
     renewing.cancel()
     await asyncio.wait([renewing])
     asking.close()
+
+
+@pytest.mark.parametrize(("life", "down"), [(timedelta(seconds=10), False), (DAY, True)])
+async def test_whoever_renews_knows_of_what_is_due_sooner_than_it_would_look(
+    issuer: _Issuer,
+    tmp_path: Path,
+    now: datetime,
+    monkeypatch: pytest.MonkeyPatch,
+    life: timedelta,
+    down: bool,
+) -> None:
+    """A short life that began while it rested, and an issuer that is to be tried again after a second."""
+    monkeypatch.setattr(certificates, "RENEWAL_SECONDS", 100_000.0)
+    keeper, changed, clock = _keeper(issuer, tmp_path, []), asyncio.Event(), [now]
+    renewing = asyncio.create_task(keeper.renewing(lambda: clock[0], changed.set))
+    await asyncio.sleep(0)
+    issuer.down = down
+    await asyncio.to_thread(_needed, keeper, {STORE: NAMES}, life, now)
+    clock[0] = now + timedelta(seconds=9)
+    async with asyncio.timeout(60):
+        await changed.wait()
+    renewing.cancel()
+    await asyncio.wait([renewing])
 
 
 def test_before_an_issuer_is_settled_who_has_a_certificate_waits(
