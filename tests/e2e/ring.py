@@ -1,0 +1,195 @@
+"""A ring of sidecars: each one's application may call the next one's, and nobody else.
+
+So each identity is shown to both sides: to who calls it, and to whom it calls. Interception is explicit; a
+call is a TCP connection of its own, for which a sidecar dials anew and never a second time.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from certs.issuers.contract import Names, Usage
+from certs.pair import issue_pair
+from controller.drivers import ADS_DRIVER
+from controller.server import Bound
+from mesh.host_port import HostPort
+from tests.e2e.envoys import Envoy, running
+from tests.e2e.policy.calls import exchange
+from tests.feature.identity.conftest import Server as Plane
+from tests.golden.live import serve
+from tests.meshes import texts
+from tests.program import Program, Server
+
+NET = f"127.{92 + os.getpid() % 8}.{os.getpid() // 8 % 250}"
+PORT, LOCAL_PORT = 9000, 20000
+ANSWERED, WRONG, HUNG = "answered", "not answered", "no answer in time"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A member of the ring, by its number, and whom it calls."""
+
+    number: int
+    size: int
+
+    @property
+    def name(self) -> str:
+        """Return its name, which is that of its service, identity and workload."""
+        return f"w{self.number}"
+
+    @property
+    def identity(self) -> str:
+        """Return its identity as logs have it."""
+        return f"shop/{self.name}"
+
+    @property
+    def uri(self) -> str:
+        """Return its identity as certificates have it."""
+        return f"spiffe://cluster.local/ns/shop/sa/{self.name}"
+
+    @property
+    def address(self) -> str:
+        """Return where its sidecar listens, for others at PORT and for its application at LOCAL_PORT."""
+        return f"{NET}.{self.number + 1}"
+
+    @property
+    def application(self) -> str:
+        """Return where its application listens."""
+        return f"{NET}.{self.number + 101}"
+
+    @property
+    def next(self) -> "Link":
+        """Return whom it calls."""
+        return Link((self.number + 1) % self.size, self.size)
+
+    def manifests(self) -> tuple[str, ...]:
+        """Return its workload and service, and that it may call the next."""
+        upstream = texts.upstream(self.next.name, self.address, LOCAL_PORT, PORT)
+        spec = f"applicationAddress: {self.application}, upstreams: [{upstream}]"
+        return (
+            texts.account(self.name),
+            texts.service(self.name, texts.port(PORT, PORT, name="tcp-echo")),
+            texts.workload(self.name, self.address, spec=spec),
+            texts.target(f"{self.name}-calls", self.name, self.next.name, texts.tcp("echo")),
+        )
+
+
+@dataclass
+class Ring:
+    """A running ring, its control plane in a process of its own; everything ends with an exit stack."""
+
+    links: tuple[Link, ...]
+    server: Server
+    envoys: dict[str, Envoy] = field(default_factory=dict)
+    clients: dict[str, ssl.SSLContext] = field(default_factory=dict)
+    seen: dict[str, set[str]] = field(default_factory=dict)
+    """The serials that TLS clients were shown, by identity."""
+
+    @classmethod
+    async def start(cls, size: int, config: str, program: Program, envoy: str, ends: AsyncExitStack) -> Self:
+        """Start all; `config` is the spec of the MeshConfig."""
+        links = tuple(Link(number, size) for number in range(size))
+        manifests = itertools.chain.from_iterable(each.manifests() for each in links)
+        shared = texts.mesh_config(config), texts.tcp_route("echo", PORT)
+        (program.mesh / "mesh.yaml").write_text(texts.joined(*shared, *manifests))
+        server = await asyncio.to_thread(program.serve)
+        ring = cls(links, server)
+        at = Bound(
+            {ADS_DRIVER: HostPort.parse(server.bound["ads"])},
+            HostPort.parse(server.bound["http"]),
+            HostPort.parse(server.bound["debug"]),
+        )
+        plane = Plane(program.mesh, program.state, at)
+        for link in links:
+            await serve(ends, link.application, PORT, partial(_answer, link.name))
+            folder = program.files / link.name
+            name = f"{link.name}.{link.name}.shop"
+            ring.envoys[link.name] = await ends.enter_async_context(running(envoy, plane, folder, name=name))
+            ring.clients[link.name] = _client(plane, link, folder / "service.pem")
+            ring.seen[link.identity] = set()
+        return ring
+
+    def issued(self) -> dict[str, dict[str, datetime]]:
+        """Return what was issued for each identity, in order: serials, and until when each is valid."""
+        issued: dict[str, dict[str, datetime]] = {link.identity: {} for link in self.links}
+        for line in self.server.said("service certificate issued"):
+            issued[line["identity"]][line["serial"]] = datetime.fromisoformat(line["not_after"])
+        return issued
+
+    async def call(self, link: Link) -> str:
+        """Have an application call the next one, through both sidecars; return what came of it."""
+        return await _within(partial(self._call, link))
+
+    async def look(self, link: Link) -> str:
+        """Have a TLS client call a sidecar as the one that may, and take note of the certificate it is shown.
+
+        The client believes the mesh's root, and only who shows the identity.
+        """
+        return await _within(partial(self._look, link))
+
+    async def all_answer(self) -> bool:
+        """Say whether each is answered by the next, and shows its certificate."""
+        calls = itertools.chain(map(self.call, self.links), map(self.look, self.links))
+        return set(await asyncio.gather(*calls)) == {ANSWERED}
+
+    async def count(self, stat: str) -> int:
+        """Return the sum of what the sidecars count of what they call."""
+        return sum([await each.count(f"^cluster.shop/w.*{stat}$") for each in self.envoys.values()])
+
+    async def _call(self, link: Link) -> str:
+        said = await exchange(link.address, LOCAL_PORT)
+        return ANSWERED if said == f"{link.next.name}: hello\n" else WRONG
+
+    async def _look(self, link: Link) -> str:
+        caller = self.links[link.number - 1]
+        try:
+            at = link.address, PORT
+            reader, writer = await asyncio.open_connection(*at, ssl=self.clients[caller.name])
+        except (ConnectionError, ssl.SSLError):
+            return WRONG
+        try:
+            shown = writer.get_extra_info("peercert")
+            writer.write(b"hello\n")
+            said = await reader.readline()
+        except (ConnectionError, ssl.SSLError):
+            return WRONG
+        finally:
+            writer.transport.abort()
+        self.seen[link.identity].add(format(int(shown["serialNumber"], 16), "x"))
+        who = [value for kind, value in shown["subjectAltName"] if kind == "URI"]
+        return ANSWERED if (who, said.decode()) == ([link.uri], f"{link.name}: hello\n") else WRONG
+
+
+async def _within(call: Callable[[], Awaitable[str]]) -> str:
+    try:
+        async with asyncio.timeout(30):
+            return await call()
+    except TimeoutError:
+        return HUNG
+
+
+def _client(plane: Plane, link: Link, file: Path) -> ssl.SSLContext:
+    """Return a TLS client with a certificate of its own for a link's identity."""
+    names = Names("a-caller", uris=(link.uri,))
+    pair = issue_pair(plane.authority, Usage.SERVICE, names, timedelta(hours=1), datetime.now(UTC))
+    file.write_bytes(pair.chain_pem + pair.key.reveal())
+    context = ssl.create_default_context(cadata=plane.authority.trust_bundle().decode())
+    context.check_hostname = False
+    context.load_cert_chain(file)
+    return context
+
+
+async def _answer(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        writer.write(f"{name}: ".encode() + await reader.readline())
+        await writer.drain()
+    writer.close()
