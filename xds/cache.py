@@ -44,6 +44,11 @@ def unattended(node: NodeKey, *, here: bool) -> None:
     del node, here
 
 
+def _is_seen(before: Snapshot | None, now: Snapshot) -> bool:
+    """Say whether a client sees that there is another snapshot; all of a group take the same step."""
+    return before is None or bool(now.changed_since(before))
+
+
 class SnapshotCache:
     """The snapshots in force; used from one event loop.
 
@@ -163,13 +168,13 @@ class SnapshotCache:
     def _wake(self, before: Mapping[NodeKey, Snapshot | None]) -> int:
         """Wake the watches of those nodes that have another snapshot now, or none any more.
 
-        Return how many nodes have another one.
+        Return how many nodes see something else in theirs; the streams of the others go on from it as well.
         """
         other = {node: new for node, old in before.items() if (new := self.snapshot(node)) is not old}
         for node in other:
             for watch in tuple(self._watches[node]):
                 watch.wake()
-        return sum(new is not None for new in other.values())
+        return sum(new is not None and _is_seen(before[node], new) for node, new in other.items())
 
     def _settled(self, key: GroupKey, snapshot: Snapshot) -> Snapshot:
         old = self._groups.get(key)

@@ -2,13 +2,12 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from operator import is_not, ne
 from types import MappingProxyType
 from typing import Final
 
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.name_sets import Names
-from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, is_another_version
 from xds.protocol.resources import MANY, NO_RESOURCES, Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Response
@@ -85,7 +84,7 @@ class Noted:
         found = self.put({each.name: self._newest(each, self.get(each.name)) for each in fresh})
         looks = len(served) <= FEW or len(found.named) // OFTEN > len(self.named) // OFTEN
         if looks and self.whole is not served:
-            others = dict.fromkeys((*found.named, *served.differing(found.whole, is_not)))
+            others = dict.fromkeys((*found.named, *served.differing(found.whole, is_another_version)))
             if found.has_all(served, others):
                 found = found.of_all(served, others)
         return found.trimmed(served)
@@ -103,7 +102,7 @@ class Noted:
 
     def _is_newest(self, resource: Resource) -> bool:
         known = self.get(resource.name)
-        return bool(known) and (known[0] is resource or known[0].version == resource.version)
+        return bool(known) and known[0] == resource
 
     def _newest(self, resource: Resource, known: _Newest) -> _Newest:
         before = [each for each in known if each.version != resource.version] if self.count > 1 else ()
@@ -116,7 +115,7 @@ class Noted:
         """
         for name in others:
             each = served.get(name)
-            if each is not None and (not (known := self.get(name)) or known[0] is not each):
+            if each is not None and (not (known := self.get(name)) or known[0].version != each.version):
                 return False
         return True
 
@@ -128,7 +127,9 @@ class Noted:
         if not self.named and not self.whole:
             return found
         named = {}
-        for name in (*self.named, *table.differing(self.whole, ne)) if others is None else others:
+        if others is None:
+            others = (*self.named, *table.differing(self.whole, is_another_version))
+        for name in others:
             known, now = self.get(name), table.get(name)
             newest = known if now is None else self._newest(now, known)
             if newest and newest != found.get(name):

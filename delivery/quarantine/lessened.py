@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from catalog.policy.left_out import Unit, UnitId, unit_id
 from sidecars.contract.driver import Piece
-from xds.protocol.resource import Reference, Resource
+from xds.protocol.resource import Reference, Resource, is_another_version
 from xds.protocol.snapshot import Snapshot
 
 
@@ -34,7 +34,7 @@ def concerns(resource: Resource, suspects: Collection[object]) -> bool:
 
 def holds(snapshot: Snapshot, resource: Resource) -> bool:
     """Say whether a snapshot has a resource in this very version."""
-    return snapshot.resources(resource.type_url).get(resource.name) == resource
+    return not is_another_version(snapshot.resources(resource.type_url).get(resource.name), resource)
 
 
 def all_units(snapshot: Snapshot) -> Mapping[UnitId, Unit]:

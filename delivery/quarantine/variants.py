@@ -73,7 +73,10 @@ class Variants:
             elif found.snapshot is not self._records.own(node):
                 name = _variant_name(group, found.snapshot)
                 members[node], record.variant = name, name
-                snapshots[name] = self._snapshots.setdefault(name, found.snapshot)
+                # Of one name is what has the same content: what it is made from may be another now.
+                if self._snapshots.get(name) != found.snapshot:
+                    self._snapshots[name] = found.snapshot
+                snapshots[name] = self._snapshots[name]
         # A variant is there as long as anybody is in it, be it somebody whom this step does not concern.
         for name in left - {record.variant for record in records.values()}:
             del self._snapshots[name]

@@ -40,6 +40,8 @@ __all__ = [
     "Version",
     "encode",
     "identities",
+    "is_another_version",
+    "is_seen_otherwise",
 ]
 
 _NAME_FIELDS: Final = {ENDPOINT: "cluster_name"}
@@ -67,19 +69,20 @@ class Resource:
     wildcard (Envoy's on-demand discovery of clusters). `ttl_seconds` is how long an incremental client may
     keep it without hearing of it; the server sends word in time. The body of a `secret` one is never shown
     nor kept. `recipe` is for whoever made it, to make it otherwise; `renewal`: see `xds.protocol.renewal`.
-    None of the six enters the version.
+    None of the six enters the version. Resources are equal where these are as well, so that one may stand for
+    the other whoever asks it for what; what clients see of that is `is_seen_otherwise`.
     """
 
     type_url: TypeUrl
     name: ResourceName
     version: Version
     body: bytes = field(repr=False, compare=False)
-    references: tuple[Reference, ...] = field(default=(), repr=False, compare=False)
-    on_demand: bool = field(default=False, compare=False)
-    ttl_seconds: float | None = field(default=None, compare=False)
-    secret: bool = field(default=False, compare=False)
-    recipe: object = field(default=None, repr=False, compare=False)
-    renewal: Renewal | None = field(default=None, repr=False, compare=False)
+    references: tuple[Reference, ...] = field(default=(), repr=False, hash=False)
+    on_demand: bool = field(default=False, hash=False)
+    ttl_seconds: float | None = field(default=None, hash=False)
+    secret: bool = field(default=False, hash=False)
+    recipe: object = field(default=None, repr=False, hash=False)
+    renewal: Renewal | None = field(default=None, repr=False, hash=False)
 
 
 def encode(
@@ -111,6 +114,23 @@ def encode(
     name = ResourceName(sys.intern(name))
     needed = tuple(sorted(refers_to))  # a set of one takes what four such do
     return Resource(type_url, name, version, body, needed, on_demand, ttl_seconds, secret, renewal=renewal)
+
+
+def is_another_version(one: Resource | None, other: Resource | None) -> bool:
+    """Say whether a resource (None: none) has another content than another of its type and name."""
+    if one is None or other is None:
+        return one is not other
+    return one.version != other.version
+
+
+def is_seen_otherwise(one: Resource | None, other: Resource | None) -> bool:
+    """Say whether it matters to a client which of two of one type and name there is.
+
+    That is the content, and whether a wildcard shows it: the rest is the server's and its maker's.
+    """
+    if one is None or other is None:
+        return one is not other
+    return one.version != other.version or one.on_demand != other.on_demand
 
 
 def identities(resources: Iterable[Resource]) -> bytes:

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from operator import ne
 from types import MappingProxyType
 from typing import Final, Self
@@ -9,13 +10,24 @@ from typing import Final, Self
 from xds.protocol.layers import FLAT
 from xds.protocol.name_sets import Names
 from xds.protocol.needs import Counts, References, needs_after, needs_of
-from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, is_seen_otherwise
 from xds.protocol.resources import NO_RESOURCES, Resources, SnapshotError
 
 Step = Mapping[TypeUrl, Names]
 """By type, the names whose resource is another one, or was not there, or is there no longer."""
 
 NO_STEP: Final[Step] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a set differs from another: what clients see of it, and every resource that is not equal."""
+
+    seen: Step
+    every: Step
+
+
+NO_DIFFERENCE: Final = Difference(NO_STEP, NO_STEP)
 
 
 class ResourceSet:
@@ -30,13 +42,13 @@ class ResourceSet:
     def __init__(
         self,
         tables: Mapping[TypeUrl, Resources],
-        step: tuple["weakref.ref[ResourceSet]", Step] | None = None,
+        step: tuple["weakref.ref[ResourceSet]", Difference] | None = None,
         needs: References | None = None,
         counts: Counts | None = None,
     ) -> None:
         self.tables = tables
         self._step = step
-        self._exchange: tuple[Step, bool] | None = None
+        self._exchange: tuple[Difference, bool] | None = None
         self._needs = needs
         self._counts = counts
 
@@ -64,14 +76,9 @@ class ResourceSet:
             changes.setdefault(resource.type_url, {})[resource.name] = resource
         if not changes:
             return self
+        made = weakref.ref(self), self.difference_to(changes)
         tables = {**self.tables, **{t: self.resources(t).changed(each) for t, each in changes.items()}}
         tables = {type_url: table for type_url, table in tables.items() if table}
-        other = {
-            type_url: Names(name for name, now in named.items() if now != self.resources(type_url).get(name))
-            for type_url, named in changes.items()
-        }
-        step = {type_url: names for type_url, names in other.items() if names}
-        made = weakref.ref(self), step
         if self._needs is not None and all(self.refers_alike(t, each) for t, each in changes.items()):
             return ResourceSet(tables, made, self._needs, self._counts)
         if self._needs is None or self._counts is None:
@@ -88,34 +95,53 @@ class ResourceSet:
             for name, now in named.items()
         )
 
+    def difference_to(self, changes: Mapping[TypeUrl, Mapping[ResourceName, Resource | None]]) -> Difference:
+        """Return how a set differs from this one in which these resources stand (None: gone)."""
+        seen, every = dict[TypeUrl, Names](), dict[TypeUrl, Names]()
+        for type_url, named in changes.items():
+            there = self.resources(type_url)
+            pairs = ((name, there.get(name), now) for name, now in named.items())
+            others = [each for each in pairs if each[1] != each[2]]
+            visible = [name for name, was, now in others if is_seen_otherwise(was, now)]
+            if others:
+                every[type_url] = Names(name for name, _, _ in others)
+            if visible:
+                seen[type_url] = every[type_url] if len(visible) == len(others) else Names(visible)
+        return Difference(seen, every)
+
     def resources(self, type_url: TypeUrl) -> Resources:
         """Return the resources of a type; none if there are none."""
         return self.tables.get(type_url, NO_RESOURCES)
 
     def changed_since(self, old: "ResourceSet") -> Step:
-        """Return what differs from another set; the last answer is kept, and the step that made this one."""
+        """Return what clients see that differs from another set; see `difference`."""
+        return self.difference(old).seen
+
+    def difference(self, old: "ResourceSet") -> Difference:
+        """Return how this differs from another set; the last answer is kept, and that which made this one."""
         if self is old:
-            return NO_STEP
+            return NO_DIFFERENCE
         if self._step is None or self._step[0]() is not old:
-            found = {}
+            found: dict[TypeUrl, dict[ResourceName, Resource | None]] = {}
             for type_url in {*self.tables, *old.tables}:
                 mine, theirs = self.resources(type_url), old.resources(type_url)
-                if mine is not theirs and (names := Names(mine.differing(theirs, ne))):
-                    found[type_url] = names
-            self._step = (weakref.ref(old), found)
+                if mine is not theirs:
+                    found[type_url] = {name: mine.get(name) for name in mine.differing(theirs, ne)}
+            self._step = (weakref.ref(old), old.difference_to(found))
         return self._step[1]
 
-    def exchange_for(self, old: "ResourceSet") -> Step | None:
-        """Return the step from a set in whose place this may stand unseen by whoever refers to what is there.
+    def exchange_for(self, old: "ResourceSet") -> Difference | None:
+        """Return what differs from a set in whose place this may stand unseen by whoever refers to either.
 
-        It has the same names, and those of the step refer to the same, as endpoints do that move; None where
-        that is not so. The last answer is kept, for all the snapshots that have it.
+        It has the same names, and those that are others refer to the same, as endpoints do that move; None
+        where that is not so. The last answer is kept, for all the snapshots that have it.
         """
-        step = self.changed_since(old)
-        if self._exchange is None or self._exchange[0] is not step:
-            named = {t: {name: self.resources(t).get(name) for name in names} for t, names in step.items()}
-            self._exchange = step, all(old.refers_alike(t, each) for t, each in named.items())
-        return step if self._exchange[1] else None
+        found = self.difference(old)
+        if self._exchange is None or self._exchange[0] is not found:
+            every = found.every.items()
+            named = {t: {name: self.resources(t).get(name) for name in names} for t, names in every}
+            self._exchange = found, all(old.refers_alike(t, each) for t, each in named.items())
+        return found if self._exchange[1] else None
 
     def needs(self) -> References:
         """Return what its resources refer to that is not in it."""

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from xds.errors import XdsError
 from xds.protocol.layers import FLAT, NOTHING, Layers
 from xds.protocol.name_sets import NO_NAMES, Names
-from xds.protocol.resource import Resource, ResourceName, Version, identities
+from xds.protocol.resource import Resource, ResourceName, Version, identities, is_another_version
 from xds.protocol.versions import SUM, Versions, digest_of, version_of
 
 MANY: Final = 64
@@ -128,7 +128,9 @@ class Resources(Layers[ResourceName, Resource]):
         if known is not None:
             known = (known - digest(map(self.get, changes)) + digest(changes.values())) % SUM
         if versions is not None:
-            versions = versions.changed({n: each.version if each else None for n, each in changes.items()})
+            others = {n: each for n, each in changes.items() if is_another_version(self.get(n), each)}
+            if others:
+                versions = versions.changed({n: each.version if each else None for n, each in others.items()})
         return type(self)(*self.laid_over(changes), special, known, versions)
 
     def beside(self, other: "Resources") -> "Resources":
@@ -150,7 +152,7 @@ def together(tables: Iterable[Resources]) -> Resources:
     for table in others:
         doubled = {name: there for name in table if (there := found.get(name, small.get(name))) is not None}
         for name, there in doubled.items():
-            if table[name] != there:
+            if is_another_version(table[name], there):
                 raise SnapshotError(f"two resources of {there.type_url} are named {name!r}")
         new = table.changed(dict.fromkeys(doubled)) if doubled else table
         if len(new) > FLAT:

@@ -7,8 +7,8 @@ from typing import Self
 
 from xds.protocol.layers import FLAT
 from xds.protocol.name_sets import NO_NAMES, Names
-from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.resource_set import NO_STEP, ResourceSet, Step
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version, is_seen_otherwise
+from xds.protocol.resource_set import NO_STEP, Difference, ResourceSet, Step
 from xds.protocol.resources import (
     NO_RESOURCES,
     Resources,
@@ -52,13 +52,13 @@ class Snapshot:
         self._shortest_ttl: tuple[float | None] | None = None  # a tuple once known: all streams ask
         exchanged = None if before is None or self._before is None else _exchanged(parts, before)
         if before is not None and exchanged is not None:
-            part, step = exchanged
+            part, found = exchanged
             self._tables = (
                 part.tables
                 if len(parts) == 1
-                else before.with_tables({each: part.tables[each] for each in step})
+                else before.with_tables({each: part.tables[each] for each in found.every})
             )
-            self._step, self._missing, self._before = (self._before, step), (), None
+            self._step, self._missing, self._before = (self._before, found.seen), (), None
         else:
             self._tables = parts[0].tables if len(parts) == 1 else _joined(parts, before)
 
@@ -109,9 +109,11 @@ class Snapshot:
         return tuple(sorted(self._tables))
 
     def changed_since(self, old: "Snapshot | None") -> Step:
-        """Return, by type, the names whose resource differs from `old`'s: added, changed or removed.
+        """Return, by type, the names whose resource is not `old`'s to clients: added, changed or removed.
 
-        The last answer is kept: all the streams of a group take the same step.
+        What only its maker or the server sees of a resource does not count (see `is_seen_otherwise`): a step
+        to a snapshot that is not equal may be without names. The last answer is kept: all the streams of a
+        group take the same step.
         """
         if self is old:
             return NO_STEP
@@ -198,13 +200,15 @@ class Snapshot:
                 yield from each.difference(*known)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Snapshot) and (self is other or not self.changed_since(other))
+        if not isinstance(other, Snapshot):
+            return False
+        return self is other or (not self.changed_since(other) and self._tables == other._tables)
 
     def __hash__(self) -> int:
         return hash(tuple((each, self.version(each)) for each in self.types()))
 
 
-def _exchanged(parts: tuple[ResourceSet, ...], before: Snapshot) -> tuple[ResourceSet, Step] | None:
+def _exchanged(parts: tuple[ResourceSet, ...], before: Snapshot) -> tuple[ResourceSet, Difference] | None:
     """Return the only part that is another one, and how; None where that is not all there is to be seen.
 
     It is where all groups that share a part have the next form of it: what that comes to for one of them it
@@ -216,10 +220,10 @@ def _exchanged(parts: tuple[ResourceSet, ...], before: Snapshot) -> tuple[Resour
     if len(others) != 1:
         return None
     ((old, new),) = others
-    step = new.exchange_for(old)
-    if step is None or any(each in part.tables for part in parts if part is not new for each in step):
+    found = new.exchange_for(old)
+    if found is None or any(each in part.tables for part in parts if part is not new for each in found.every):
         return None
-    return new, step
+    return new, found
 
 
 def _joined(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Mapping[TypeUrl, Resources]:
@@ -287,5 +291,5 @@ def _is_divided(snapshot: Snapshot, type_url: TypeUrl) -> bool:
 
 def _unlike(names: Names, before: Resources, after: Resources) -> Names:
     """Return those of some names whose resource is another one; what moved from part to part is not."""
-    same = [name for name in names if before.get(name) == after.get(name)]
+    same = [name for name in names if not is_seen_otherwise(before.get(name), after.get(name))]
     return names.difference(same) if same else names

@@ -45,6 +45,7 @@ from xds.protocol.resource import (
     Resource,
     TypeUrl,
     Version,
+    is_another_version,
 )
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
@@ -220,7 +221,8 @@ class Picky:
         news = [
             each
             for each in self.served.ordered(type_url)
-            if self.held.get((type_url, each.name)) != each or (type_url, each.name) in self._unsure
+            if is_another_version(self.held.get((type_url, each.name)), each)
+            or (type_url, each.name) in self._unsure
         ]
         if not news:
             return False

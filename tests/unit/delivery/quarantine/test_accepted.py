@@ -3,6 +3,7 @@
 import gc
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -83,6 +84,21 @@ def test_few_are_held_once_for_all_after_any_answer() -> None:
     assert [each.whole for each in held] == [later.resources(CLUSTER)] * 2
     assert all(each.whole is later.resources(CLUSTER) and not each.named for each in held)
     assert plane.good(NODES[1], "cluster-003") == ["2", "2", "1"]
+
+
+def test_what_is_made_from_something_else_needs_no_acknowledgement() -> None:
+    """Nothing of it is sent: with the next answer all that is served is acknowledged, and held once."""
+    plane, names = Plane(), _names(5)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    plane.note(NODES[0], served, *names)
+    anew = served.changed([replace(_cluster("cluster-001", "1"), recipe="another")])
+    plane.accepted.replaced(GROUP, served, anew)
+    later = anew.changed([_cluster("cluster-003", "2")])
+    plane.note(NODES[0], later, "cluster-003")
+    held = plane.of[NODES[0]][CLUSTER]
+    assert held.whole is later.resources(CLUSTER)
+    assert not held.named
+    assert {each.recipe for each in held.get(ResourceName("cluster-001"))} == {"another"}
 
 
 def test_many_that_change_one_by_one_are_the_table_again() -> None:

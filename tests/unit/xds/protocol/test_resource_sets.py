@@ -19,6 +19,7 @@ from xds.protocol.resource import (
     ResourceName,
     TypeUrl,
     Version,
+    is_seen_otherwise,
 )
 from xds.protocol.resource_set import ResourceSet
 from xds.protocol.resources import SnapshotError
@@ -112,7 +113,7 @@ def _missing(content: Content) -> list[tuple[str, TypeUrl, ResourceName]]:
 def _step(before: Content, after: Content) -> dict[TypeUrl, set[ResourceName]]:
     found: dict[TypeUrl, set[ResourceName]] = {}
     for type_url, name in before.keys() | after.keys():
-        if before.get((type_url, name)) != after.get((type_url, name)):
+        if is_seen_otherwise(before.get((type_url, name)), after.get((type_url, name))):
             found.setdefault(type_url, set()).add(name)
     return found
 

@@ -1,0 +1,227 @@
+"""A resource of the same content that is made from something else: what is known of it is of now."""
+
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from catalog.policy.left_out import unit_id
+from catalog.policy.proxy import EveryoneInTheMesh
+from catalog.store.view import View
+from delivery.model import Inputs
+from delivery.quarantine.lessened import lessened
+from delivery.quarantine.quarantine import Quarantine
+from delivery.quarantine.record import Moment
+from delivery.snapshots.consistency import Last, after
+from delivery.snapshots.published import Published, Step
+from delivery.snapshots.serving import Serving
+from delivery.snapshots.sets import Sets
+from delivery.snapshots.translation import translation
+from delivery.verifying import from_nothing
+from mesh.names import TrustDomain
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.envoy.empty import empty
+from tests.meshes import values as a
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.protocol.resource import (
+    CLUSTER,
+    ENDPOINT,
+    ROUTE,
+    Renewal,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
+from xds.protocol.resource_set import ResourceSet
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Rejection, Response
+
+EVERYONE = EveryoneInTheMesh()
+SHOP = NodeKey("shop-uuid.shop.default")
+CREDENTIALS = {each: a.certificate(each, "1") for each in map(a.identity, ("shop", "x"))}
+
+
+class Follower:
+    """Follows a mesh, and serves what it comes to."""
+
+    def __init__(self, *things: object) -> None:
+        self.view = a.view(*things)
+        self.serving = Serving(self.view, translation(EnvoyDriver()))
+        self.serving.rendering.certify(CREDENTIALS, b"ROOT")
+        self.published = Published()
+        self._wave()
+
+    def own(self) -> Snapshot:
+        """Return what the shop is served."""
+        found = self.published.snapshot(SHOP)
+        assert found is not None
+        return found
+
+    def move(self, domain: TrustDomain) -> None:
+        """Take over another trust domain."""
+        settings = replace(self.view.settings, trust_domain=domain)
+        self.view.apply(replace(self.view.edits_to(self.view.known()), settings=settings))
+        self._wave()
+
+    def _wave(self) -> None:
+        for step in self.serving.steps(self.published, self.serving.touched()):
+            if step is not None:
+                self.published = step.after(self.published)
+
+
+def _anew(view: View) -> Published:
+    return from_nothing(Inputs(view.known(), view.settings, CREDENTIALS, b"ROOT"), translation(EnvoyDriver()))
+
+
+def _without_everyone(found: Published) -> Snapshot:
+    own = found.snapshot(SHOP)
+    assert own is not None
+    return lessened(own, {unit_id(EVERYONE)}, lambda _: None)
+
+
+def test_without_permissive_mode_the_policy_of_now_is_in_force() -> None:
+    """While everybody is admitted a route says no trust domain; without that unit it says the one of now."""
+    there = (
+        a.namespace("default", permissive=True),
+        *(a.workload(name, f"10.0.0.{number}") for number, name in enumerate(("shop", "x"), 1)),
+        *(a.service("shop"), a.route_group("r", a.match("m", "/m"))),
+        a.target("t", "x", "shop", a.http("r")),
+    )
+    mesh = Follower(*there)
+    before, earlier = mesh.own(), _without_everyone(mesh.published)
+    mesh.move(TrustDomain("other.local"))
+    assert mesh.own().version(ROUTE) == before.version(ROUTE), "nothing of it is seen by who has it"
+    now = _without_everyone(mesh.published)
+    assert now.version(ROUTE) != earlier.version(ROUTE)
+    assert now == _without_everyone(_anew(mesh.view))
+
+
+Batch = tuple[Resource, ...]
+
+GROUP, NODE = GroupKey("group"), NodeKey("node")
+COUNTS = (2, 200)
+"""Few are a dictionary, many are laid over others."""
+
+
+def _resource(kind: TypeUrl, number: int, version: str = "1") -> Resource:
+    return Resource(kind, ResourceName(str(number)), Version(version), b"", recipe="one")
+
+
+def _batch(count: int) -> Batch:
+    return tuple(_resource(kind, number) for kind in (CLUSTER, ENDPOINT) for number in range(count))
+
+
+def _narrows(before: Resource, now: Resource) -> bool:
+    return before.version < now.version
+
+
+def _interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
+    return replace(listener, version=Version(f"{len(routes)}"))
+
+
+OTHERS: dict[str, Callable[[Resource], Resource]] = {
+    "references": lambda each: replace(each, references=((CLUSTER, ResourceName("0")),)),
+    "on demand": lambda each: replace(each, on_demand=True),
+    "time to live": lambda each: replace(each, ttl_seconds=1.0),
+    "secret": lambda each: replace(each, secret=True),
+    "recipe": lambda each: replace(each, recipe="two"),
+    "renewal": lambda each: replace(each, renewal=Renewal(_narrows, _interim)),
+}
+"""What may be another one of a resource though its content is not."""
+
+
+def _after(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
+    before = ResourceSet.of(old)
+    return before, after(before, new)
+
+
+def _after_last(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
+    before = ResourceSet.of(old)
+    return before, after(before, new, Last(old, weakref.ref(before)))
+
+
+def _batches(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
+    sets = Sets()
+    known = tuple((each,) for each in old)
+    before = sets.of(known)
+    pairs = zip(known, old, new, strict=True)
+    return before, sets.of(had if was is now else (now,) for had, was, now in pairs)
+
+
+def _looked_through(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
+    return ResourceSet.of(old), ResourceSet.of(new)
+
+
+WAYS = (_after, _after_last, _batches, _looked_through)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_resource_of_equal_content_takes_the_place_of_the_other(
+    way: Callable[[Batch, Batch], tuple[ResourceSet, ResourceSet]], what: str, count: int
+) -> None:
+    """In a set, in a snapshot of it, in one with parts that stay, and in the cache; clients see no step."""
+    old = _batch(count)
+    now = OTHERS[what](old[-1])
+    before, found = way(old, (*old[:-1], now))
+    beside = ResourceSet.of([replace(_resource(CLUSTER, count), references=())])
+    seen = {ENDPOINT: {now.name}} if what == "on demand" else {}
+    assert found.changed_since(before) == seen
+    assert found.resources(ENDPOINT).version == before.resources(ENDPOINT).version
+    for parts in ((), (beside,)):
+        was = Snapshot.joined((*parts, before))
+        assert was.missing() == ()
+        snapshot = Snapshot.joined((*parts, found), was)
+        assert snapshot.resources(ENDPOINT)[now.name] is now
+        assert snapshot.living(ENDPOINT) == ((now,) if what == "time to live" else ())
+        assert snapshot.on_demand(ENDPOINT) == ({now.name} if what == "on demand" else set())
+        assert snapshot.changed_since(was) == seen
+        assert snapshot != was
+        assert _served(was, snapshot) == (snapshot, 1, 1 if seen else 0)
+
+
+def _served(was: Snapshot, now: Snapshot) -> tuple[Snapshot | None, int, int]:
+    """Return what a cache serves then, how often it woke a stream for that, and whom it said it concerns."""
+    woken: list[NodeKey] = []
+    cache = SnapshotCache()
+    cache.watch(NODE, lambda: woken.append(NODE))
+    cache.publish({GROUP: was}, {NODE: GROUP})
+    woken.clear()
+    concerned = cache.publish_changes({GROUP: now}, {})
+    return cache.snapshot(NODE), len(woken), concerned
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_is_needed_otherwise_is_looked_for(what: str) -> None:
+    """One that refers to what is not there makes a snapshot inconsistent, whatever its content was."""
+    old = _batch(1)
+    was = Snapshot.joined((ResourceSet.of(old[:1]), ResourceSet.of(old[1:])))
+    assert was.missing() == ()
+    lost = replace(OTHERS[what](old[1]), references=((CLUSTER, ResourceName("gone")),))
+    now = Snapshot.joined((was.parts[0], after(was.parts[1], (lost,))), was)
+    assert now.missing() == ((lost, CLUSTER, "gone"),)
+
+
+def test_what_is_served_in_the_place_of_something_is_made_from_what_there_is_now() -> None:
+    """A variant has the content that it had, and so its name; what it is made of is another."""
+    quarantine = Quarantine(empty)
+    old, *versions = (_resource(CLUSTER, 0, each) for each in "123")
+    beside = _resource(ENDPOINT, 0)
+
+    def publish(*resources: Resource) -> None:
+        quarantine.after(Step({GROUP: Snapshot.of(resources)}, {NODE: GROUP}))
+
+    publish(old, beside)
+    publish(versions[0], beside)
+    response = Response(CLUSTER, Version("v"), Nonce("1"), (versions[0],))
+    quarantine.answered(NODE, response, Rejection(13, "no"), lambda: Moment(0.0, a.EPOCH))
+    before = quarantine.served()
+    publish(versions[0], now := replace(beside, recipe="two"))
+    found = quarantine.served().snapshot(NODE)
+    assert found is not None
+    assert quarantine.served().members[NODE] == before.members[NODE] != GROUP
+    assert found.resources(CLUSTER)[old.name] == old
+    assert found.resources(ENDPOINT)[now.name] is now
