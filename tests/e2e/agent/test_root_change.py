@@ -25,7 +25,7 @@ IS_LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.root,
-    pytest.mark.timeout(900 if IS_LONG else 300),
+    pytest.mark.timeout(900 if IS_LONG else 600),
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
 
@@ -106,7 +106,7 @@ async def test_nothing_is_lost_while_the_root_changes(
         for _ in range(3 if IS_LONG else 1):
             await changing.rotate()
             await changing.restarted_at("trusting", "replacing", "retiring")
-            await until(changing.follows)
+            await until(changing.follows, 180)  # an agent that met no server asks again after a minute
             await calls.more(20)
         after = changing.root
         for stage in ("trusting", "replacing", "retiring") if IS_LONG else ("replacing",):
