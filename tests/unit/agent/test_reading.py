@@ -1,6 +1,7 @@
 """A proxy's files judged in a process that ends: what it says, how it fails, and the key."""
 
 import asyncio
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -111,5 +112,8 @@ async def test_the_key_shows_nowhere(tmp_path: Path) -> None:
 
 
 def _children() -> set[str]:
-    threads = Path(f"/proc/{os.getpid()}/task")
-    return {pid for each in threads.iterdir() for pid in (each / "children").read_text("ascii").split()}
+    found: set[str] = set()
+    for thread in Path(f"/proc/{os.getpid()}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            found.update((thread / "children").read_text("ascii").split())
+    return found
