@@ -61,6 +61,7 @@ class Enrolled:
         self._renew_after: datetime | None = None
         self._retry: datetime | None = None
         self._failures = 0
+        self._untold = 0
         self._why = ""
 
     async def begin(self, stop: asyncio.Event) -> None:
@@ -157,7 +158,9 @@ class Enrolled:
             _log.warning("not told whom to trust", reason=answered.why)
             if self._retry is None and await self._must_join():
                 self._retry = now()
-            return retry_after(5, timedelta.max, drawn)
+            self._untold += 1
+            return retry_after(self._untold, timedelta.max, drawn)
+        self._untold = 0
         self._renew_after = min(answered.renew_after, plan.renew)
         if not answered.authority:
             return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))

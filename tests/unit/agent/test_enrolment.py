@@ -1,5 +1,6 @@
 """Files and times of a proxy that renews its certificate: what dying leaves, and who is asked when."""
 
+import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from agent import certificates
-from agent.enrolment import files
+from agent.enrolment import files, keeping
+from agent.enrolment.settings import Answer, EnrolmentSettings, Failed, Obtained, Question
 from agent.enrolment.times import alarming, clock_words, planned, retry_after
 from certs import files as whole
 from certs.errors import StateError
@@ -19,6 +21,7 @@ from certs.own_request import new_key, request_for
 from certs.pins import pinned, pins
 from certs.proxy import sign_proxy
 from certs.signing_request import judged
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from tests.unit.agent.credentials_of import authority, write_credentials
 
@@ -136,3 +139,37 @@ def test_a_root_is_found_by_the_pin_of_its_key_among_whatever_is_shown(tmp_path:
     encoded = [x509.load_pem_x509_certificate(each).public_bytes(Encoding.DER) for each in (other, ours)]
     assert pinned([b"no certificate", *encoded, *encoded], [pin]) == ours
     assert pinned(encoded[:1], [pin]) == b""
+
+
+async def test_who_could_not_be_asked_whom_to_trust_is_asked_again_soon_then_ever_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that comes again is heard of within seconds: a change of its root waits for everybody."""
+    clock, asked = NOW, list[float]()
+
+    class EnoughError(Exception):
+        """It was asked often enough."""
+
+    async def asleep(seconds: float) -> None:
+        nonlocal clock
+        clock += timedelta(seconds=seconds)
+
+    async def ask(question: Question) -> Answer:
+        asked.append((clock - NOW).total_seconds())
+        if len(asked) == 8:
+            raise EnoughError
+        told = Obtained(b"", b"", NOW + 60 * DAY, clock, 600)
+        return told if len(asked) == 5 else Failed("nobody there")
+
+    monkeypatch.setattr(keeping, "now", lambda: clock)
+    monkeypatch.setattr("agent.enrolment.keeping.asyncio.sleep", asleep)
+    monkeypatch.setattr("agent.enrolment.keeping.random.random", lambda: 0.5)
+    settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
+    with pytest.raises(EnoughError):
+        await keeping.Enrolled(settings, tmp_path, _never_replaced, shown, ask=ask).run()
+    waits = [later - sooner for sooner, later in itertools.pairwise(asked)]
+    assert waits == [3.75, 7.5, 15.0, 30.0, 600.0, 3.75, 7.5]
+
+
+async def _never_replaced(work: Callable[[], None]) -> bool:
+    raise AssertionError(work)
