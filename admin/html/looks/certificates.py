@@ -109,10 +109,14 @@ def _certificates(found: Document, _asked: Asked) -> Iterable[Markup]:
     yield table(records(found, "service_certificates"), _SERVICE, empty, lambda each: said(each, "identity"))
     yield tag("h2", text("Of proxies"))
     empty = "None yet: `meshwright certs issue-proxy` issues one."
-    yield table(records(found, "proxy_certificates"), _PROXY, empty, lambda each: said(each, "cn"))
+    issued = records(found, "proxy_certificates")
+    yield table(issued, _PROXY, empty, lambda each: said(each, "cn"))
     yield tag("h2", text("Who takes no part in the mesh"))
     away = [each for each in records(found, "participants") if each.get("takes_part") is not True]
-    yield table(away, _PARTICIPANT, "Every proxy does.", lambda each: said(each, "cn"))
+    listed = {said(each, "cn") for each in issued}
+    yield table(
+        away, _PARTICIPANT, "Every proxy does.", lambda each: "" if (cn := said(each, "cn")) in listed else cn
+    )
 
 
 CERTIFICATES: Final = Look(
