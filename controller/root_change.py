@@ -88,7 +88,7 @@ class RootChange:
         return await self.status()
 
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
-        """Wait no longer for these proxies, by name, and for those last seen so long ago.
+        """Wait no longer for these proxies, by name, and for those last heard of so long ago.
 
         Raises RequestError where one of the names holds nothing back: it may be mistyped.
         """
@@ -101,7 +101,7 @@ class RootChange:
             old = {
                 name
                 for name, each in held.items()
-                if older_than is not None and (each.seen is None or now - each.seen >= older_than)
+                if older_than is not None and now - each.heard >= older_than
             }
             await self._step(without(rotation, sorted({*proxies, *old}), now))
         return await self.status()

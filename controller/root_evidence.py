@@ -70,6 +70,7 @@ def _evidence(
         frozenset(Fingerprint(each.signer) for each in claimed or entries),
         rotation.signer if said.taken is None else _service(taken, rotation, signer),
         now if proxy in said.connected else max(filter(None, (e.last_seen for e in claimed)), default=None),
+        max(each.issued_at for each in entries),
     )
 
 

@@ -16,7 +16,8 @@ class Evidence:
     `mesh` are the roots by which it verifies peers, as it has acknowledged them; `channel` those by which it
     verifies the control plane, as its agent has confirmed them. Each is None where nothing was said of it
     since this server runs. `shown` are the signers of its proxy certificates in force, `service` who signed
-    the service certificate that it uses, None as above. `seen` is when it was last connected, None for never.
+    the service certificate that it uses, None as above. `seen` is when it was last connected, None for never;
+    `issued` is when its newest certificate was.
     """
 
     proxy: ProxyName
@@ -25,6 +26,7 @@ class Evidence:
     shown: frozenset[Fingerprint]
     service: Fingerprint | None
     seen: datetime | None
+    issued: datetime
 
 
 class Why(enum.StrEnum):
@@ -39,16 +41,23 @@ class Why(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """A proxy that holds the next step back, and all that is missing, in the order of Why."""
+    """A proxy that holds the next step back, and all that is missing, in the order of Why.
+
+    `heard` is when there was a sign of it last: it was connected, or a certificate was issued for it.
+    """
 
     proxy: ProxyName
     why: tuple[Why, ...]
     seen: datetime | None
+    heard: datetime
 
 
 def holdouts(rotation: Rotation, proxies: Iterable[Evidence]) -> tuple[Holdout, ...]:
     """Return who holds the next step back, by name; those that were given up do not."""
-    found = (Holdout(each.proxy, _missing(rotation, each), each.seen) for each in proxies)
+    found = (
+        Holdout(each.proxy, _missing(rotation, each), each.seen, max(each.seen or each.issued, each.issued))
+        for each in proxies
+    )
     held = (each for each in found if each.why and str(each.proxy) not in rotation.given_up)
     return tuple(sorted(held, key=lambda each: str(each.proxy)))
 

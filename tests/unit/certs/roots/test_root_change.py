@@ -68,7 +68,14 @@ def test_whoever_keeps_up_is_never_left_without_a_root(steps: list[str]) -> None
 def known(**other: object) -> Evidence:
     """Return a proxy that has everything, but for something."""
     both = frozenset({OLD, NEW})
-    fields = {"mesh": both, "channel": both, "shown": frozenset({NEW}), "service": NEW, "seen": NOW}
+    fields = {
+        "mesh": both,
+        "channel": both,
+        "shown": frozenset({NEW}),
+        "service": NEW,
+        "seen": NOW,
+        "issued": NOW,
+    }
     return Evidence(CART, **{**fields, **other})  # type: ignore[arg-type]
 
 
@@ -104,7 +111,7 @@ HELD = [
 @pytest.mark.parametrize(("rotation", "evidence", "why"), HELD)
 def test_who_holds_a_step_back(rotation: Rotation, evidence: Evidence, why: tuple[Why, ...]) -> None:
     """By stage, and what is known."""
-    expected = (Holdout(CART, why, evidence.seen),) if why else ()
+    expected = (Holdout(CART, why, evidence.seen, NOW),) if why else ()
     assert holdouts(rotation, [evidence]) == expected
 
 
