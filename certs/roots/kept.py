@@ -76,9 +76,12 @@ def other_roots(state: Path) -> bytes:
 
 
 def require_signer(state: Path, trust_domain: TrustDomain, rotation: Rotation, now: datetime) -> None:
-    """Raise StateError where the root that is to sign cannot: with it kept, no server would start."""
+    """Raise StateError where a root that is to sign, now or in the end, cannot.
+
+    With it kept no server would start, or a change that goes back to it would stand still for ever.
+    """
     for folder in (state / _SIGNER, state / _OTHER):
-        if _is(folder, rotation.signer):
+        if any(_is(folder, each) for each in {rotation.signer, rotation.new}):
             load_root(folder, trust_domain, now)
 
 
