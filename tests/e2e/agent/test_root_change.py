@@ -52,8 +52,8 @@ class Changing:
 
     async def greeted(self) -> str:
         """Have alice be greeted by the shop, on a new connection from end to end."""
-        at = self.meshed.machines["alice"].socket(V4, APPLICATION_UID)
         await asyncio.sleep(0.01)  # so many that there is time for everything else
+        at = self.meshed.machines["alice"].socket(V4, APPLICATION_UID)
         said = await exchange(CALLED_AT[V4], GREETER, first=True, at=at)
         return "greeted" if said else "nothing"
 

@@ -65,7 +65,11 @@ async def exchange(
     try:
         async with asyncio.timeout(_SECONDS):
             if at is not None:
-                await asyncio.get_running_loop().sock_connect(at, (address, port))
+                try:
+                    await asyncio.get_running_loop().sock_connect(at, (address, port))
+                except BaseException:  # whoever gives up meanwhile: no transport has it yet
+                    at.close()
+                    raise
                 reader, writer = await asyncio.open_connection(sock=at)
             else:
                 reader, writer = await asyncio.open_connection(address, port, ssl=tls)
