@@ -3,6 +3,7 @@
 The private key is made here, stands in its file, and goes nowhere.
 """
 
+import contextlib
 import hashlib
 import pickle
 import sys
@@ -77,10 +78,8 @@ def _request(directory: Path) -> bytes:
     """Return the request for the key that waits for its certificate; one that cannot be read is made anew."""
     waiting = files.next_key(directory)
     if waiting is not None:
-        try:
+        with contextlib.suppress(ValueError):  # it is of use to nobody: nothing was certified for it
             return request_for(waiting)
-        except ValueError:
-            pass
     made = new_key()
     files.put_next_key(directory, made)
     return request_for(made)
