@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ from certs.roots import kept
 from certs.roots.authority import ChangingAuthority
 from certs.serial import read_serial
 from certs.stored import ADS_SERVER
+from certs.terms import VALIDITY
 from mesh.names import TrustDomain
 
 LEDGER_FILE: Final = "ledger.sqlite"
@@ -88,12 +89,18 @@ def _has_authority(state: Path) -> bool:
 
 @contextmanager
 def opened(
-    state: Path, trust_domain: TrustDomain, now: datetime, begin_anew: str = "", rebuild: str = ""
+    state: Path,
+    trust_domain: TrustDomain,
+    now: datetime,
+    begin_anew: str = "",
+    rebuild: str = "",
+    usual: timedelta = VALIDITY,
 ) -> Iterator[Opened]:
     """Open both, made on the first start, for as long as the context lasts; the caller holds the lock.
 
     Where one of them is lost it is StateError, unless `begin_anew` is the serial that the error names: then
-    what is left of the ledger is moved aside. If `rebuild` is, a lost ledger is rebuilt beside what is left.
+    what is left of the ledger is moved aside. If `rebuild` is, a lost ledger is rebuilt beside what is left;
+    proxy certificates live the `usual` time where nothing is asked.
     Raises StateError as well where either cannot be used.
     """
     first, ledger_path = FirstProxy(state), state / LEDGER_FILE
@@ -104,7 +111,7 @@ def opened(
         if authority is not None and _is_to_be_rebuilt(lost, rebuild):
             with SqliteLedger.open(state / REBUILDING_FILE) as confirmed:
                 confirmed.name_authority(authority.fingerprint)
-                rebuilding = RebuildingLedger(confirmed, partial(_signer_of, authority))
+                rebuilding = RebuildingLedger(confirmed, partial(_signer_of, authority), usual)
                 yield Opened(authority, rebuilding, first, made=False, rebuilding=rebuilding)
             return
         if not begin_anew or read_serial(begin_anew) != lost.serial:

@@ -19,19 +19,22 @@ def issue_proxy(
     validity: timedelta,
     now: datetime,
     claim_within: timedelta | None = None,
+    term: timedelta | None = None,
 ) -> ProxyCertificate:
     """Issue a certificate whose common name is exactly `<uuid>.<service>.<namespace>`, of any length.
 
     For TLS clients only and without alternative names: the control plane reads the common name itself,
     no verifier of host names ever sees it, and without a SPIFFE URI the mesh takes it for no peer. It is
-    in the ledger before it is handed out; the key is kept nowhere. Raises RequestError for a name that
-    is not three DNS-1123 labels or a validity that is not positive, IssuerError, StateError.
+    in the ledger before it is handed out, with the `term` for which it is to be renewed, if that is not the
+    usual one; the key is kept nowhere. Raises RequestError for a name that is not three DNS-1123 labels or a
+    validity that is not positive, IssuerError, StateError.
     """
     _require_whole(name)
     pair = issue_pair(issuer, Usage.PROXY, Names(str(name)), validity, now)
     signer = issuer.signer_of(pair.chain_pem)
-    entry = LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after, claim_within, signer)
-    ledger.record(entry)
+    ledger.record(
+        LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after, claim_within, signer, term)
+    )
     return ProxyCertificate(name, pair.leaf.serial, pair.leaf.not_after, pair.chain_pem, pair.key)
 
 
@@ -43,16 +46,19 @@ def sign_proxy(
     validity: timedelta,
     now: datetime,
     claim_within: timedelta | None = None,
+    term: timedelta | None = None,
+    joined_by: str = "",
 ) -> SignedProxy:
     """Issue the same for a key that stays where it was made.
 
-    `name` is what whoever asks was found to be entitled to; of the request only the key is taken. Raises as
-    `issue_proxy`.
+    `name` is what whoever asks was found to be entitled to, and `joined_by` by what; of the request only the
+    key is taken. Raises as `issue_proxy`.
     """
     _require_whole(name)
     leaf, chain_pem = sign(issuer, Usage.PROXY, Names(str(name)), validity, request.csr_pem, now)
     signer = issuer.signer_of(chain_pem)
-    ledger.record(LedgerEntry.issued(leaf.serial, name, now, leaf.not_after, claim_within, signer))
+    ends = leaf.not_after, claim_within
+    ledger.record(LedgerEntry.issued(leaf.serial, name, now, *ends, signer, term, joined_by))
     return SignedProxy(name, leaf.serial, leaf.not_before, leaf.not_after, chain_pem)
 
 

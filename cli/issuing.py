@@ -85,49 +85,6 @@ def issue(
         raise AnsweredNo(error) from error
 
 
-def revoke(
-    state: Path, serial: str, trust_domain: str, why: str = "", *, shared: bool = False
-) -> tuple[str, str]:
-    """Revoke a certificate, and note why; return its name and serial. Raises IssuingError."""
-
-    def by_server() -> tuple[str, str]:
-        answer = asked_of_server(state, "/certs/revoke", {"serial": serial, "reason": why})
-        return answer["name"], answer["serial"]
-
-    def here() -> tuple[str, str]:
-        with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
-            entry = issuing.revoke(serial, why)
-        return entry.common_name, entry.serial
-
-    try:
-        return by_either(by_server, here)
-    except NothingIssued as error:
-        raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
-
-
-def revoke_all(
-    state: Path, proxy: str, trust_domain: str, why: str = "", *, shared: bool = False
-) -> list[str]:
-    """Revoke all certificates of a proxy that are in force; return their serials.
-
-    Until none is left: a proxy may have renewed meanwhile, with one that is not revoked yet. Raises
-    AnsweredNo where there was none, IssuingError.
-    """
-    revoked: list[str] = []
-    while found := _in_force(listed(state, trust_domain, shared=shared), proxy):
-        for serial in found:
-            revoke(state, serial, trust_domain, why, shared=shared)
-            revoked.append(serial)
-    if not revoked:
-        raise AnsweredNo(f"proxy {proxy} has no certificate in force")
-    return revoked
-
-
-def _in_force(everything: object, proxy: str) -> list[str]:
-    entries = records(_mapping(everything), "proxy_certificates")
-    return [str(each["serial"]) for each in entries if each["cn"] == proxy and each.get("in_force")]
-
-
 def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[str, object]:
     """Return what proxies have shown to a server that rebuilds its ledger, some of it confirmed just now.
 

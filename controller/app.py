@@ -77,7 +77,8 @@ async def run(
 
 def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[Opened]:
     domain = TrustDomain(settings.trust_domain)
-    return opened(settings.state, domain, now, settings.begin_anew, settings.rebuild_ledger)
+    usual = timedelta(days=settings.proxy_certificate_days)
+    return opened(settings.state, domain, now, settings.begin_anew, settings.rebuild_ledger, usual)
 
 
 def _say(found: Opened, settings: Settings, now: datetime) -> None:

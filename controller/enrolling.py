@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from types import MappingProxyType
 
+from certs.ledger.entry import LedgerEntry
 from controller.proxies import ProxyIssuing
 from controller.settings import Settings
 from controller.tokens import open_tokens
@@ -92,10 +93,10 @@ class Enrolling:
             ask_again_seconds=self._settings.trust_seconds,
         )
 
-    def _holder_of(self, shown: bytes | None, address: str) -> ProxyName:
-        """Return whose certificate it is, as every RPC asks it."""
+    def _holder_of(self, shown: bytes, address: str) -> LedgerEntry:
+        """Return the entry of whose certificate it is, as every RPC asks it."""
         try:
-            return ProxyName.parse(self._authenticator.authenticate(Peer(shown, address)))
+            return self._authenticator.admit(Peer(shown, address)).entry
         except Refused as refused:
             raise ProofRefused(refused.reason, proof=certificate.KIND) from refused
 

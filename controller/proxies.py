@@ -43,18 +43,19 @@ class ProxyIssuing:
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
         """Issue a certificate; raise CertificateError."""
         terms, now = asked(request, self._terms()), self._clock()
-        issued = issue_proxy(
-            self._issuer, self._ledger, request.name, terms.validity, now, terms.claim_within
-        )
+        within, term = terms.claim_within, terms.term
+        issued = issue_proxy(self._issuer, self._ledger, request.name, terms.validity, now, within, term)
         self._first.note(self._ledger)
         self._issued()
         return issued
 
-    def sign(self, name: ProxyName, request: SigningRequest, validity: timedelta | None) -> SignedProxy:
+    def sign(
+        self, name: ProxyName, request: SigningRequest, validity: timedelta | None, joined_by: str
+    ) -> SignedProxy:
         """Sign for a key that stays where it was made; raise CertificateError."""
-        terms, now = self._terms(), self._clock()
-        lifetime = terms.validity if validity is None else validity
-        signed = sign_proxy(self._issuer, self._ledger, name, request, lifetime, now, terms.claim_within)
+        terms, now = self._terms().asking(validity), self._clock()
+        said = terms.claim_within, terms.term, joined_by
+        signed = sign_proxy(self._issuer, self._ledger, name, request, terms.validity, now, *said)
         self._first.note(self._ledger)
         self._issued()
         return signed
@@ -66,6 +67,10 @@ class ProxyIssuing:
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return what the ledger knows; raise StateError."""
         return self._ledger.entries()
+
+    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Return what the ledger knows of one proxy; raise StateError."""
+        return self._ledger.entries_of(name)
 
     def trust_bundle(self) -> bytes:
         """Return the roots as PEM."""
@@ -83,10 +88,10 @@ class ProxyIssuing:
 
 def asked(request: ProxyRequest, otherwise: ProxyTerms) -> ProxyTerms:
     """Return the terms that are asked for, and the others where none are."""
-    return ProxyTerms(
-        timedelta(days=request.validity_days) if request.validity_days else otherwise.validity,
-        timedelta(days=request.claim_days) if request.claim_days else otherwise.claim_within,
+    validity, within = (
+        None if days is None else timedelta(days=days) for days in (request.validity_days, request.claim_days)
     )
+    return otherwise.asking(validity, within)
 
 
 @contextlib.contextmanager

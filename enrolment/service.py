@@ -11,12 +11,14 @@ import structlog
 
 from certs.bundle import TrustBundle
 from certs.errors import CertificateError, RequestError
+from certs.ledger.entry import LedgerEntry, one_line
 from certs.material import PeerCertificate, SignedProxy
 from certs.peer import read_peer
 from certs.renewal import renew_at
 from certs.signing_request import SigningRequest, judged
 from enrolment.limits import Allowances, EnrolmentLimits, Exhausted
 from enrolment.proofs.contract import Entitled, Evidence, Proof, ProofRefusal, ProofRefused
+from enrolment.readmission import revocation
 from enrolment.trust import Confirmation, Confirmations
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
@@ -33,8 +35,13 @@ _log = structlog.get_logger("enrolment")
 class Signer(Protocol):
     """Signs for proxies, and keeps the ledger; may block, and is called in a thread."""
 
-    def sign(self, name: ProxyName, request: SigningRequest, validity: timedelta | None) -> SignedProxy:
-        """Return a certificate, which the ledger knows; raise CertificateError."""
+    def sign(
+        self, name: ProxyName, request: SigningRequest, validity: timedelta | None, joined_by: str
+    ) -> SignedProxy:
+        """Return a certificate, which the ledger knows with what was asked; raise CertificateError."""
+
+    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Return what the ledger has of a proxy; raise StateError."""
 
     def trust_bundle(self) -> bytes:
         """Return the roots by which the control plane is believed, as PEM."""
@@ -167,13 +174,22 @@ class Enrolment:
                 allowed.require(str(name), self._monotonic(), f"proxy {name}")
             if words := self._contradicts(name):
                 raise ProofRefused(ProofRefusal.OTHER_WORKLOAD, f"{name}: {words}", entitled.proof)
-            signed = await asyncio.to_thread(self._signer.sign, name, request, entitled.validity)
+            signed = await asyncio.to_thread(self._signed, name, request, entitled, proof.kind)
         except Exception:
             await _give_back(entitled)
             raise
         bundle = self._bundle()
         self.confirmations.give(name, bundle.digest)
         return Granted(signed, bundle, self._clock()), entitled
+
+    def _signed(self, name: ProxyName, request: SigningRequest, entitled: Entitled, kind: str) -> SignedProxy:
+        joined_by = f"{kind} {entitled.proof}" if entitled.proof else entitled.joined_by
+        if entitled.proof or entitled.since is not None:
+            known = self._signer.entries_of(name)
+            if (revoked := revocation(known, one_line(joined_by), entitled.since)) is not None:
+                words = f"{name}: its certificate {revoked.serial} was revoked at {revoked.revoked_at}"
+                raise ProofRefused(ProofRefusal.PROXY_REVOKED, words, entitled.proof)
+        return self._signer.sign(name, request, entitled.validity, joined_by)
 
     def _bundle(self) -> TrustBundle:
         return TrustBundle.of((self._signer.trust_bundle(),))

@@ -15,6 +15,8 @@ from typing import Final
 from certs.errors import RequestError
 from mesh.names import Namespace, ProxyUuid, ServiceName, is_dns_label
 
+PROOF_KIND: Final = "join-token"
+"""What requests call a token as a proof."""
 MOST_USES: Final = 10_000
 MOST_VALID: Final = timedelta(days=366)
 MOST_CHARACTERS: Final = 16 * 1024
@@ -127,6 +129,12 @@ def recorded(wanted: TokenRequest, identifier: str, made_by: str, now: datetime)
         made_by=made_by,
         days=wanted.days,
     )
+
+
+def token_of(joined_by: str) -> str | None:
+    """Return the id of the token by which somebody joined, as the ledger has it; None if by another proof."""
+    kind, _, shown = joined_by.partition(" ")
+    return shown if kind == PROOF_KIND and _ID.fullmatch(shown) else None
 
 
 def unusable(token: TokenRecord, now: datetime) -> TokenRefusal | None:

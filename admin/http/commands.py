@@ -151,7 +151,7 @@ class Commands:
             self.revoked(error.entry)
             raise StateError(f"{error}; {_UNTIL_RESTART}") from error
         self.revoked(entry)
-        return web.json_response({"name": entry.common_name, "serial": entry.serial}, headers=_NO_STORE)
+        return web.json_response(revoked_document(entry), headers=_NO_STORE)
 
     async def offer_again(self, request: web.Request) -> web.Response:
         """Offer a proxy again what it rejected."""
@@ -167,6 +167,11 @@ class Commands:
         """Return the lines of a hosts file."""
         namespace = request.query.get("namespace", "default")
         return web.json_response(hosts_lines(self.reading.view(), namespace))
+
+
+def revoked_document(entry: LedgerEntry) -> dict[str, Json]:
+    """Return what is said of a certificate that was revoked; `joined_by` may let its holder in again."""
+    return {"name": entry.common_name, "serial": entry.serial, "joined_by": entry.joined_by or None}
 
 
 def add_commands(app: web.Application, commands: Commands) -> None:

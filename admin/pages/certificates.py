@@ -99,6 +99,8 @@ def ledger_entry(entry: LedgerEntry, now: datetime) -> Document:
         "last_seen": jsonable(entry.last_seen),
         "revoked_at": jsonable(entry.revoked_at),
         "revoked_why": entry.revoked_why or None,
+        "term_seconds": None if entry.term is None else int(entry.term.total_seconds()),
+        "joined_by": entry.joined_by or None,
         "expired": now > entry.not_after,
         "in_force": entry.in_force(now),
     }

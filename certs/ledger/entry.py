@@ -43,8 +43,12 @@ class Noted:
     @classmethod
     def of(cls, at: datetime, words: str = "") -> Self:
         """Return it as it is kept: whole seconds, one line, of MOST_WORDS at most."""
-        shown = "".join(each if each.isprintable() else " " for each in words)
-        return cls(at.replace(microsecond=0), shown.strip()[:MOST_WORDS])
+        return cls(at.replace(microsecond=0), one_line(words))
+
+
+def one_line(words: str) -> str:
+    """Return words as they are kept: one line, of MOST_WORDS at most."""
+    return "".join(each if each.isprintable() else " " for each in words).strip()[:MOST_WORDS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,9 @@ class LedgerEntry:
     `claimed_at` is the first stream opened with it, from the address `claimed_from`; `admitted_at` the first
     listeners acknowledged: both are remembered for good, whatever becomes of the connection. `claim_by` is
     until when it may be claimed, None for no deadline. `seen_at` is when it was seen in use later on.
-    `signer` is the fingerprint of the root that signed it.
+    `signer` is the fingerprint of the root that signed it. `term` is how long it was asked to live, and is to
+    live again when it is renewed; None where nothing was asked. `joined_by` is the kind of proof by which its
+    holder has joined, and what was shown, by an id that is no secret; empty for who did not.
     """
 
     serial: str
@@ -70,6 +76,8 @@ class LedgerEntry:
     claim_by: datetime | None = None
     revoked_why: str = ""
     signer: str = ""
+    term: timedelta | None = None
+    joined_by: str = ""
 
     @classmethod
     def issued(
@@ -80,11 +88,23 @@ class LedgerEntry:
         not_after: datetime,
         claim_within: timedelta | None = None,
         signer: str = "",
+        term: timedelta | None = None,
+        joined_by: str = "",
     ) -> Self:
         """Return the entry of a certificate issued now, to be claimed within so long, if that is bounded."""
         at = now.replace(microsecond=0)
         claim_by = None if claim_within is None else at + claim_within
-        return cls(serial, str(name), name.uuid, at, not_after, claim_by=claim_by, signer=signer)
+        return cls(
+            serial,
+            str(name),
+            name.uuid,
+            at,
+            not_after,
+            claim_by=claim_by,
+            signer=signer,
+            term=term,
+            joined_by=one_line(joined_by),
+        )
 
     @property
     def state(self) -> LedgerState:

@@ -7,7 +7,7 @@ knows any more, so whoever answers for the mesh confirms each of them.
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from certs.errors import RequestError, StateError
@@ -15,6 +15,7 @@ from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.material import PeerCertificate
 from certs.serial import read_serial
+from certs.terms import term_shown
 from mesh.identity import ProxyName
 
 REBUILT: Final = "the ledger is being rebuilt: until then nobody is let in, and nothing is issued or revoked"
@@ -35,18 +36,21 @@ class Candidate:
     shown_at: datetime
     confirmed: bool = False
     signer: str = ""
+    term: timedelta | None = None
 
 
 class RebuildingLedger:
     """The ledger as whoever serves proxies sees it meanwhile: it knows nobody, and takes nothing.
 
     What is confirmed is written to `kept`, which becomes the ledger when that is over; `signer_of` says which
-    root has signed a certificate. Safe to use from several threads.
+    root has signed a certificate. One that lives otherwise than is `usual` is renewed for as long. Safe to
+    use from several threads.
     """
 
-    def __init__(self, kept: Ledger, signer_of: Callable[[bytes], str]) -> None:
+    def __init__(self, kept: Ledger, signer_of: Callable[[bytes], str], usual: timedelta) -> None:
         self._kept = kept
         self._signer_of = signer_of
+        self._usual = usual
         self._shown: dict[str, Candidate] = {}
         self._lock = threading.Lock()
 
@@ -57,7 +61,10 @@ class RebuildingLedger:
                 return
             signer = self._signer_of(pem) if before is None else before.signer
             name, ends = ProxyName.parse(shown.common_name), (shown.not_before, shown.not_after)
-            self._shown[shown.serial] = Candidate(name, shown.serial, *ends, address, now, signer=signer)
+            term = term_shown(*ends, self._usual)
+            self._shown[shown.serial] = Candidate(
+                name, shown.serial, *ends, address, now, signer=signer, term=term
+            )
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return what was shown since the start, and what was confirmed before, sorted by name and serial."""
@@ -79,7 +86,7 @@ class RebuildingLedger:
         if found is None:
             raise RequestError(f"nobody has shown a certificate with the serial {wanted}")
         ends = found.not_before, found.not_after
-        issued = LedgerEntry.issued(found.serial, found.name, *ends, signer=found.signer)
+        issued = LedgerEntry.issued(found.serial, found.name, *ends, signer=found.signer, term=found.term)
         at = found.shown_at.replace(microsecond=0)
         # It counts as admitted: else whoever comes back first would be told to send the others no traffic.
         came = replace(issued, claimed_at=at, admitted_at=at, claimed_from=found.address)

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
@@ -10,14 +10,16 @@ from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
 
 _Moment = int | None
-_Row = tuple[str, str, str, int, int, _Moment, _Moment, _Moment, str, _Moment, _Moment, str, str]
+_Row = tuple[
+    str, str, str, int, int, _Moment, _Moment, _Moment, str, _Moment, _Moment, str, str, int | None, str
+]
 
 _NEAR: Final = 5
 """So many serials an error names."""
 
 _COLUMNS: Final = (
     "serial, common_name, uuid, issued_at, not_after, claimed_at, revoked_at, admitted_at, "
-    "claimed_from, seen_at, claim_by, revoked_why, signer"
+    "claimed_from, seen_at, claim_by, revoked_why, signer, term, joined_by"
 )
 _ALL: Final = f"SELECT {_COLUMNS} FROM proxy_certificates "  # noqa: S608 - literals of this module
 
@@ -29,7 +31,7 @@ def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
     """Add an entry."""
     connection.execute(
         f"INSERT INTO proxy_certificates ({_COLUMNS}) "  # noqa: S608 - literals of this module
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             entry.serial,
             entry.common_name,
@@ -44,6 +46,8 @@ def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
             _seconds_or_none(entry.claim_by),
             entry.revoked_why,
             entry.signer,
+            None if entry.term is None else int(entry.term.total_seconds()),
+            entry.joined_by,
         ),
     )
 
@@ -106,7 +110,7 @@ def _read(connection: sqlite3.Connection, which: str, *values: str) -> Iterator[
 
 def _entry(row: _Row) -> LedgerEntry:
     serial, common_name, uuid, issued_at, not_after, claimed, revoked, admitted = row[:8]
-    claimed_from, seen, claim_by, revoked_why, signer = row[8:]
+    claimed_from, seen, claim_by, revoked_why, signer, term, joined_by = row[8:]
     return LedgerEntry(
         serial,
         common_name,
@@ -121,6 +125,8 @@ def _entry(row: _Row) -> LedgerEntry:
         _moment_or_none(claim_by),
         revoked_why,
         signer,
+        None if term is None else timedelta(seconds=term),
+        joined_by,
     )
 
 

@@ -1,7 +1,7 @@
 """`meshwright certs`: certificates of proxies, issued, revoked and listed."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,7 +11,7 @@ from certs.terms import MOST_DAYS, VALIDITY
 from cli import completing
 from cli.commands.rotate_root import rotate_root
 from cli.commands.tokens import tokens
-from cli.errors import AnsweredNo, CommandFailed
+from cli.errors import AnsweredNo, CommandFailed, IssuingError
 from cli.options import AsJson, Shared, State, Trust
 from cli.printing.answers import print_json
 from mesh.identity import is_proxy_name
@@ -82,29 +82,42 @@ def revoke(
         ),
     ],
     reason: Annotated[str, typer.Option(help="Why: the ledger keeps it, in 200 characters.")] = "",
+    with_token: Annotated[
+        bool, typer.Option("--with-token", help="The join token by which it came as well.")
+    ] = False,
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
     """Revoke a proxy's certificate: its streams end, and it is refused from now on.
 
+    By what it joined it comes by its name no more. A token that lets in others still is named.
     Status: 1 where the proxy has none in force.
     """
-    from cli import issuing
+    from cli import revoking
 
     _require_no_token(serial)
     if is_proxy_name(serial):
-        serials = issuing.revoke_all(state, serial, trust_domain, reason, shared=shared)
-        if as_json:
-            print_json({"name": serial, "serials": serials})
+        found = revoking.revoke_all(state, serial, trust_domain, reason, shared=shared)
+        said: dict[str, object] = {"name": serial, "serials": [each.serial for each in found]}
+    else:
+        found = [revoking.revoke(state, serial, trust_domain, reason, shared=shared)]
+        said = {"name": found[0].name, "serial": found[0].serial}
+    if not as_json:
+        print(*(f"revoked {each.serial} of {each.name}" for each in found), sep="\n")
+    try:
+        if with_token:
+            said["tokens"] = tokens = revoking.revoke_tokens(state, found, trust_domain, shared=shared)
+            if not as_json:
+                print(*(f"revoked token {each}\n" for each in tokens), sep="", end="")
         else:
-            print(*(f"revoked {each} of {serial}" for each in serials), sep="\n")
-        return
-    name, which = issuing.revoke(state, serial, trust_domain, reason, shared=shared)
+            left = revoking.usable_tokens(state, found, trust_domain, shared=shared)
+            said["usable_tokens"] = left
+            _say_usable(left)
+    except IssuingError as error:
+        raise CommandFailed(f"the certificate is revoked; of the token it came by: {error}") from error
     if as_json:
-        print_json({"name": name, "serial": which})
-        return
-    print(f"revoked {which} of {name}")
+        print_json(said)
 
 
 @certs.command("list")
@@ -186,6 +199,15 @@ def rebuild_ledger(
         return
     found = issuing.candidates(state, confirm or (), everybody=confirm_all)
     show(found, candidates_tables, as_json=as_json)
+
+
+def _say_usable(tokens: Iterable[str]) -> None:
+    for each in tokens:
+        print(
+            f"meshwright: it joined by token {each}, which lets in others still, and this machine under "
+            f"another name: `certs token revoke {each}` ends that (or --with-token at once)",
+            file=sys.stderr,
+        )
 
 
 def _require_no_token(text: str) -> None:

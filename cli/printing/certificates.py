@@ -20,6 +20,7 @@ _FIELDS: Final = (
     ("last seen", "last_seen"),
     ("revoked", "revoked_at"),
     ("revoked because", "revoked_why"),
+    ("joined by", "joined_by"),
 )
 
 
@@ -73,6 +74,8 @@ def certificates_lines(found: Found) -> Iterator[str]:
     for each in records(found, "proxy_certificates"):
         yield f"proxy certificate {each.get('serial')} of {each.get('cn')}: {each.get('state')}"
         yield from (f"  {words} {each[name]}" for words, name in _FIELDS if each.get(name))
+        if isinstance(term := each.get("term_seconds"), int):
+            yield f"  renewed for {_life(term)} each time, as was asked for"
         if not each.get("in_force"):
             yield "  it is not in force: whoever shows it is refused"
     for each in records(found, "participants"):
@@ -87,3 +90,8 @@ def certificates_lines(found: Found) -> Iterator[str]:
         yield f"  {each.get('uri')}"
         yield f"  valid from {each.get('not_before')} until {each.get('not_after')}"
         yield from (f"  {name}" for name in texts(each, "dns_names"))
+
+
+def _life(seconds: int) -> str:
+    days, rest = divmod(seconds, 86400)
+    return f"{seconds} seconds" if rest else f"{days} day{'s' if days != 1 else ''}"

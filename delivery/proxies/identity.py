@@ -108,7 +108,11 @@ class MeshAuthenticator:
         self._shown: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return whose configuration the peer gets; raise Refused, with the reason in the log.
+        """Return whose configuration the peer gets; as `admit`."""
+        return NodeKey(str(self.admit(peer).name))
+
+    def admit(self, peer: Peer) -> Admitted:
+        """Return who the peer is, and what the ledger has of it; raise Refused, with the reason in the log.
 
         The first success claims the certificate in the ledger.
         """
@@ -133,7 +137,7 @@ class MeshAuthenticator:
         if detail := self._not_served(name):
             raise _refused(peer, Refusal.OTHER_DRIVER, f"{name}: {detail}")
         self._note(peer, found, now)
-        return NodeKey(str(name))
+        return found
 
     def held(self, node_key: NodeKey) -> str:
         """Return why there is nothing for a proxy that was let in; nothing if there is, or soon will be."""

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from datetime import datetime
 
+from certs.ledger.entry import LedgerEntry
 from enrolment.proofs.contract import Entitled, Evidence, ProofRefused
 from mesh.identity import ProxyName
 
 KIND = "certificate"
 
-HolderOf = Callable[[bytes | None, str], ProxyName]
-"""Returns who may speak to the control plane with a certificate (PEM), from an address, by the one path that
-looks at validity, serial and ledger for every RPC; raises ProofRefused with its reason."""
+HolderOf = Callable[[bytes, str], LedgerEntry]
+"""Returns the entry of who may speak to the control plane with a certificate (PEM), from an address, by the
+one path that looks at validity, serial and ledger for every RPC; raises ProofRefused with its reason."""
 
 
 class CertificateProof:
@@ -22,8 +23,9 @@ class CertificateProof:
         self._holder_of = holder_of
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
-        """Return whose certificate it is."""
+        """Return whose certificate it is; another one lives as long as was asked of this one."""
         del now  # the path has the same clock
         if evidence.certificate is None:
             raise ProofRefused("no_certificate")
-        return Entitled(self._holder_of(evidence.certificate, evidence.address))
+        entry = self._holder_of(evidence.certificate, evidence.address)
+        return Entitled(ProxyName.parse(entry.common_name), validity=entry.term, joined_by=entry.joined_by)

@@ -36,13 +36,18 @@ def _nothing() -> None:
 class Entitled:
     """What a proof entitles to: a proxy's name, or a proxy of a service, whose UUID follows from its key.
 
-    `validity` is None where certificates live as long as is set. `proof` is for the log: what was shown, by
-    an id that is no secret. `give_back` is called, in a thread, where nothing comes of it.
+    `validity` is None where certificates live as long as is set. `proof` is for log and ledger: what was
+    shown, by an id that is no secret, is the same each time, and is nobody else's; empty where there is none.
+    A name that was come by with it, and then revoked, it does not give again; nor, if it is good `since` some
+    moment, one that was revoked later. `joined_by` is what the ledger has of a certificate that was shown.
+    `give_back` is called, in a thread, where nothing comes of it.
     """
 
     holder: ProxyName | tuple[ServiceName, Namespace]
     proof: str = ""
     validity: timedelta | None = None
+    since: datetime | None = None
+    joined_by: str = ""
     give_back: Callable[[], None] = _nothing
 
 
@@ -54,6 +59,7 @@ class ProofRefusal(enum.StrEnum):
     NOT_AUTHENTICATED = "not_authenticated"
     NO_WORKLOAD = "no_workload"
     OTHER_WORKLOAD = "other_workload"
+    PROXY_REVOKED = "proxy_revoked"
 
 
 class ProofRefused(Exception):

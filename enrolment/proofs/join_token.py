@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 
 from enrolment.limits import Allowances, Pace
 from enrolment.proofs.contract import Entitled, Evidence, ProofRefused
 from enrolment.store.contract import TokenRefused, TokenStore
-from enrolment.tokens import JoinToken, TokenRecord, TokenRefusal, read_token
+from enrolment.tokens import PROOF_KIND, JoinToken, TokenRecord, TokenRefusal, read_token
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ServiceName
 
-KIND = "join-token"
+KIND: Final = PROOF_KIND
 
 
 class JoinTokenProof:
@@ -34,11 +36,10 @@ class JoinTokenProof:
         except TokenRefused as error:
             raise ProofRefused(error.reason, proof=token.id) from error
         record = redeemed.token
-        entitled = Entitled(_holder(record), record.id, _validity(record))
+        entitled = Entitled(_holder(record), record.id, _validity(record), since=record.made_at)
         if not redeemed.first:
             return entitled
-        give_back = partial(self._store.give_back, record.id, evidence.key_digest)
-        return Entitled(entitled.holder, entitled.proof, entitled.validity, give_back)
+        return replace(entitled, give_back=partial(self._store.give_back, record.id, evidence.key_digest))
 
 
 def _read(data: bytes) -> JoinToken:

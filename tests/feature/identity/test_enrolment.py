@@ -15,6 +15,8 @@ from cryptography import x509
 
 from certs.issuers.authority import CertificateAuthority
 from certs.leaf import read_leaf
+from certs.material import PrivateKey
+from certs.pair import matched_pair
 from certs.pair_files import PairFiles
 from certs.server import ads_server_certificate
 from controller.process.logs import redact
@@ -81,6 +83,83 @@ async def test_a_machine_joins_renews_and_is_revoked(serve: Serve) -> None:
     counted = "meshwright_enrolment_requests_total"
     for method, result, count in (("Join", "ok", 1), ("Renew", "ok", 2), ("Renew", "refused", 1)):
         assert await server.metric(f'{counted}{{method="{method}",result="{result}"}}') == count
+
+
+def _days(answered: Answered) -> int:
+    """Return of how many days a certificate is that was just given."""
+    left = answered.certificate.not_after.ToDatetime(UTC) - datetime.now(UTC)
+    return round(left / timedelta(days=1))
+
+
+async def test_a_certificate_is_renewed_for_as_long_as_was_asked(serve: Serve) -> None:
+    """By the token, or by who had it issued, again and again; where nobody asked, as the server is set."""
+    server = await serve(workload("one"), **PORTS, proxy_certificate_days=30)
+    two, three = Machine(), Machine()
+    issued = await server.ask(
+        "POST",
+        "/certs/issue-proxy",
+        {"uuid": "one", "service": "store", "namespace": "shop", "validity_days": 3},
+    )
+    by_hand = matched_pair(issued["chain_pem"].encode(), PrivateKey(issued["key_pem"].encode()))
+    by_token = two.pair((await join(server, two, await _token(server, days=7))).certificate)
+    for first, days in ((by_hand, 3), (by_token, 7)):
+        holder = first
+        for machine in (Machine(), Machine()):
+            renewed = await renew(server, holder, machine)
+            assert _days(renewed) == days
+            holder = machine.pair(renewed.certificate)
+    unasked = await join(server, three, await _token(server))
+    assert _days(unasked) == 30
+    assert _days(await renew(server, three.pair(unasked.certificate), Machine())) == 30
+    entries = (await server.ask("GET", "/debug/certs"))["proxy_certificates"]
+    day = 86400
+    assert [each["term_seconds"] for each in entries if each["cn"] == NAME] == [3 * day] * 3
+    assert sum(each["term_seconds"] == 7 * day for each in entries) == 3
+    assert {each["term_seconds"] for each in entries} == {3 * day, 7 * day, None}
+
+
+async def test_who_was_revoked_does_not_come_back_by_what_he_joined_by(serve: Serve) -> None:
+    """Neither by a use of his own nor by another; another machine does, and he by a token made afterwards."""
+    server = await serve(**PORTS)
+    machine, many, bound = (
+        Machine(),
+        await _token(server, uses=5),
+        await _token(server, uuid="one", anyway=True),
+    )
+    joined = await join(server, machine, many)
+    renewed = await renew(server, machine.pair(joined.certificate), Machine())
+    one = Machine()
+    await join(server, one, bound)
+    entries = (await server.ask("GET", "/debug/certs"))["proxy_certificates"]
+    ids = {each: f"join-token {each.partition('.')[0]}" for each in (many, bound)}
+    assert sorted(each["joined_by"] for each in entries) == sorted((ids[many], ids[many], ids[bound]))
+    # The one that he has renewed to is enough: both were come by with the same token.
+    serials = [read_leaf(renewed.certificate.chain_pem).serial]
+    serials += [each["serial"] for each in entries if each["cn"] == NAME]
+    for serial in serials:
+        await server.ask("POST", "/certs/revoke", {"serial": serial})
+    for who, token in ((machine, many), (one, bound)):
+        with structlog.testing.capture_logs() as logs:
+            assert await join(server, who, token) == STRANGER
+        assert [each["reason"] for each in logs if each["event"] == "join refused"] == ["proxy_revoked"]
+    assert (await join(server, Machine(), many)).code is grpc.StatusCode.OK
+    (listed,) = [
+        each for each in (await server.ask("GET", "/certs/tokens"))["join_tokens"] if each["uses"] == 5
+    ]
+    assert listed["used"] == 2
+    for who, more in ((machine, {}), (one, {"uuid": "one", "anyway": True})):
+        assert (await join(server, who, await _token(server, **more))).code is grpc.StatusCode.OK
+
+
+async def test_a_token_of_before_a_revocation_gives_that_name_to_nobody(serve: Serve) -> None:
+    """Though it was not used: who has it may be whom the revocation is to keep out."""
+    server = await serve(**PORTS)
+    _put(server)  # two hours ago
+    machine = Machine()
+    joined = await join(server, machine, await _token(server))
+    await server.ask("POST", "/certs/revoke", {"serial": read_leaf(joined.certificate.chain_pem).serial})
+    assert await join(server, machine, f"0123456789ab.{'s' * 43}") == STRANGER
+    assert (await join(server, Machine(), f"0123456789ab.{'s' * 43}")).code is grpc.StatusCode.OK
 
 
 async def test_who_goes_before_the_answer_loses_nothing(serve: Serve) -> None:

@@ -5,10 +5,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from certs.ledger.entry import LedgerEntry
+from certs.ledger.sqlite import SqliteLedger
+from certs.opening import LEDGER_FILE
+from mesh.identity import ProxyName
 from meshwright import ROOT
 from tests.typed import Done
 
@@ -90,6 +95,33 @@ def test_all_certificates_of_a_proxy_are_revoked_by_its_name(run: Run) -> None:
     again = run("certs", "revoke", "--state", "state", "u.s.n")
     assert (again.returncode, again.stdout) == (1, "")
     assert again.stderr == "meshwright: proxy u.s.n has no certificate in force\n"
+
+
+def test_the_token_by_which_a_revoked_proxy_came_is_named(run: Run, tmp_path: Path) -> None:
+    """While it lets in others; and revoked with it where that is asked for."""
+    _issue(run)
+    token = json.loads(
+        run("certs", "token", "create", "--state", "state", *NAME[2:], "--uses", "3", "--json").stdout
+    )["id"]
+    now = datetime.now(UTC)
+    serials = [f"1{digit}{'0' * 30}" for digit in "abc"]
+    with SqliteLedger.open(tmp_path / "state" / LEDGER_FILE) as ledger:
+        for serial, kind in zip(serials, ("join-token", "join-token", "third"), strict=True):
+            name = ProxyName.parse(f"u{serial[1]}.s.n")
+            joined_by, until = f"{kind} {token}", now + timedelta(days=1)
+            ledger.record(LedgerEntry.issued(serial, name, now, until, term=until - now, joined_by=joined_by))
+    done = run("certs", "revoke", "--state", "state", serials[0])
+    assert (done.returncode, done.stdout) == (0, f"revoked {serials[0]} of ua.s.n\n")
+    assert done.stderr.startswith(f"meshwright: it joined by token {token}, which lets in others still")
+    shown = run("certs", "show", "--state", "state", serials[1]).stdout
+    assert f"  joined by join-token {token}\n  renewed for 1 day each time, as was asked for\n" in shown
+    done = run("certs", "revoke", "--state", "state", "ub.s.n", "--with-token")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"revoked {serials[1]} of ub.s.n\nrevoked token {token}\n"
+    listed = run("certs", "token", "list", "--state", "state", "--json").stdout
+    assert [each["state"] for each in json.loads(listed)["join_tokens"]] == ["revoked"]
+    done = run("certs", "revoke", "--state", "state", serials[2])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.errors import IssuerError, RequestError
 from certs.issuers.authority import CertificateAuthority
+from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.material import SignedProxy
 from certs.proxy import sign_proxy
@@ -39,11 +40,20 @@ class Signs:
         self.ledger = SqliteLedger.open(state / "ledger.sqlite")
         self.failing: Exception | None = None
 
-    def sign(self, name: ProxyName, request: SigningRequest, validity: timedelta | None) -> SignedProxy:
+    def sign(
+        self, name: ProxyName, request: SigningRequest, validity: timedelta | None, joined_by: str
+    ) -> SignedProxy:
         """Sign, or fail."""
         if self.failing is not None:
             raise self.failing
-        return sign_proxy(self.authority, self.ledger, name, request, validity or timedelta(days=90), NOW)
+        life = validity or timedelta(days=90)
+        return sign_proxy(
+            self.authority, self.ledger, name, request, life, NOW, term=validity, joined_by=joined_by
+        )
+
+    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Return what is known of a proxy."""
+        return self.ledger.entries_of(name)
 
     changes_roots = False
 

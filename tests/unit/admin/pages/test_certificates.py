@@ -43,6 +43,8 @@ async def test_certificates_are_shown_by_what_they_say(reading: Any, now: Any) -
                 "last_seen": "2026-01-02T03:04:05.000Z",
                 "revoked_at": None,
                 "revoked_why": None,
+                "term_seconds": None,
+                "joined_by": None,
                 "expired": True,
                 "in_force": False,
             }

@@ -340,3 +340,15 @@ def test_a_process_that_dies_loses_no_more_than_what_it_only_remembered(ledgers:
     dying.record(new_entry("1a"))
     dying.claim("1a", START)
     assert ledgers.open().entries() == (new_entry("1a"),)
+
+
+def test_what_was_asked_for_and_how_its_holder_came_is_kept(ledgers: Ledgers) -> None:
+    """In one line; of who asked for nothing it is nothing."""
+    term = timedelta(days=7)
+    asked = LedgerEntry.issued(
+        "1a", proxy("u1"), START, START + term, term=term, joined_by="kind\nshown" * 50
+    )
+    assert (asked.joined_by[:12], len(asked.joined_by)) == ("kind shownki", MOST_WORDS)
+    ledgers.open().record(asked)
+    ledgers.open().record(new_entry("2a", "u2"))
+    assert ledgers.open().entries() == (asked, new_entry("2a", "u2"))

@@ -13,8 +13,11 @@ import pytest
 
 from certs.errors import StateError, UnwrittenError
 from certs.ledger import file
+from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from tests.unit.certs.ledger.entries import START, YEAR, new_entry, proxy
+
+DAY = timedelta(days=1)
 
 
 def test_a_ledger_of_before_admissions_admits_whoever_was_there(state: Path) -> None:
@@ -63,6 +66,30 @@ def test_a_ledger_of_schema_2_opens_with_all_that_is_in_it(state: Path) -> None:
             before[3],
         )
         assert ledger.entry("1a") == revoked
+
+
+def test_a_ledger_of_schema_3_knows_what_shorter_lives_were_asked_for(state: Path) -> None:
+    """It was not noted: whole days, fewer than usual; not a longer life, nor one that its CA has cut."""
+    state.mkdir(exist_ok=True)
+    path = state / "ledger.db"
+    connection = sqlite3.connect(path)
+    connection.executescript((Path(__file__).parent / "schema_3.sql").read_text())
+    connection.close()
+    days = {"1a": None, "2a": 7, "2b": None, "3a": None, "4a": None, "5a": 1}
+    for _ in range(2):
+        with SqliteLedger.open(path) as ledger:
+            found = {each.serial: each for each in ledger.entries()}
+            terms = {serial: each.term and each.term.days for serial, each in found.items()}
+            assert (terms, {each.joined_by for each in found.values()}) == (days, {""})
+            assert ledger.authority() == "aa"
+    hour = timedelta(hours=1)
+    assert found["2a"] == replace(
+        LedgerEntry.issued("2a", proxy("u2"), START + hour, START + hour + 7 * DAY, 2 * DAY, "aa", 7 * DAY),
+        claimed_at=START + 2 * hour,
+        claimed_from="10.0.0.2:4711",
+        seen_at=START + 5 * hour,
+    )
+    assert (found["5a"].revoked_at, found["5a"].revoked_why) == (START + 6 * hour, "stolen")
 
 
 def test_it_is_private_and_outlives_its_process(state: Path) -> None:
@@ -127,7 +154,7 @@ def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
     assert sentences == [
         f"ledger {garbage} cannot be used: file is not a database",
         f"{other} is not a ledger but another database; move it away",
-        f"ledger {newer} is of a newer version of Meshwright (its schema is 7, this program knows up to 3)",
+        f"ledger {newer} is of a newer version of Meshwright (its schema is 7, this program knows up to 4)",
         f"ledger {folder} cannot be opened: Is a directory",
     ]
     assert (garbage.read_bytes(), other.read_bytes()) == before

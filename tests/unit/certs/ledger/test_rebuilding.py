@@ -1,0 +1,43 @@
+"""A ledger that is rebuilt: what proxies show is all that is known of what was asked for them."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.rebuilding import RebuildingLedger
+from certs.ledger.sqlite import SqliteLedger
+from certs.peer import read_peer
+from certs.proxy import issue_proxy
+from mesh.names import TrustDomain
+from tests.unit.certs.ledger.entries import START, proxy
+
+DAY = timedelta(days=1)
+USUAL = 60 * DAY
+
+
+@pytest.mark.parametrize(
+    ("life", "term"),
+    [
+        (7 * DAY, 7 * DAY),
+        (DAY, DAY),
+        (365 * DAY, 365 * DAY),
+        (USUAL, None),
+        (41 * DAY + timedelta(hours=5), None),
+        (timedelta(hours=12), None),
+    ],
+)
+def test_who_was_issued_a_certificate_for_other_than_usual_is_renewed_for_as_long(
+    life: timedelta, term: timedelta | None, state: Path
+) -> None:
+    """Whole days, as people ask for; any other life is what its CA had left."""
+    authority = CertificateAuthority.open(state, TrustDomain("mesh.example"), START)
+    with SqliteLedger.open(state / "lost") as lost, SqliteLedger.open(state / "kept") as kept:
+        pem = issue_proxy(authority, lost, proxy("u1"), life, START).chain_pem
+        rebuilding = RebuildingLedger(kept, lambda _: "aa", USUAL)
+        shown = read_peer(pem)
+        rebuilding.show(shown, pem, "10.0.0.1:5", START)
+        rebuilding.confirm(shown.serial)
+        (found,) = kept.entries()
+    assert (found.term, found.not_after) == (term, START + life)
