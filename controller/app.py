@@ -14,6 +14,7 @@ from certs.opening import Opened, opened
 from certs.renewal import CA_ENDS_SOON
 from controller.drivers import MeshDrivers
 from controller.errors import StartupError
+from controller.issuing import issuing
 from controller.process import descriptors, lock
 from controller.process.handshakes import FailedHandshakes
 from controller.process.listening import bound
@@ -64,7 +65,10 @@ async def run(
             found = stack.enter_context(_opened(settings, clock()))
             _say(found, settings, clock())
             drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
-            parts = join(settings, found, drivers, clock)
+            if (signs := await issuing(settings, found.authority, clock(), stop)) is None:
+                return
+            stack.callback(signs.close)
+            parts = join(settings, found, signs, drivers, clock)
             sockets = stack.enter_context(bound(settings))
         try:
             server = Server(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ import structlog
 
 from certs.errors import CertificateError
 from certs.issuers.contract import Issuer, IssuerKind
+from certs.issuers.exchanges import Exchanges
 from certs.issuers.opening import OpenedIssuer, Told, VaultTold, open_issuer
 from certs.issuers.watched import WatchedFiles
 from controller.settings import Settings
@@ -28,17 +30,19 @@ class Issuing:
     async def tending(self, clock: Callable[[], datetime]) -> None:
         """Keep its logins and roots current, until cancelled; what fails is said once."""
         said = ""
-        try:
-            while True:
-                await asyncio.sleep(self.opened.seconds)
-                found = await asyncio.to_thread(self._tended, clock())
-                if found and found != said:
-                    _log.error("issuer not as it should be", issuer=self.opened.kind.value, reason=found)
-                elif said and not found:
-                    _log.info("issuer is well again", issuer=self.opened.kind.value)
-                said = found
-        finally:
-            self.asking.close()
+        while True:
+            await asyncio.sleep(self.opened.seconds)
+            found = await asyncio.to_thread(self._tended, clock())
+            if found and found != said:
+                _log.error("issuer not as it should be", issuer=self.opened.kind.value, reason=found)
+            elif said and not found:
+                _log.info("issuer is well again", issuer=self.opened.kind.value)
+            said = found
+
+    def close(self) -> None:
+        """Begin with nothing more, and end at once whatever is being asked of another machine."""
+        self.asking.close()
+        self.opened.close()
 
     def _tended(self, now: datetime) -> str:
         """Return what is wrong; empty if nothing is. For a thread."""
@@ -49,10 +53,27 @@ class Issuing:
         return ""
 
 
-def issuing(settings: Settings, authority: Issuer, now: datetime) -> Issuing:
-    """Open it; raise CertificateError where it cannot sign and never could."""
-    opened = open_issuer(told(settings), authority, settings.state, now)
-    return Issuing(opened, AtOnce() if opened.remote else InTurn())
+async def issuing(
+    settings: Settings, authority: Issuer, now: datetime, stop: asyncio.Event
+) -> Issuing | None:
+    """Open it; None if told to stop meanwhile: one across a network may be silent for a while.
+
+    Raises CertificateError where it cannot sign and never could.
+    """
+    exchanges = Exchanges()
+    opening = asyncio.create_task(
+        asyncio.to_thread(open_issuer, told(settings), authority, settings.state, now, exchanges)
+    )
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not stop.is_set():
+        opened = await opening
+        return Issuing(opened, AtOnce() if opened.remote else InTurn())
+    exchanges.stop()
+    with suppress(CertificateError):  # nobody waits for it any more
+        (await opening).close()
+    return None
 
 
 def told(settings: Settings) -> Told:

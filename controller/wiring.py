@@ -20,7 +20,7 @@ from certs.pair_files import PairFiles
 from certs.roots.authority import ChangingAuthority
 from certs.terms import ProxyTerms
 from controller.drivers import DriverPages, MeshDrivers
-from controller.issuing import Issuing, issuing
+from controller.issuing import Issuing
 from controller.kept import DNS_ANSWERS, VERDICTS, Kept, StateFile
 from controller.process.room import StateRoom
 from controller.process.watchdog import Watchdog
@@ -162,14 +162,15 @@ def _kubernetes_proof(cluster: "Cluster", view: Callable[[], View | None]) -> "K
     return kubernetes_proof(cluster.api, view)
 
 
-def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callable[[], datetime]) -> Parts:
+def join(
+    settings: Settings, found: Opened, signs: Issuing, drivers: MeshDrivers, clock: Callable[[], datetime]
+) -> Parts:
     """Make every part; to be called on the running event loop. Raises CertificateError, or StartupError."""
     metrics, ledger, pairs = Metrics(), found.ledger, PairFiles(settings.state)
     verdicts = StateFile(settings.state, VERDICTS)
     cluster = _cluster(settings, clock) if settings.kubernetes else None
     answers = StateFile(settings.state, DNS_ANSWERS)
     sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
-    signs = issuing(settings, found.authority, clock())
     delivered = _delivery(settings, found, signs, drivers, sources, verdicts, metrics, clock)
     webhook = None
     if cluster is not None and settings.webhook_address and (place := settings.webhook_reached_at):

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 from certs.bundle import TrustBundle
 from certs.issuers.contract import Issuer, IssuerKind
+from certs.issuers.exchanges import Exchanges
 from certs.issuers.succeeding import SucceedingIssuer, known
 from certs.issuers.succession import Succession
 from certs.issuers.vault.http import VaultApi
@@ -61,7 +62,8 @@ class OpenedIssuer:
     """Who signs, of which kind; `remote` where it must be asked over a network.
 
     `tend` is to be called every `seconds`, by one caller at a time, in a thread: it keeps files, logins and
-    roots current, and raises IssuerError or StateError where it cannot.
+    roots current, and raises IssuerError or StateError where it cannot. `close` ends at once whatever is
+    being asked, also by other threads.
     """
 
     issuer: SucceedingIssuer
@@ -69,10 +71,16 @@ class OpenedIssuer:
     remote: bool
     seconds: float
     tend: Callable[[datetime], None]
+    close: Callable[[], None] = lambda: None
 
 
-def open_issuer(told: Told, authority: Issuer, state: Path, now: datetime) -> OpenedIssuer:
-    """Open who was told of. Raises IssuerError, StateError, where it cannot sign and never could."""
+def open_issuer(
+    told: Told, authority: Issuer, state: Path, now: datetime, exchanges: Exchanges | None = None
+) -> OpenedIssuer:
+    """Open who was told of. Raises IssuerError, StateError, where it cannot sign and never could.
+
+    `exchanges` are what is asked over a network: who stops them need not wait for an opening.
+    """
     own = TrustBundle.of([authority.trust_bundle()])
     # Where nothing is noted the authority has signed: there was nobody else.
     before = known(state) or Succession(IssuerKind.BUILT_IN, own, now)
@@ -92,9 +100,11 @@ def open_issuer(told: Told, authority: Issuer, state: Path, now: datetime) -> Op
             made = succeeding(ca, IssuerKind.FILES, drops=False)
             return OpenedIssuer(made, IssuerKind.FILES, False, _LOOKING, _both(ca.look, made.look))
         case VaultTold():
-            vault = _vault(told, authority, before)
+            vault = _vault(told, authority, before, exchanges or Exchanges())
             made = succeeding(vault, told.name, drops=False)
-            return OpenedIssuer(made, IssuerKind.VAULT, True, _ASKING, _both(vault.tend, made.look))
+            return OpenedIssuer(
+                made, IssuerKind.VAULT, True, _ASKING, _both(vault.tend, made.look), vault.close
+            )
         case _:
             assert_never(told)
 
@@ -111,8 +121,8 @@ def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) ->
     return both
 
 
-def _vault(told: VaultTold, authority: Issuer, before: Succession) -> VaultIssuer:
-    api = VaultApi(told.address, told.ca, told.namespace)
+def _vault(told: VaultTold, authority: Issuer, before: Succession, exchanges: Exchanges) -> VaultIssuer:
+    api = VaultApi(told.address, told.ca, told.namespace, exchanges=exchanges)
     pki = VaultPki(told.mount, told.role, told.roots)
     roots = before.roots if before.name == told.name else TrustBundle.of([])
     return VaultIssuer.open(api, told.login, pki, authority.trust_domain, roots)

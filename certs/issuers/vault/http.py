@@ -7,17 +7,17 @@ import http.client
 import json
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 from certs.errors import IssuerError, StateError
+from certs.issuers.exchanges import Answered, Exchanges, Line, Question
 
 SECONDS: Final = 10.0
-"""How long a connection, and each part of an answer, may take."""
+"""How long a question may take, from looking up the host to the last byte of the answer."""
 
-_LONGEST: Final = 1024 * 1024
 _SHOWN: Final = 300
 
 Answer = Mapping[str, object]
@@ -35,13 +35,14 @@ class VaultRefused(IssuerError):
 class VaultApi:
     """Where a Vault is (`http://` or `https://` URL), whom to trust there, and which namespace is ours.
 
-    Without `ca` the system's own CAs are trusted.
+    Without `ca` the system's own CAs are trusted. A stop of `exchanges` ends all questions.
     """
 
     address: str
     ca: Path | None = None
     namespace: str = ""
     seconds: float = SECONDS
+    exchanges: Exchanges = field(default_factory=Exchanges, repr=False, compare=False)
 
     def call(self, method: str, path: str, body: Answer | None = None, token: str = "") -> Answer:
         """Return an answer's content; raise VaultRefused for what is no success, else IssuerError."""
@@ -57,30 +58,22 @@ class VaultApi:
             return found
         raise VaultRefused(status, f"Vault {self.address} {_refusal(status, found, path, hidden)}")
 
-    def _exchanged(self, method: str, path: str, body: Answer | None, token: str) -> tuple[int, bytes]:
+    def _exchanged(self, method: str, path: str, body: Answer | None, token: str) -> Answered:
         headers = {"Accept": "application/json", "X-Vault-Request": "true"}
         if token:
             headers["X-Vault-Token"] = token
         if self.namespace:
             headers["X-Vault-Namespace"] = self.namespace
         content = None if body is None else json.dumps(body)
-        connection = self._connection()
-        try:
-            connection.request(
-                method, f"{urlsplit(self.address).path.rstrip('/')}/v1/{path}", content, headers
-            )
-            answer = connection.getresponse()
-            return answer.status, answer.read(_LONGEST)
-        finally:
-            connection.close()
+        path = f"{urlsplit(self.address).path.rstrip('/')}/v1/{path}"
+        return self.exchanges.ask(self._line(), Question(method, path, content, headers), self.seconds)
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _line(self) -> Line:
         parts = urlsplit(self.address)
+        host = parts.hostname or ""
         if parts.scheme == "http":
-            return http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self.seconds)
-        return http.client.HTTPSConnection(
-            parts.hostname or "", parts.port or 443, timeout=self.seconds, context=self._context()
-        )
+            return Line(host, parts.port or http.client.HTTP_PORT, self.seconds, None)
+        return Line(host, parts.port or http.client.HTTPS_PORT, self.seconds, self._context())
 
     def _context(self) -> ssl.SSLContext:
         """Return a context from the file as it is now: somebody renews it."""

@@ -4,20 +4,24 @@ What is secret is read from a file when it is needed, and kept nowhere else but 
 """
 
 import threading
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import structlog
 
 from certs.errors import CertificateError, IssuerError, StateError
+from certs.issuers.exchanges import Exchanges
 from certs.issuers.vault.answers import Lease, known_lease, lease
 from certs.issuers.vault.http import VaultApi, VaultRefused, mount
 
 SERVICE_ACCOUNT_TOKEN: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _FORBIDDEN: Final = 403
 _LONGEST: Final = 64 * 1024
+_PARTING: Final = 0.5
+"""How many seconds a server that stops has for its token."""
 
 _log = structlog.get_logger("certs.issuers.vault.login")
 
@@ -27,6 +31,7 @@ class ByToken:
     """A file with a token, which somebody else may exchange."""
 
     file: Path
+    makes_tokens: ClassVar = False
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
         """Read the token, and ask how long it is good; raise IssuerError, StateError."""
@@ -40,6 +45,7 @@ class ByAppRole:
 
     file: Path
     at: str = "approle"
+    makes_tokens: ClassVar = True
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
         """Log in; raise IssuerError, StateError."""
@@ -55,6 +61,7 @@ class ByKubernetes:
     role: str
     file: Path = SERVICE_ACCOUNT_TOKEN
     at: str = "kubernetes"
+    makes_tokens: ClassVar = True
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
         """Log in; raise IssuerError, StateError."""
@@ -66,29 +73,75 @@ Login = ByToken | ByAppRole | ByKubernetes
 
 
 class Session:
-    """One login, kept while it is good; safe to use from several threads."""
+    """One login, kept while it is good; safe to use from several threads.
+
+    One of them logs in, and the others wait for what comes of that, be it an error: where a Vault is silent
+    nobody waits for one login after the other. While a token is renewed the others go on with it.
+    """
 
     def __init__(self, api: VaultApi, login: Login) -> None:
         self._api = api
         self._login = login
         self._lock = threading.Lock()
         self._lease: Lease | None = None
+        self._coming: Future[Lease] | None = None
         self._said = ""
 
     def token(self, now: datetime) -> str:
         """Return a token that is good, logging in if there is none. Raises IssuerError, StateError."""
         with self._lock:
-            if self._lease is None or not self._lease.is_good(now):
-                self._lease = self._login.login(self._api, now)
-            elif self._lease.is_due(now):
-                self._lease = self._renewed(self._lease, now)
-            return self._lease.token
+            held, coming = self._lease, self._coming
+            if held is not None and held.is_good(now) and not (coming is None and held.is_due(now)):
+                return held.token
+            if coming is None:
+                self._coming = ours = Future[Lease]()
+        if coming is not None:
+            return coming.result().token
+        return self._brought(ours, held, now).token
 
     def drop(self, token: str) -> None:
         """Do not use this token again: it was refused."""
         with self._lock:
-            if self._lease is not None and self._lease.token == token:
-                self._lease = None
+            held = self._lease
+            if held is None or held.token != token:
+                return
+            self._lease = None
+        self._leave(held, self._api)
+
+    def close(self) -> None:
+        """Leave no token behind that a login of ours has made, if that can be had soon."""
+        with self._lock:
+            held, self._lease = self._lease, None
+        if held is not None:
+            self._leave(held, replace(self._api, seconds=_PARTING, exchanges=Exchanges()))
+
+    def _brought(self, ours: Future[Lease], held: Lease | None, now: datetime) -> Lease:
+        """Log in, or renew what is good still, and tell those who wait."""
+        try:
+            is_good = held is not None and held.is_good(now)
+            found = self._renewed(held, now) if held and is_good else self._login.login(self._api, now)
+        except BaseException as error:
+            with self._lock:
+                self._coming = None
+            ours.set_exception(error)
+            raise
+        with self._lock:
+            self._lease, self._coming = found, None
+        ours.set_result(found)
+        if held is not None and found.token != held.token:
+            self._leave(held, self._api)
+        return found
+
+    def _leave(self, held: Lease, api: VaultApi) -> None:
+        """Have a token end that nobody uses any more: each login makes one, and a Vault keeps them all."""
+        if not self._login.makes_tokens:
+            return
+        try:
+            api.call("POST", "auth/token/revoke-self", {}, held.token)
+        except CertificateError as error:
+            if not _is_forbidden(error):  # it has ended already
+                until = None if held.ends is None else held.ends.isoformat()
+                _log.warning("token of Vault not revoked", until=until, reason=str(error))
 
     def _renewed(self, held: Lease, now: datetime) -> Lease:
         """Return a lease that lasts longer: this token's if it can be renewed, else by another login.
@@ -102,7 +155,7 @@ class Session:
                 if held.ends is not None and (renewed.ends is None or renewed.ends > held.ends):
                     return renewed
         except IssuerError as error:
-            if not (isinstance(error, VaultRefused) and error.status == _FORBIDDEN):
+            if not _is_forbidden(error):
                 return self._going_on(held, error)
         try:
             return self._login.login(self._api, now)
@@ -115,6 +168,10 @@ class Session:
             until = None if held.ends is None else held.ends.isoformat()
             _log.warning("login to Vault not renewed", until=until, reason=self._said)
         return held
+
+
+def _is_forbidden(error: CertificateError) -> bool:
+    return isinstance(error, VaultRefused) and error.status == _FORBIDDEN
 
 
 def _words(file: Path, count: int, what: str) -> list[str]:

@@ -3,13 +3,14 @@
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from certs.bundle import TrustBundle
+from certs.issuers.exchanges import Exchanges
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByToken, Login
 from mesh.names import TrustDomain
@@ -67,7 +68,8 @@ class Pki:
         """Return an issuer that has asked for the roots."""
         login = login or ByToken(self.file("token", self.token()))
         pki = VaultPki(self.mount, role)
-        return VaultIssuer.open(self.bao.api, login, pki, DOMAIN, TrustBundle.of([]))
+        api = replace(self.bao.api, exchanges=Exchanges())
+        return VaultIssuer.open(api, login, pki, DOMAIN, TrustBundle.of([]))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,3 +146,16 @@ def test_a_first_start_without_its_issuer_is_refused(pki: Pki, program: Program)
     with pki.bao.sealed():
         said = program.refused(*flags)
     assert said.endswith("answered 503 at " + f"{pki.mount}/cert/ca_chain: Vault is sealed")
+
+
+def test_a_server_that_is_told_to_stop_waits_for_no_silent_vault(pki: Pki, program: Program) -> None:
+    """It ends in order though it has asked at its first start, and would wait for an answer."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(SECONDS)
+        flags = _told(pki, pki.file("token", pki.token()))
+        server = program._start(*flags, "--set", f"vault_address=http://127.0.0.1:{silent.getsockname()[1]}")
+        connection, _ = silent.accept()
+        with connection:
+            server.stop()
+    assert server.log_path.with_suffix(".out").read_text() == ""
+    assert [each["event"] for each in server.log()][-1] == "stopping"

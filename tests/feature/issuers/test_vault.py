@@ -155,6 +155,52 @@ def _tokens_of(issuer: VaultIssuer, now: datetime) -> Any:
         now = yield issuer._session.token(now)
 
 
+def test_a_token_of_our_own_login_ends_with_us(pki: Pki) -> None:
+    """When the server stops, and when another takes its place; one that was given to us is not ours."""
+    login = _app_role(pki, token_ttl="60s", token_max_ttl="90s")
+    issuer, now = pki.issuer(login), _now()
+    tokens = _tokens_of(issuer, now)
+    first = next(tokens)
+    second = tokens.send(now + timedelta(seconds=95))
+    assert [_is_good(pki, each) for each in (first, second)] == [False, True]
+    issuer.close()
+    assert not _is_good(pki, second)
+    issuer.close()
+    with pytest.raises(IssuerError, match="cannot be reached: the server stops"):
+        _issued(issuer)
+    given = pki.token()
+    issuer = pki.issuer(ByToken(pki.file("given", given)))
+    _issued(issuer)
+    issuer.close()
+    assert _is_good(pki, given)
+
+
+def test_who_may_not_sign_leaves_no_tokens_behind(pki: Pki) -> None:
+    """Each try logs in anew, which a Vault would keep for as long as its tokens live: a month by default."""
+    pki.bao("PUT", f"sys/policies/acl/{pki.mount}", {"policy": 'path "x" { capabilities = ["read"] }'})
+    issuer = pki.issuer(_app_role(pki))
+
+    def left() -> set[str]:
+        found: Any = pki.bao("LIST", "auth/token/accessors")
+        return set(found["data"]["keys"])
+
+    before = left()
+    for _ in range(4):
+        with pytest.raises(VaultRefused, match=f"answered 403 at {pki.mount}/sign/mesh: .*permission denied"):
+            _issued(issuer)
+    assert len(left() - before) == 1
+    issuer.close()
+    assert left() == before
+
+
+def _is_good(pki: Pki, token: str) -> bool:
+    try:
+        pki.bao("POST", "auth/token/lookup", {"token": token})
+    except VaultRefused:
+        return False
+    return True
+
+
 def test_a_login_with_a_service_account_s_token(pki: Pki) -> None:
     """As to a cluster's login, here to one that checks such tokens by a key that it was told."""
     bao, at, key = pki.bao, f"jwt-{pki.mount}", ec.generate_private_key(ec.SECP256R1())

@@ -1,0 +1,123 @@
+"""Questions over HTTP that end: with an answer, when their time is over, or because the server stops.
+
+A timeout of a socket is for each read anew, and looking up a name has none. So each question has a thread of
+its own, and whoever asks waits for it as long as told, and no longer: what is left behind is cut off, and
+holds up the end of no process.
+"""
+
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Final
+
+_LONGEST: Final = 1024 * 1024
+
+Answered = tuple[int, bytes]
+"""A status of HTTP and what came with it, cut at _LONGEST bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked; headers and content may be secret."""
+
+    method: str
+    path: str
+    content: str | None = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+
+class Line(http.client.HTTPConnection):
+    """A connection for one question, which anybody may cut off at any point; without `tls` a plain one."""
+
+    def __init__(self, host: str, port: int, seconds: float, tls: ssl.SSLContext | None) -> None:
+        super().__init__(host, port, timeout=seconds)
+        self.default_port = http.client.HTTP_PORT if tls is None else http.client.HTTPS_PORT
+        self._tls = tls
+        self._is_cut = False
+        self._connected: socket.socket | None = None
+
+    def connect(self) -> None:
+        """Connect, so that from each moment on a cut is noticed."""
+        super().connect()
+        if self._tls is not None:
+            self.sock = self._tls.wrap_socket(
+                self.sock, server_hostname=self.host, do_handshake_on_connect=False
+            )
+        self._connected = self.sock
+        if self._is_cut:
+            raise ConnectionAbortedError("cut off")
+        if isinstance(self.sock, ssl.SSLSocket):
+            self.sock.do_handshake()
+
+    def answer(self, question: Question) -> Answered:
+        """Ask, and return what was answered; raise OSError, HTTPException."""
+        self.request(question.method, question.path, question.content, dict(question.headers))
+        with self.getresponse() as answer:
+            return answer.status, answer.read(_LONGEST)
+
+    def cut(self) -> None:
+        """Have whoever waits for it wait no longer; may be called from any thread."""
+        self._is_cut = True
+        if (connected := self._connected) is not None:
+            with suppress(OSError):  # it has been closed
+                # Past what TLS makes of it: that takes the session from under whoever reads.
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+
+_Outcome = SimpleQueue[Answered | Exception]
+
+
+class Exchanges:
+    """Questions that are under way; a stop ends them all, and lets no other begin. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: set[_Outcome] = set()
+        self._is_stopped = False
+
+    def ask(self, line: Line, question: Question, seconds: float) -> Answered:
+        """Return the answer; raise OSError, HTTPException; TimeoutError after so many seconds."""
+        outcome: _Outcome = SimpleQueue()
+        with self._lock:
+            if self._is_stopped:
+                raise _stopped()
+            self._open.add(outcome)
+        threading.Thread(
+            target=_answered, args=(line, question, outcome), name="issuer question", daemon=True
+        ).start()
+        try:
+            found = outcome.get(timeout=seconds)
+        except Empty:
+            raise TimeoutError(f"timed out after {seconds:g} s") from None
+        finally:
+            with self._lock:
+                self._open.discard(outcome)
+            line.cut()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def stop(self) -> None:
+        """End all that are under way at once."""
+        with self._lock:
+            self._is_stopped = True
+            for outcome in self._open:
+                outcome.put(_stopped())
+
+
+def _answered(line: Line, question: Question, outcome: _Outcome) -> None:
+    try:
+        outcome.put(line.answer(question))
+    except Exception as error:  # noqa: BLE001 - whoever asks raises it
+        outcome.put(error)
+    finally:
+        line.close()
+
+
+def _stopped() -> ConnectionAbortedError:
+    return ConnectionAbortedError("the server stops")
