@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from certs import files
+from certs import files, sealed_state
 from certs.belonging import Found, Loss, Lost, loss
 from certs.errors import CorruptPairError, DamagedError, RequestError, StateError
 from certs.issuers import root
@@ -21,6 +21,7 @@ from certs.ledger.sqlite import SqliteLedger
 from certs.pair_files import PairFiles
 from certs.roots import kept
 from certs.roots.authority import ChangingAuthority
+from certs.sealing import Seal
 from certs.serial import read_serial
 from certs.stored import ADS_SERVER
 from certs.terms import VALIDITY
@@ -68,12 +69,14 @@ class FirstProxy:
 class Opened:
     """A CA with its ledger, and the note that holds them together; `made` says that the CA is new.
 
-    `rebuilding` is the ledger where it was lost and is being rebuilt: then nobody is let in.
+    `seal` encrypts the private keys beside them. `rebuilding` is the ledger where it was lost and is being
+    rebuilt: then nobody is let in.
     """
 
     authority: Authority
     ledger: Ledger
     first: FirstProxy
+    seal: Seal
     made: bool
     rebuilding: RebuildingLedger | None = None
 
@@ -95,36 +98,38 @@ def opened(
     begin_anew: str = "",
     rebuild: str = "",
     usual: timedelta = VALIDITY,
+    passphrase: Path | None = None,
 ) -> Iterator[Opened]:
     """Open both, made on the first start, for as long as the context lasts; the caller holds the lock.
 
     Where one of them is lost it is StateError, unless `begin_anew` is the serial that the error names: then
     what is left of the ledger is moved aside. If `rebuild` is, a lost ledger is rebuilt beside what is left;
-    proxy certificates live the `usual` time where nothing is asked.
-    Raises StateError as well where either cannot be used.
+    proxy certificates live the `usual` time where nothing is asked. `passphrase` is the file with that of the
+    private keys, if they are to be encrypted. Raises StateError as well where any of it cannot be used.
     """
+    seal = sealed_state.opened(state, passphrase)
     first, ledger_path = FirstProxy(state), state / LEDGER_FILE
     made = not _has_authority(state)
-    authority = None if made else _authority(state, trust_domain, now)
-    lost = _lost(state, ledger_path, first, authority)
+    authority = None if made else _authority(state, trust_domain, now, seal)
+    lost = _lost(state, ledger_path, first, authority, seal)
     if lost is not None:
         if authority is not None and _is_to_be_rebuilt(lost, rebuild):
             with SqliteLedger.open(state / REBUILDING_FILE) as confirmed:
                 confirmed.name_authority(authority.fingerprint)
                 rebuilding = RebuildingLedger(confirmed, partial(_signer_of, authority), usual)
-                yield Opened(authority, rebuilding, first, made=False, rebuilding=rebuilding)
+                yield Opened(authority, rebuilding, first, seal, made=False, rebuilding=rebuilding)
             return
         if not begin_anew or read_serial(begin_anew) != lost.serial:
             raise StateError(_sentence(lost, state, ledger_path))
         _begin_anew(ledger_path, first)
         _log.warning("begun anew: proxies need new certificates", lost=lost.lost.name.lower())
-    authority = authority or _authority(state, trust_domain, now)
+    authority = authority or _authority(state, trust_domain, now, seal)
     with SqliteLedger.open(ledger_path) as ledger:
         ledger.name_authority(authority.fingerprint)
         if ledger.authority() != authority.fingerprint:  # a process has died when another root began to sign
             ledger.change_authority(authority.fingerprint)
         first.note(ledger)
-        yield Opened(authority, ledger, first, made)
+        yield Opened(authority, ledger, first, seal, made)
 
 
 def _signer_of(authority: Authority, pem: bytes) -> str:
@@ -162,15 +167,17 @@ def rebuilt(state: Path) -> int:
     return count
 
 
-def _authority(state: Path, trust_domain: TrustDomain, now: datetime) -> Authority:
+def _authority(state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal) -> Authority:
     """Open who signs for a state directory: the one place that says which issuer that is."""
-    return ChangingAuthority.open(state, trust_domain, now)
+    return ChangingAuthority.open(state, trust_domain, now, seal)
 
 
-def _lost(state: Path, ledger_path: Path, first: FirstProxy, authority: Authority | None) -> Loss | None:
+def _lost(
+    state: Path, ledger_path: Path, first: FirstProxy, authority: Authority | None, seal: Seal
+) -> Loss | None:
     """Return what is lost, by what there is; makes nothing."""
     signer = None if authority is None else authority.fingerprint
-    marked, shown = first.read(), _shown(state)
+    marked, shown = first.read(), _shown(state, seal)
     if not _has_content(ledger_path):
         return loss(Found(signer, marked, shown=shown))
     try:
@@ -195,9 +202,9 @@ def _has_content(path: Path) -> bool:
         raise StateError(f"ledger {path} cannot be opened: {error.strerror}") from error
 
 
-def _shown(state: Path) -> str | None:
+def _shown(state: Path, seal: Seal) -> str | None:
     try:
-        pair = PairFiles(state).load(ADS_SERVER)
+        pair = PairFiles(state, seal).load(ADS_SERVER)
     except CorruptPairError:
         return None
     return None if pair is None else pair.leaf.serial

@@ -1,26 +1,27 @@
 """Pairs as files of the state directory."""
 
-import re
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final
 
 from certs import files
-from certs.errors import CorruptPairError
+from certs.errors import CorruptPairError, StateError
 from certs.leaf import read_leaf
 from certs.material import PrivateKey
 from certs.pair import Pair, matched_pair
+from certs.sealing import PLAIN, Seal, UnopenedError, private_keys, without_keys
 from certs.stored import Holder
-
-_KEY_BLOCK: Final = re.compile(rb"-----BEGIN PRIVATE KEY-----.*?-----END PRIVATE KEY-----\n?", re.DOTALL)
 
 
 class PairFiles:
-    """Pairs, each in `<state>/<holder>/certificate.pem` (0600), as certs.stored.Pairs has it."""
+    """Pairs, each in `<state>/<holder>/certificate.pem` (0600), as certs.stored.Pairs has it.
 
-    def __init__(self, state: Path) -> None:
+    `seal` encrypts their keys, if they are to be.
+    """
+
+    def __init__(self, state: Path, seal: Seal = PLAIN) -> None:
         self._state = state
+        self._seal = seal
 
     def load(self, holder: Holder) -> Pair | None:
         """Read a holder's pair; None where there is none. Raises CorruptPairError, StateError."""
@@ -28,11 +29,14 @@ class PairFiles:
         content = files.read(path)
         if content is None:
             return None
-        keys = _KEY_BLOCK.findall(content)
-        if len(keys) != 1:
-            raise CorruptPairError(f"{path} does not hold exactly one private key (PEM, PKCS#8)")
         try:
-            return matched_pair(_KEY_BLOCK.sub(b"", content), PrivateKey(keys[0]))
+            text = self._seal.opened(content)
+            keys = private_keys(text)
+            if len(keys) != 1:
+                raise CorruptPairError(f"{path} does not hold exactly one private key (PEM, PKCS#8)")
+            return matched_pair(without_keys(text), PrivateKey(keys[0]))
+        except UnopenedError as error:  # it is whole: made anew it would be lost
+            raise StateError(f"{path} cannot be used: {error}") from None
         except ValueError as error:
             # Cut from its cause: what a parser says of a file with a key in it is not ours to pass on.
             raise CorruptPairError(f"{path} cannot be used: {error}") from None
@@ -45,7 +49,7 @@ class PairFiles:
         """
         path = self._path(holder)
         files.private_directory(path.parent)
-        files.write_private(path, pair.key.reveal() + pair.chain_pem, durable=False)
+        files.write_private(path, self._seal.closed(pair.key.reveal() + pair.chain_pem), durable=False)
 
     def place(self, holder: Holder) -> str:
         """Return the path."""
@@ -59,7 +63,7 @@ class PairFiles:
         ends = list[datetime]()
         for path in sorted((self._state / "services").glob("*/*/certificate.pem")):
             with suppress(ValueError):
-                ends.append(read_leaf(_KEY_BLOCK.sub(b"", files.read(path) or b"")).not_after)
+                ends.append(read_leaf(without_keys(files.read(path) or b"")).not_after)
         return max(ends, default=None)
 
     def _path(self, holder: Holder) -> Path:

@@ -11,7 +11,7 @@ from typing import Final
 
 from certs.errors import StateError
 
-_OWN_FOLDERS: Final = ("ca", "ads", "services", "webhook")
+_OWN_FOLDERS: Final = ("ca", "ca.*", ".ca.*", "ads", "services", "webhook")
 _OWN_FILES: Final = ("ledger.sqlite*", "tokens.sqlite*", "*.json", "*.lock", ".ca.lock")
 _PUBLIC: Final = frozenset({"ca.pem", "roots.pem"})
 """What everybody may read, and nobody else may write."""
@@ -60,6 +60,14 @@ def exposures(state: Path, user: int | None = None) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
+def own_files(state: Path) -> Iterator[Path]:
+    """Yield the files in the folders of a state directory that are ours, also those that a crash left."""
+    for top in _own_folders(state):
+        for folder, folders, files in os.walk(top):
+            folders.sort()
+            yield from (Path(folder) / each for each in sorted(files))
+
+
 def require_private(state: Path) -> None:
     """Raise StateError, with the first of what others can get at, unless nobody else can at anything."""
     found = exposures(state)
@@ -71,9 +79,15 @@ def require_private(state: Path) -> None:
 
 
 def _ours(state: Path) -> Iterator[Path]:
-    for name in _OWN_FOLDERS:
-        yield state / name
-        for folder, folders, files in os.walk(state / name):
+    for top in _own_folders(state):
+        yield top
+        for folder, folders, files in os.walk(top):
             yield from (Path(folder) / each for each in sorted(folders + files))
     for pattern in _OWN_FILES:
         yield from sorted(state.glob(pattern))
+
+
+def _own_folders(state: Path) -> Iterator[Path]:
+    """Yield the folders that are ours, those of roots that come and go among them."""
+    for pattern in _OWN_FOLDERS:
+        yield from sorted(each for each in state.glob(pattern) if each.is_dir())

@@ -18,9 +18,11 @@ from cli.errors import AnsweredNo, IssuingError, NotRunning, ServerRefused
 from cli.offline.mesh import read
 from cli.printing.answers import records
 from cli.printing.files import write_credentials
-from controller.errors import NothingIssued, StartupError, StateInUse
+from cli.structlog_alone import on_standard_error
+from controller.errors import NothingIssued, SettingsError, StartupError, StateInUse
 from controller.process import lock
 from controller.proxies import ProxyIssuing, without_server
+from controller.settings import Settings, load
 from mesh.names import TrustDomain
 
 START_SECONDS: Final = 30.0
@@ -174,13 +176,29 @@ def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Pat
 @contextmanager
 def opened_here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
     """Open a state directory that no server uses; raise IssuingError, StateInUse, NothingIssued."""
+    on_standard_error()
     domain = TrustDomain(trust_domain)
+    passphrase = settings_of(state, shared=shared).key_passphrase_file
     try:
-        with without_server(state, domain, now, ProxyTerms(), shared=shared, new=new) as issuing:
+        with without_server(
+            state, domain, now, ProxyTerms(), shared=shared, new=new, passphrase=passphrase
+        ) as issuing:
             yield issuing
     except (StateInUse, NothingIssued):
         raise
     except (StartupError, CertificateError) as error:
+        raise IssuingError(str(error)) from error
+
+
+def settings_of(state: Path, *, shared: bool = False, passphrase: Path | None = None) -> Settings:
+    """Return the settings of a directory's server, as environment and config file have them.
+
+    Raises IssuingError.
+    """
+    flags = {"state": state, "shared_state": shared or None, "key_passphrase_file": passphrase}
+    try:
+        return load(flags, nothing_to_read=True)
+    except SettingsError as error:
         raise IssuingError(str(error)) from error
 
 

@@ -1,4 +1,4 @@
-"""Importing structlog without rich, which it would import to print tracebacks, and keep."""
+"""structlog for commands: imported without rich, and what a command's parts log on standard error."""
 
 import sys
 
@@ -15,3 +15,10 @@ def import_structlog() -> None:
         import structlog  # noqa: F401
     finally:
         del sys.modules["rich"]
+
+
+def on_standard_error() -> None:
+    """Have what is logged in a command go to standard error: standard output is its answer's alone."""
+    import structlog
+
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))

@@ -82,7 +82,8 @@ async def run(
 def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[Opened]:
     domain = TrustDomain(settings.trust_domain)
     usual = timedelta(days=settings.proxy_certificate_days)
-    return opened(settings.state, domain, now, settings.begin_anew, settings.rebuild_ledger, usual)
+    anew, rebuild = settings.begin_anew, settings.rebuild_ledger
+    return opened(settings.state, domain, now, anew, rebuild, usual, settings.key_passphrase_file)
 
 
 def _say(found: Opened, settings: Settings, now: datetime) -> None:

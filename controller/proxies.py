@@ -103,16 +103,18 @@ def without_server(
     *,
     shared: bool = False,
     new: bool = False,
+    passphrase: Path | None = None,
 ) -> Iterator[ProxyIssuing]:
     """Open a state directory that no server uses, for as long as the context lasts.
 
     It is made only if it may be `new`, and only where nothing else is: a path that was mistaken is no new
-    mesh. Raises StartupError if a server does use it, CertificateError if it cannot be used.
+    mesh. `passphrase` is the file with that of its keys, if they are encrypted. Raises StartupError if a
+    server does use it, CertificateError if it cannot be used.
     """
     if not begun(state):
         _require_room(state, new=new)
     lock.prepare(state, shared=shared)
-    with lock.held(state), opened(state, trust_domain, clock()) as found:
+    with lock.held(state), opened(state, trust_domain, clock(), passphrase=passphrase) as found:
         yield ProxyIssuing(found, clock, lambda: terms, lambda: None)
 
 

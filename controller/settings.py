@@ -78,6 +78,9 @@ class Settings(BaseSettings):
     """Directory of CA, keys, ledger, socket."""
     shared_state: bool = False
     """Serve although others can read the state directory, or keys in it: where its modes are not ours."""
+    key_passphrase_file: MaybePath = None
+    """File with the passphrase by which the private keys in the state directory are encrypted; none: they are
+    not."""
     begin_anew: str = ""
     """The serial that a refusal to start names: begin without the CA or ledger that is lost."""
     rebuild_ledger: str = ""

@@ -166,7 +166,7 @@ def join(
     settings: Settings, found: Opened, signs: Issuing, drivers: MeshDrivers, clock: Callable[[], datetime]
 ) -> Parts:
     """Make every part; to be called on the running event loop. Raises CertificateError, or StartupError."""
-    metrics, ledger, pairs = Metrics(), found.ledger, PairFiles(settings.state)
+    metrics, ledger, pairs = Metrics(), found.ledger, PairFiles(settings.state, found.seal)
     verdicts = StateFile(settings.state, VERDICTS)
     cluster = _cluster(settings, clock) if settings.kubernetes else None
     answers = StateFile(settings.state, DNS_ANSWERS)
@@ -234,7 +234,7 @@ def _delivery(
         readiness=EndpointReadiness(found.ledger.entries(), settings.endpoint_admission, ready_types),
         certificates=ServiceCertificates(
             issuing.opened.issuer,
-            PairFiles(settings.state),
+            PairFiles(settings.state, found.seal),
             counting(metrics, issuing.opened.kind.value),
             making=Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate)),
             asking=issuing.asking,
@@ -341,7 +341,7 @@ def _webhook(
         place,
         cluster,
         issuer=found.authority,
-        pairs=PairFiles(settings.state),
+        pairs=PairFiles(settings.state, found.seal),
         gathering=delivered.gathering,
         settings=mesh_settings(settings),
         further=lambda: drivers.installed,

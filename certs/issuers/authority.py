@@ -13,6 +13,7 @@ from certs.issuers.contract import CertificateRequest
 from certs.issuers.root import Root, open_root
 from certs.leaf import stands_below
 from certs.profile import PURPOSES, alternative_names, key_usage, subject
+from certs.sealing import PLAIN, Seal
 from certs.serial import new_serial
 from mesh.names import TrustDomain
 
@@ -26,13 +27,13 @@ class CertificateAuthority:
         self._bundle = root.above.roots.pem
 
     @classmethod
-    def open(cls, state: Path, trust_domain: TrustDomain, now: datetime) -> Self:
+    def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
         """Load the CA of a state directory, made on the first start.
 
-        Raises StateError, one sentence, when the directory is not writable or the files are not a valid
-        CA of this trust domain at `now`.
+        `seal` decrypts its key. Raises StateError, one sentence, when the directory is not writable or the
+        files are not a valid CA of this trust domain at `now`.
         """
-        return cls(open_root(state, trust_domain, now), trust_domain)
+        return cls(open_root(state, trust_domain, now, seal), trust_domain)
 
     @property
     def trust_domain(self) -> TrustDomain:

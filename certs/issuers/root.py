@@ -18,6 +18,7 @@ from certs.issuers.chain import Above, above
 from certs.leaf import fingerprint_of, read_leaf
 from certs.pem import certificates_in
 from certs.profile import key_usage, subject
+from certs.sealing import PLAIN, Seal, UnopenedError
 from certs.serial import new_serial
 from certs.terms import BACKDATED
 from mesh.names import TrustDomain
@@ -63,7 +64,7 @@ def is_there(state: Path) -> bool:
     return any(_exists(directory / name) for name in ("ca.pem", "ca.key"))
 
 
-def open_root(state: Path, trust_domain: TrustDomain, now: datetime) -> Root:
+def open_root(state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Root:
     """Load `<state>/ca/ca.pem` and `ca.key`, made first where there is neither.
 
     Safe against a second process doing the same. Both files appear at once, by the rename of a directory,
@@ -73,8 +74,8 @@ def open_root(state: Path, trust_domain: TrustDomain, now: datetime) -> Root:
     directory = state / "ca"
     with files.locked(state / ".ca.lock"):
         if not is_there(state):
-            write_root(directory, state / ".ca.new", new_root(trust_domain, now))
-    return load_root(directory, trust_domain, now)
+            write_root(directory, state / ".ca.new", new_root(trust_domain, now), seal)
+    return load_root(directory, trust_domain, now, seal)
 
 
 def _exists(path: Path) -> bool:
@@ -112,8 +113,11 @@ def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
     return Root(certificate, key, above(certificate, (), (), second))
 
 
-def write_root(directory: Path, staging: Path, root: Root) -> None:
-    """Have both files appear in a directory at once, by the rename of `staging`. Raises StateError."""
+def write_root(directory: Path, staging: Path, root: Root, seal: Seal) -> None:
+    """Have both files appear in a directory at once, by the rename of `staging`. Raises StateError.
+
+    `seal` encrypts the key, if it is to be.
+    """
     key = root.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -121,7 +125,7 @@ def write_root(directory: Path, staging: Path, root: Root) -> None:
         if staging.exists():
             shutil.rmtree(staging)  # of a process that died here; the lock says that none is at it now
         files.private_directory(staging)
-        files.write_private(staging / "ca.key", key)
+        files.write_private(staging / "ca.key", seal.closed(key))
         files.write_private(staging / "ca.pem", root.certificate.public_bytes(serialization.Encoding.PEM))
         os.rename(staging, directory)  # noqa: PTH104 - this one replaces an empty directory, as we need
         files.sync_directory(directory.parent)
@@ -142,14 +146,19 @@ class CaFiles:
     mend: str
 
 
-def load_root(directory: Path, trust_domain: TrustDomain, now: datetime) -> Root:
+def load_root(directory: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Root:
     """Load `ca.pem` and `ca.key` of a directory, and `roots.pem` where it has an intermediate's.
 
     Raises StateError where they are no CA that can sign now.
     """
     told = CaFiles(directory / "ca.pem", directory / "ca.key", directory / "roots.pem", _AWAY)
     certificate_pem = _content(told.certificate, told.key, told)
-    key_pem = _content(told.key, told.certificate, told)
+    try:
+        key_pem = seal.opened(_content(told.key, told.certificate, told))
+    except UnopenedError as error:
+        raise StateError(f"CA key {told.key} cannot be used: {error}") from None
+    except ValueError as error:
+        raise StateError(f"CA key {told.key} cannot be used: {error}; {_AWAY}") from None
     return read_root(told, certificate_pem, key_pem, files.read(told.roots), trust_domain, now)
 
 

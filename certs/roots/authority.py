@@ -11,6 +11,7 @@ from certs.issuers.contract import CertificateRequest
 from certs.leaf import stands_below
 from certs.roots import kept
 from certs.roots.rotation import Fingerprint, Rotation
+from certs.sealing import PLAIN, Seal
 from mesh.names import TrustDomain
 
 
@@ -20,16 +21,17 @@ class ChangingAuthority:
     `rotation` is the change that is under way, None for none. Steps are taken by one caller at a time.
     """
 
-    def __init__(self, state: Path, trust_domain: TrustDomain, now: datetime) -> None:
+    def __init__(self, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> None:
         """Open it, made on the first start; raise StateError as CertificateAuthority.open does."""
         self._state = state
         self._trust_domain = trust_domain
+        self._seal = seal
         self._take(kept.recovered(state), now)
 
     @classmethod
-    def open(cls, state: Path, trust_domain: TrustDomain, now: datetime) -> Self:
+    def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
         """Load the CA of a state directory, with the change of its root if there is one."""
-        return cls(state, trust_domain, now)
+        return cls(state, trust_domain, now, seal)
 
     @property
     def trust_domain(self) -> TrustDomain:
@@ -92,7 +94,7 @@ class ChangingAuthority:
 
     def begin(self, now: datetime) -> Rotation:
         """Make a new root, which is to be trusted from now on. Raises StateError."""
-        rotation = kept.begin(self._state, self._trust_domain, now)
+        rotation = kept.begin(self._state, self._trust_domain, now, self._seal)
         self._take(rotation, now)
         return rotation
 
@@ -101,12 +103,12 @@ class ChangingAuthority:
         if rotation is None:
             kept.end(self._state)
         else:
-            kept.require_signer(self._state, self._trust_domain, rotation, now)
+            kept.require_signer(self._state, self._trust_domain, rotation, now, self._seal)
             kept.keep(self._state, rotation)
         self._take(rotation, now)
 
     def _take(self, rotation: Rotation | None, now: datetime) -> None:
-        signer = CertificateAuthority.open(self._state, self._trust_domain, now)
+        signer = CertificateAuthority.open(self._state, self._trust_domain, now, self._seal)
         own = TrustBundle.of([signer.trust_bundle()])
         other = TrustBundle.of([] if rotation is None else [kept.other_roots(self._state)])
         both = own.union(other)

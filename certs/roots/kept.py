@@ -16,6 +16,7 @@ from certs import files
 from certs.errors import StateError
 from certs.issuers.root import Root, fingerprint_in, load_root, new_root, write_root
 from certs.roots.rotation import Fingerprint, Rotation, Stage, begun
+from certs.sealing import PLAIN, Seal
 from mesh.names import TrustDomain
 
 FILE: Final = "rotation.json"
@@ -26,11 +27,11 @@ _MOVING: Final = "ca.moving"
 _MARK: Final = "first-proxy"
 
 
-def begin(state: Path, trust_domain: TrustDomain, now: datetime) -> Rotation:
+def begin(state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Rotation:
     """Make a new root, and keep that the one in force is to give way to it; there must be no change yet."""
     rotation = begun(
-        Fingerprint(load_root(state / _SIGNER, trust_domain, now).fingerprint),
-        _made(state, new_root(trust_domain, now)),
+        Fingerprint(load_root(state / _SIGNER, trust_domain, now, seal).fingerprint),
+        _made(state, new_root(trust_domain, now), seal),
         now,
     )
     keep(state, rotation)
@@ -75,19 +76,21 @@ def other_roots(state: Path) -> bytes:
     return files.read(folder / "roots.pem") or files.read(folder / "ca.pem") or b""
 
 
-def require_signer(state: Path, trust_domain: TrustDomain, rotation: Rotation, now: datetime) -> None:
+def require_signer(
+    state: Path, trust_domain: TrustDomain, rotation: Rotation, now: datetime, seal: Seal = PLAIN
+) -> None:
     """Raise StateError where a root that is to sign, now or in the end, cannot.
 
     With it kept no server would start, or a change that goes back to it would stand still for ever.
     """
     for folder in (state / _SIGNER, state / _OTHER):
         if any(_is(folder, each) for each in {rotation.signer, rotation.new}):
-            load_root(folder, trust_domain, now)
+            load_root(folder, trust_domain, now, seal)
 
 
-def _made(state: Path, root: Root) -> Fingerprint:
+def _made(state: Path, root: Root, seal: Seal) -> Fingerprint:
     _remove(state / _OTHER)
-    write_root(state / _OTHER, state / f".{_OTHER}.new", root)
+    write_root(state / _OTHER, state / f".{_OTHER}.new", root, seal)
     return Fingerprint(root.fingerprint)
 
 

@@ -35,6 +35,7 @@ class Told:
     shared: bool = False
     addresses: tuple[tuple[str, str, HostPort], ...] = ()
     cluster: Settings | None = None
+    passphrase: Path | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> "Told":
@@ -52,6 +53,7 @@ class Told:
             settings.shared_state,
             tuple(addresses),
             settings if settings.kubernetes else None,
+            settings.key_passphrase_file,
         )
 
 

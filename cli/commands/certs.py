@@ -10,6 +10,7 @@ import typer
 from certs.terms import MOST_DAYS, VALIDITY
 from cli import completing
 from cli.commands.rotate_root import rotate_root
+from cli.commands.sealing import seal, unseal
 from cli.commands.tokens import tokens
 from cli.errors import AnsweredNo, CommandFailed, IssuingError
 from cli.options import AsJson, Shared, State, Trust
@@ -21,6 +22,8 @@ _UNASKED: Final = "nobody knows whether a workload has this name: no server runs
 certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
 certs.add_typer(tokens, name="token")
 certs.command("rotate-root")(rotate_root)
+certs.command("seal")(seal)
+certs.command("unseal")(unseal)
 
 
 @certs.command("issue-proxy")

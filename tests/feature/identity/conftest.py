@@ -14,12 +14,14 @@ import grpc
 import grpc.aio
 import pytest
 
+from certs import sealed_state
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
 from certs.pair import Pair, issue_pair
+from certs.sealing import PLAIN, Seal
 from controller.app import run
 from controller.server import Bound
 from controller.settings import load
@@ -81,11 +83,13 @@ class Client:
 class Server:
     """The running server, its mesh directory, and clients with the certificates that a test wants."""
 
-    def __init__(self, mesh: Path, state: Path, bound: Bound) -> None:
+    def __init__(self, mesh: Path, state: Path, bound: Bound, seal: Seal = PLAIN) -> None:
         self.mesh = mesh
         self.state = state
         self.bound = bound
-        self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), datetime.now(UTC))
+        self.authority = CertificateAuthority.open(
+            state, TrustDomain("cluster.local"), datetime.now(UTC), seal
+        )
 
     def write(self, *documents: str, port: int = 18080) -> None:
         """Replace the manifests by the service (with its target port) and these documents."""
@@ -186,7 +190,9 @@ async def serving(folder: Path) -> AsyncIterator[Callable[..., Any]]:
         except asyncio.CancelledError:
             await task  # it failed to start: say how
             raise
-        return Server(mesh, state, bound)
+        passphrase = settings.get("key_passphrase_file")
+        assert passphrase is None or isinstance(passphrase, Path)
+        return Server(mesh, state, bound, sealed_state.opened(state, passphrase))
 
     yield start
     stop.set()

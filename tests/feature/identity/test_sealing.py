@@ -1,0 +1,55 @@
+"""A server whose private keys are encrypted at rest does all that another does."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certs.leaf import stands_below
+from tests.feature.identity.test_enrolment import PORTS
+from tests.feature.identity.test_identity import workload
+from tests.feature.identity.test_root_change import ENROLLED, ROTATE, follower, quick, until
+
+Serve = Callable[..., Awaitable[Any]]
+__all__ = ("quick",)
+
+
+@pytest.fixture
+def passphrase(tmp_path: Path) -> Path:
+    """Return the file of a passphrase."""
+    path = tmp_path / "passphrase"
+    path.write_text("correct horse battery staple\n")
+    path.chmod(0o600)
+    return path
+
+
+def readable(state: Path) -> list[str]:
+    """Return the files of a directory in which a private key, or the passphrase, can be read."""
+    files = [each for each in state.rglob("*") if each.is_file()]
+    assert len(files) > 5
+    return [
+        each.name for each in files if b"PRIVATE KEY" in (found := each.read_bytes()) or b"horse" in found
+    ]
+
+
+async def test_joining_calls_and_a_change_of_the_root(
+    serve: Serve, passphrase: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And at none of these moments is there a key to be read, nor the passphrase in the log."""
+    server = await serve(workload("one", host=1), **PORTS, key_passphrase_file=passphrase, log_level="debug")
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(follower(server, ENROLLED).running())
+        first = one.chain
+        assert readable(server.state) == []
+        begun = await server.ask("POST", ROTATE, {})
+        assert readable(server.state) == []
+        await until(server, None)
+        assert readable(server.state) == []
+        assert stands_below(one.chain, one.mesh_roots)
+        assert not stands_below(first, one.mesh_roots)
+    assert (await server.ask("GET", ROTATE))["stage"] is None
+    assert begun["stage"] == "trusting"
+    written = capsys.readouterr()
+    assert "horse" not in written.out + written.err

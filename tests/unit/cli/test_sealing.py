@@ -1,0 +1,81 @@
+"""Commands on a state directory whose private keys are encrypted, where no server runs."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+ISSUE = ("certs", "issue-proxy", "--uuid", "u1", "--service", "shop", "--namespace", "default", "--anyway")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Return a state directory in which something was issued, and no key is encrypted."""
+    path = tmp_path / "state"
+    assert ran(*ISSUE, "--state", str(path), "--out", str(tmp_path / "out")).exit_code == 0
+    return path
+
+
+def ran(*words: str) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(app, words)
+
+
+def passphrase(path: Path, words: str) -> str:
+    """Return the file of a passphrase."""
+    path.write_text(words)
+    path.chmod(0o600)
+    return str(path)
+
+
+def plain(state: Path) -> bool:
+    """Say whether the CA's key can be read."""
+    return b"PRIVATE KEY" in (state / "ca" / "ca.key").read_bytes()
+
+
+def test_there_and_back(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the environment or the config file names opens it for every command; another does for none."""
+    first, second = (passphrase(tmp_path / each, f"words {each}\n") for each in ("first", "second"))
+    where = ("--state", str(state))
+    sealed = ran("certs", "seal", *where, "--key-passphrase-file", first)
+    assert "private keys are encrypted from now on" in sealed.stderr
+    assert "info" not in sealed.stdout
+    assert (sealed.exit_code, plain(state)) == (0, False)
+    assert "needs key_passphrase_file from now on" in sealed.output
+    assert "give key_passphrase_file (MESHWRIGHT_KEY_PASSPHRASE_FILE)" in str(
+        ran("certs", "list", *where).output
+    )
+    monkeypatch.setenv("MESHWRIGHT_KEY_PASSPHRASE_FILE", second)
+    for words in (("list",), ("token", "list"), ("revoke", "u1.shop.default"), ("unseal",)):
+        said = ran("certs", *words, *where).output
+        assert f"the passphrase in {second} is not the one" in said
+        assert "words second" not in said
+    changed = ("certs", "seal", *where, "--key-passphrase-file", first, "--new-passphrase-file", second)
+    assert ran(*changed).exit_code == 0
+    assert ran("certs", "list", *where).exit_code == 0
+    assert ran(*ISSUE, *where, "--out", str(tmp_path / "more")).exit_code == 0
+    monkeypatch.delenv("MESHWRIGHT_KEY_PASSPHRASE_FILE")
+    config = tmp_path / "config.yaml"
+    config.write_text(f"key_passphrase_file: {second}\n")
+    monkeypatch.setenv("MESHWRIGHT_CONFIG", str(config))
+    assert ran("certs", "token", "list", *where).exit_code == 0
+    assert ran("certs", "unseal", *where).exit_code == 0
+    assert plain(state)
+    monkeypatch.delenv("MESHWRIGHT_CONFIG")
+    assert ran("certs", "list", *where).exit_code == 0
+
+
+def test_what_cannot_be(state: Path, tmp_path: Path) -> None:
+    """Each with the reason."""
+    words = passphrase(tmp_path / "words", "words")
+    told = ("--state", str(state), "--key-passphrase-file", words)
+    assert "give --key-passphrase-file" in ran("certs", "seal", "--state", str(state)).output
+    assert "are not encrypted" in ran("certs", "unseal", *told).output
+    assert "no passphrase to change" in str(
+        ran("certs", "seal", *told, "--new-passphrase-file", words).output
+    )
+    nowhere = ("--state", str(tmp_path / "none"), "--key-passphrase-file", words)
+    assert "it is no state directory" in ran("certs", "seal", *nowhere).output
+    assert not (tmp_path / "none").exists()
