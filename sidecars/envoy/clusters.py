@@ -1,6 +1,8 @@
 """Clusters (CDS): destinations in the mesh and outside, the application itself, and the way out."""
 
+from functools import cache, lru_cache
 from ipaddress import ip_address
+from typing import Final
 
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
@@ -24,6 +26,9 @@ from sidecars.envoy import names, tls
 from sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
 from xds.protocol.resource import ENDPOINT, Resource, encode
 
+ALIKE: Final = 64
+"""How many kinds of clusters are remembered: with the same terms all destinations' are alike."""
+
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = Duration(seconds=5)
 _NO_LIMIT = UInt32Value(value=2**32 - 1)
@@ -38,36 +43,18 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     known ones come here. HTTP goes on in the version in which it came.
     """
     name = names.cluster(wanted)
-    message = _Cluster(
-        name=name,
-        connect_timeout=_CONNECT_TIMEOUT,
-        circuit_breakers=_no_limits(),
-        transport_socket=tls.upstream(terms, wanted),
-        typed_extension_protocol_options=_protocol_options(terms.headers, is_http=wanted.is_http),
-    )
-    if wanted.as_called:
-        message.type = _Cluster.DiscoveryType.ORIGINAL_DST
-        message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
-        return encode(message, tls.references(terms))
-    message.type = _Cluster.DiscoveryType.EDS
-    message.eds_cluster_config.eds_config.CopyFrom(OVER_ADS)
-    message.common_lb_config.SetInParent()
-    message.ignore_health_on_host_removal = True
-    return encode(message, tls.references(terms) | {reference(ENDPOINT, name)})
+    message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
+    message.MergeFrom(_destination(terms.headers, is_http=wanted.is_http, as_called=wanted.as_called))
+    needed = tls.references(terms)
+    return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
 
 
 def application(headers: HeaderLimits, primary: ServiceKey, port: InboundPort) -> Resource:
     """Return the cluster of the application behind an inbound port: one fixed address, plain text."""
     name = names.local_cluster(primary, port.port)
-    message = _Cluster(
-        name=name,
-        type=_Cluster.DiscoveryType.STATIC,
-        connect_timeout=_CONNECT_TIMEOUT,
-        circuit_breakers=_no_limits(),
-        load_assignment=_one_endpoint(name, port.application),
-        typed_extension_protocol_options=_protocol_options(headers, is_http=port.protocol.is_http),
-    )
-    return encode(message)
+    message = _Cluster(name=name, load_assignment=_one_endpoint(name, port.application))
+    message.MergeFrom(_unlimited(headers, is_http=port.protocol.is_http))
+    return encode(message, ())
 
 
 def external(headers: HeaderLimits, wanted: ExternalDestination) -> Resource:
@@ -77,18 +64,15 @@ def external(headers: HeaderLimits, wanted: ExternalDestination) -> Resource:
     large sites ever is (LOGICAL_DNS). It tries addresses of both families: by itself it would know those of
     IPv6 alone where a host has any, and those may lead nowhere from here.
     """
-    name, kinds = names.cluster(wanted), _Cluster.DiscoveryType
+    name = names.cluster(wanted)
     message = _Cluster(
         name=name,
-        type=kinds.STATIC,
-        connect_timeout=_CONNECT_TIMEOUT,
-        circuit_breakers=_no_limits(),
         load_assignment=_one_endpoint(name, SocketAddress(IpAddress(wanted.host.name), wanted.port)),
         transport_socket=None if wanted.tls is None else tls.origination(wanted.tls),
-        typed_extension_protocol_options=_protocol_options(headers, is_http=wanted.is_http),
     )
+    message.MergeFrom(_unlimited(headers, is_http=wanted.is_http))
     if not _is_address(wanted.host.name):
-        message.type = kinds.LOGICAL_DNS
+        message.type = _Cluster.DiscoveryType.LOGICAL_DNS
         message.dns_lookup_family = _Cluster.DnsLookupFamily.ALL
     return encode(message)
 
@@ -118,6 +102,33 @@ def blackhole() -> Resource:
     )
 
 
+@lru_cache(ALIKE)
+def _destination(headers: HeaderLimits, *, is_http: bool, as_called: bool) -> _Cluster:
+    """Return what the clusters of destinations have in common; it is merged into each."""
+    message = _Cluster()
+    message.CopyFrom(_unlimited(headers, is_http=is_http))
+    if as_called:
+        message.type = _Cluster.DiscoveryType.ORIGINAL_DST
+        message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
+        return message
+    message.type = _Cluster.DiscoveryType.EDS
+    message.eds_cluster_config.eds_config.CopyFrom(OVER_ADS)
+    message.common_lb_config.SetInParent()
+    message.ignore_health_on_host_removal = True
+    return message
+
+
+@lru_cache(ALIKE)
+def _unlimited(headers: HeaderLimits, *, is_http: bool) -> _Cluster:
+    """Return what all clusters have in common that lead to somebody: of fixed addresses, as it stands."""
+    return _Cluster(
+        type=_Cluster.DiscoveryType.STATIC,
+        connect_timeout=_CONNECT_TIMEOUT,
+        circuit_breakers=_no_limits(),
+        typed_extension_protocol_options=_protocol_options(headers, is_http=is_http),
+    )
+
+
 def _one_endpoint(cluster: str, where: SocketAddress) -> endpoint_pb2.ClusterLoadAssignment:
     endpoint = endpoint_components_pb2.Endpoint(address=socket_address(where))
     found = endpoint_components_pb2.LbEndpoint(endpoint=endpoint)
@@ -133,6 +144,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
+@cache
 def _no_limits() -> circuit_breaker_pb2.CircuitBreakers:
     """Lift Envoy's default of 1024 connections and requests: no policy object asks for a limit yet."""
     return circuit_breaker_pb2.CircuitBreakers(

@@ -5,7 +5,7 @@ as the applications write them (a caller is known by its certificate, not by a h
 streams: a quiet stream is not a broken one.
 """
 
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from google.protobuf.duration_pb2 import Duration
@@ -21,32 +21,43 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.typed import OVER_ADS, packed
 
+ALIKE: Final = 256
+"""How many kinds of connection managers are remembered: with the same terms and features all are alike."""
+
 _HCM: Final = "envoy.filters.network.http_connection_manager"
 _Manager = hcm_pb2.HttpConnectionManager
 
 
 def connection_manager(
-    route: str, terms: MeshTerms, host: Upstream, features: Iterable[Feature]
+    route: str, terms: MeshTerms, host: Upstream, features: tuple[Feature, ...]
 ) -> listener_components_pb2.Filter:
     """Return the connection manager of a route configuration, with these features.
 
     A request of HTTP/1.0 that names no host is for `host`.
     """
+    manager = _Manager()
+    manager.CopyFrom(_nameless(terms, features))
+    manager.stat_prefix = route
+    manager.rds.route_config_name = route
+    manager.http_protocol_options.default_host_for_http_10 = _host(host)
+    return listener_components_pb2.Filter(name=_HCM, typed_config=packed(manager))
+
+
+@lru_cache(ALIKE)
+def _nameless(terms: MeshTerms, features: tuple[Feature, ...]) -> _Manager:
+    """Return what the connection managers of these features have in common, to be copied."""
     manager = _Manager(
-        stat_prefix=route,
         codec_type=_Manager.CodecType.AUTO,
-        rds=hcm_pb2.Rds(config_source=OVER_ADS, route_config_name=route),
+        rds=hcm_pb2.Rds(config_source=OVER_ADS),
         server_header_transformation=_Manager.ServerHeaderTransformation.PASS_THROUGH,
         use_remote_address=BoolValue(value=False),
         skip_xff_append=True,
         stream_idle_timeout=Duration(),
-        http_protocol_options=protocol_pb2.Http1ProtocolOptions(
-            accept_http_10=True, default_host_for_http_10=_host(host)
-        ),
+        http_protocol_options=protocol_pb2.Http1ProtocolOptions(accept_http_10=True),
     )
     for each in features:
         each.to_manager(manager, terms)
-    return listener_components_pb2.Filter(name=_HCM, typed_config=packed(manager))
+    return manager
 
 
 def _host(upstream: Upstream) -> str:

@@ -1,6 +1,7 @@
 """Listeners for calls to the workload: one chain per port, and on TCP ports one for each caller beside it."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
@@ -44,17 +45,23 @@ def _transparent_inbound(policy: ProxyPolicy) -> list[Resource]:
         return []
     found = [chain for each in open_ports for chain in _inbound_chains(policy, each)]
     needed = tls.references(policy.terms).union(*(each for _, each in found))
-    message = listener_pb2.Listener(
-        traffic_direction=base_pb2.TrafficDirection.INBOUND,
-        listener_filters=[listeners.original_destination(), listeners.tls_inspector()],
-        filter_chains=[chain for chain, _ in found],
-        enable_reuse_port=BoolValue(value=False),
-    )
+    message = listener_pb2.Listener(filter_chains=[chain for chain, _ in found])
+    message.MergeFrom(_transparent())
     ipv6 = policy.transparent.ipv6
     sockets = list(listeners.sockets(names.INBOUND_LISTENER, names.INBOUND_PORT, ipv6=ipv6))
     if policy.transparent.capture is Capture.TPROXY:
         sockets += listeners.sockets(names.TPROXY_LISTENER, names.TPROXY_PORT, ipv6=ipv6, transparent=True)
     return [listeners.bound(message, each, needed) for each in sockets]
+
+
+@cache
+def _transparent() -> listener_pb2.Listener:
+    """Return what all listeners have in common that take redirected calls; it is merged into each."""
+    return listener_pb2.Listener(
+        traffic_direction=base_pb2.TrafficDirection.INBOUND,
+        listener_filters=[listeners.original_destination(), listeners.tls_inspector()],
+        enable_reuse_port=BoolValue(value=False),
+    )
 
 
 def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:

@@ -19,7 +19,7 @@ what the client sends first. Only networks outside the mesh, which call in plain
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address
+from functools import cache
 from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
@@ -49,8 +49,7 @@ class Socket:
 def sockets(name: str, port: Port, *, ipv6: bool, transparent: bool = False) -> Iterator[Socket]:
     """Yield the sockets of one port: of IPv4, and of IPv6 where it is captured."""
     for address in _EVERYWHERE if ipv6 else _EVERYWHERE[:1]:
-        family = ip_address(address).version
-        yield Socket(name if family == 4 else f"{name}-ipv6", SocketAddress(address, port), transparent)
+        yield Socket(f"{name}-ipv6" if ":" in address else name, SocketAddress(address, port), transparent)
 
 
 def bound(message: listener_pb2.Listener, at: Socket, needed: frozenset[Reference]) -> Resource:
@@ -62,6 +61,7 @@ def bound(message: listener_pb2.Listener, at: Socket, needed: frozenset[Referenc
     return encode(made, needed)
 
 
+@cache
 def original_destination() -> _ListenerFilter:
     """Return the filter that finds out where a redirected connection was going."""
     return _ListenerFilter(
@@ -69,6 +69,7 @@ def original_destination() -> _ListenerFilter:
     )
 
 
+@cache
 def tls_inspector() -> _ListenerFilter:
     """Return the filter that reads which server's name a client asks for in TLS."""
     return _ListenerFilter(

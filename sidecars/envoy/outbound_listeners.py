@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from ipaddress import ip_address
 from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
@@ -29,6 +28,9 @@ _Chain = listener_components_pb2.FilterChain
 _Match = listener_components_pb2.FilterChainMatch
 _Filter = listener_components_pb2.Filter
 
+
+_IPV4: Final = 4
+_IPV6: Final = 6
 
 CHAINS: Final = 8192
 """How many services' chains are remembered: a listener of a thousand differs from the next by one or two."""
@@ -67,7 +69,7 @@ def chain_by_chain(calls: Calling) -> Iterator[None]:
     """Make the chains of the services beforehand, as many as are remembered."""
     if calls.interception is InterceptionKind.TRANSPARENT:
         for service in calls.services[:CHAINS]:
-            for family in (4, 6) if calls.ipv6 else (4,):
+            for family in (_IPV4, _IPV6) if calls.ipv6 else (_IPV4,):
                 _service_chain(calls.terms, service, family)
             yield None
 
@@ -80,7 +82,7 @@ def _transparent_outbound(calls: Calling) -> list[Resource]:
 
 def _outbound_listener(calls: Calling, at: listeners.Socket) -> Resource | None:
     """Return the listener for calls to addresses of its socket's family; None where there are none."""
-    family = ip_address(at.where.address).version
+    family = _family(at.where.address)
     found: list[tuple[bytes, frozenset[Reference]]] = []
     chosen = (_service_chain(calls.terms, each, family) for each in calls.services)
     found.extend(each for each in chosen if each is not None)
@@ -108,7 +110,7 @@ def _service_chain(
     terms: MeshTerms, service: OutboundService, family: int
 ) -> tuple[bytes, frozenset[Reference]] | None:
     """Return the chain of a service that is called at addresses of a family; None where there are none."""
-    addresses = [each for each in service.addresses if ip_address(each).version == family]
+    addresses = [each for each in service.addresses if _family(each) == family]
     if not addresses:
         return None
     filters = chains.outbound(terms, service)
@@ -171,7 +173,7 @@ def _closed_chains(calls: Calling, family: int) -> Iterator[_Chain]:
     """
     by_port: dict[Port, list[IpAddress]] = {}
     for each in calls.closed:
-        if ip_address(each.address).version == family:
+        if _family(each.address) == family:
             by_port.setdefault(each.port, []).append(each.address)
     for port, addresses in sorted(by_port.items()):
         yield _Chain(
@@ -183,6 +185,10 @@ def _closed_chains(calls: Calling, family: int) -> Iterator[_Chain]:
         )
 
 
+def _family(address: IpAddress) -> int:
+    return _IPV6 if ":" in address else _IPV4
+
+
 def _single(address: IpAddress) -> address_pb2.CidrRange:
-    length = 128 if ":" in address else 32
+    length = 128 if _family(address) == _IPV6 else 32
     return address_pb2.CidrRange(address_prefix=address, prefix_len=UInt32Value(value=length))

@@ -4,6 +4,7 @@ Within one connection manager a request is allowed if any policy fits. Policies 
 would not do: Envoy takes the first route that matches, and its rule alone would decide.
 """
 
+from functools import cache, lru_cache
 from typing import Final
 
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, admitted
@@ -29,6 +30,9 @@ VERDICT: Final = "enforced_engine_result"
 LOOKED_FOR: Final = "shadow_effective_policy_id"
 """What the filter notes of a request (Envoy's documentation, "RBAC filter", "Dynamic Metadata")."""
 
+REMEMBERED: Final = 4096
+"""How many callers and permissions: TrafficTargets of a service share matches, services share callers."""
+
 PERMISSIVE = "permissive"
 """The policy name in permissive mode; no object has it, for theirs hold a slash or a space."""
 
@@ -36,6 +40,7 @@ NO_TARGET: Final = "~"
 """The name of what is looked for where no TrafficTarget names the caller: the last of all names."""
 
 
+@cache
 def deny_all() -> rbac_pb2.RBAC:
     """Return rules that allow nothing: action ALLOW without a policy."""
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW)
@@ -47,8 +52,7 @@ def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
     if isinstance(access, EveryoneInTheMesh):
         # Where names from outside pass the handshake too, a certificate alone is not the mesh's.
         everyone = _of_the_mesh(trust_domain) if admitted(access, AuthenticatedName) else anyone()
-        everything = rbac_pb2.Permission(any=True)
-        policies[PERMISSIVE] = rbac_pb2.Policy(permissions=[everything], principals=[everyone])
+        policies[PERMISSIVE] = rbac_pb2.Policy(permissions=[_everything()], principals=[everyone])
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
 
 
@@ -60,14 +64,13 @@ def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | Non
     """
     if isinstance(access, EveryoneInTheMesh):
         return None
-    everything = rbac_pb2.Permission(any=True)
     found = {NO_TARGET: [_of_the_mesh(trust_domain)]}
     for rule in access.rules:
         callers = [each for each in rule.callers if isinstance(each, ServiceIdentity)]
         if callers and rule.matches is not None:
             found[policy_name(rule.by)] = [_principal(each, trust_domain) for each in callers]
     policies = {
-        name: rbac_pb2.Policy(permissions=[everything], principals=principals)
+        name: rbac_pb2.Policy(permissions=[_everything()], principals=principals)
         for name, principals in found.items()
     }
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
@@ -80,27 +83,23 @@ def policy_name(by: ObjectKey) -> str:
 
 def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
     """Return rules that allow one caller everything; whichever rules admit it, they are the same."""
-    policy = rbac_pb2.Policy(
-        permissions=[rbac_pb2.Permission(any=True)], principals=[_principal(caller, trust_domain)]
-    )
+    policy = rbac_pb2.Policy(permissions=[_everything()], principals=[_principal(caller, trust_domain)])
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies={str(caller): policy})
 
 
+@cache
 def anyone() -> rbac_pb2.Principal:
     """Return everybody who has shown a certificate."""
     return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated())
 
 
 def _policy(rule: AccessRule, trust_domain: TrustDomain) -> rbac_pb2.Policy:
-    permissions = (
-        [rbac_pb2.Permission(any=True)]
-        if rule.matches is None
-        else [_permission(match) for match in rule.matches]
-    )
+    permissions = [_everything()] if rule.matches is None else [_permission(match) for match in rule.matches]
     principals = [_principal(each, trust_domain) for each in rule.callers]
     return rbac_pb2.Policy(permissions=permissions, principals=principals)
 
 
+@lru_cache(REMEMBERED)
 def _principal(caller: Caller, trust_domain: TrustDomain) -> rbac_pb2.Principal:
     match caller:
         case ServiceIdentity():
@@ -114,6 +113,7 @@ def _principal(caller: Caller, trust_domain: TrustDomain) -> rbac_pb2.Principal:
             return rbac_pb2.Principal(and_ids=rbac_pb2.Principal.Set(ids=[near, plain]))
 
 
+@lru_cache(REMEMBERED)
 def _of_the_mesh(trust_domain: TrustDomain) -> rbac_pb2.Principal:
     return _named(string_pb2.StringMatcher(prefix=f"spiffe://{trust_domain}/"))
 
@@ -122,6 +122,12 @@ def _named(name: string_pb2.StringMatcher) -> rbac_pb2.Principal:
     return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated(principal_name=name))
 
 
+@cache
+def _everything() -> rbac_pb2.Permission:
+    return rbac_pb2.Permission(any=True)
+
+
+@lru_cache(REMEMBERED)
 def _permission(match: HTTPMatch) -> rbac_pb2.Permission:
     parts = [rbac_pb2.Permission(header=each) for each in header_matchers(match)]
     if match.path_regex is not None:
@@ -129,5 +135,5 @@ def _permission(match: HTTPMatch) -> rbac_pb2.Permission:
         path = path_pb2.PathMatcher(path=full_match(match.path_regex))
         parts.insert(0, rbac_pb2.Permission(url_path=path))
     if not parts:
-        return rbac_pb2.Permission(any=True)
+        return _everything()
     return rbac_pb2.Permission(and_rules=rbac_pb2.Permission.Set(rules=parts))

@@ -5,6 +5,7 @@ HTTP/1.1 and gRPC alike; an ALPN of our own would be taken for HTTP/1.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
@@ -29,7 +30,11 @@ from sidecars.envoy import names
 from sidecars.envoy.typed import OVER_ADS, packed, reference
 from xds.protocol.resource import SECRET, Reference
 
+ALIKE: Final = 16
+"""Of how many terms the TLS contexts are remembered: a mesh has others only when a setting changes."""
+
 _TLS: Final = "envoy.transport_sockets.tls"
+_YES: Final = BoolValue(value=True)
 _Matcher = common_pb2.SubjectAltNameMatcher
 
 
@@ -52,8 +57,7 @@ def downstream(
     if caller is None:
         accepted += map(_name, admitted(port.access, AuthenticatedName))
     context = tls_pb2.DownstreamTlsContext(
-        common_tls_context=_common(terms, accepted),
-        require_client_certificate=BoolValue(value=True),
+        common_tls_context=_common(terms, accepted), require_client_certificate=_YES
     )
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
@@ -103,16 +107,24 @@ def references(terms: MeshTerms) -> frozenset[Reference]:
     )
 
 
-def _common(terms: MeshTerms, accepted: list[_Matcher]) -> tls_pb2.CommonTlsContext:
+def _common(terms: MeshTerms, accepted: Iterable[_Matcher]) -> tls_pb2.CommonTlsContext:
+    context = tls_pb2.CommonTlsContext()
+    context.CopyFrom(_of_nobody(terms))
+    validation = context.combined_validation_context.default_validation_context
+    validation.match_typed_subject_alt_names.extend(accepted)
+    return context
+
+
+@lru_cache(ALIKE)
+def _of_nobody(terms: MeshTerms) -> tls_pb2.CommonTlsContext:
+    """Return what all TLS contexts of a mesh have in common, to be copied: who is accepted is missing."""
     certificate = secret_pb2.SdsSecretConfig(name=names.SERVICE_CERTIFICATE, sds_config=OVER_ADS)
     root = secret_pb2.SdsSecretConfig(name=names.trust_root(terms.trust_domain), sds_config=OVER_ADS)
     return tls_pb2.CommonTlsContext(
         tls_params=_parameters(terms.tls),
         tls_certificate_sds_secret_configs=[certificate],
         combined_validation_context=tls_pb2.CommonTlsContext.CombinedCertificateValidationContext(
-            default_validation_context=common_pb2.CertificateValidationContext(
-                match_typed_subject_alt_names=accepted
-            ),
+            default_validation_context=common_pb2.CertificateValidationContext(),
             validation_context_sds_secret_config=root,
         ),
     )

@@ -10,13 +10,13 @@ from catalog.policy.proxy import SocketAddress
 from mesh.callers import IpRange
 from protos.envoy.config.core.v3 import address_pb2, config_source_pb2
 from xds.protocol.resource import Reference, ResourceName, TypeUrl
+from xds.protocol.type_urls import PREFIX
 
 
 def packed(message: Message) -> Any:
     """Pack a typed extension configuration, deterministically (RBAC policies are a map)."""
-    wrapped = Any()
-    wrapped.Pack(message, deterministic=True)
-    return wrapped
+    value = message.SerializeToString(deterministic=True)
+    return Any(type_url=PREFIX + message.DESCRIPTOR.full_name, value=value)
 
 
 def socket_address(where: SocketAddress) -> address_pb2.Address:

@@ -11,7 +11,8 @@ class Feature:
     """One thing that is done with requests; its fields are the part of a port's or service's policy it needs.
 
     It adds to messages that others have added to: a field is one feature's alone, an entry of a list stands
-    behind those of the features before it. By default it adds nothing.
+    behind those of the features before it. By default it adds nothing. It is a frozen value: what equal ones
+    add to a connection manager is made once, whoever's that is.
     """
 
     __slots__ = ()

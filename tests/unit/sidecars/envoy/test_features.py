@@ -1,19 +1,23 @@
 """The features of HTTP: in which order their filters stand, and that none writes over another."""
 
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import ClassVar
 
 import pytest
 
-from catalog.policy.proxy import OnlyRules
+from catalog.policy.proxy import MeshTerms, OnlyRules
 from catalog.store.settings import DenialReasons
+from mesh.names import ServiceName
 from mesh.service import Protocol
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
+from sidecars.envoy.connection_manager import connection_manager
 from sidecars.envoy.features import order
 from sidecars.envoy.features.feature import Feature
-from tests.unit.sidecars.envoy.test_translate import inbound, outbound, policy
+from tests.unit.sidecars.envoy.test_translate import SHOP, inbound, outbound, policy
 
 TERMS = policy().terms
 INBOUND = order.inbound(TERMS.trust_domain, TERMS.denials, inbound(OnlyRules()))
@@ -77,3 +81,36 @@ def test_what_is_said_of_routes() -> None:
         said = [each.name for each in routes.virtual_hosts[0].routes]
         made.append((said, sorted(routes.typed_per_filter_config)))
     assert made == [(["escaped-dot-segment", "local"], RULES), (["local"], [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Feature):
+    """Counts how often it is asked what it adds."""
+
+    mark: str
+    asked: ClassVar[list[str]] = []
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Add a filter."""
+        self.asked.append(self.mark)
+        manager.http_filters.add(name=self.mark)
+
+
+def test_what_features_add_is_made_once_for_all_routes() -> None:
+    """A thousand groups' connection managers differ in their names: what is equal is copied, and stays so."""
+    Counted.asked.clear()
+    hosts = [SHOP, replace(SHOP, name=ServiceName("other"))]
+    made = [
+        connection_manager(route, TERMS, host, (Counted("a"), Counted("b")))
+        for route, host in (("one", hosts[0]), ("two", hosts[1]), ("one", hosts[0]))
+    ]
+    assert Counted.asked == ["a", "b"]
+    assert made[0] == made[2] != made[1]
+    told = []
+    for each in made[:2]:
+        manager = hcm_pb2.HttpConnectionManager.FromString(each.typed_config.value)
+        host = manager.http_protocol_options.default_host_for_http_10
+        told.append((manager.stat_prefix, manager.rds.route_config_name, host, len(manager.http_filters)))
+    assert told == [("one", "one", "shop.default", 2), ("two", "two", "other.default", 2)]
+    connection_manager("one", replace(TERMS, denials=DenialReasons.OFF), SHOP, (Counted("a"), Counted("b")))
+    assert len(Counted.asked) == 4
