@@ -56,7 +56,7 @@ class Agent:
         self._shows: Shows | None = None
         self._unread = 0
         self._text = ""
-        self._draining = False
+        self._drains_since: float | None = None
         self._quick = False
         self._looking = asyncio.Lock()
         self._refused = 0
@@ -141,7 +141,7 @@ class Agent:
 
     async def not_ready(self) -> tuple[str, ...]:
         """Say what keeps the proxy from being ready; nothing if it is."""
-        if self._draining or self._stop.is_set():
+        if self._drains_since is not None or self._stop.is_set():
             return ("the proxy is draining",)
         if words := self._supervisor.not_running():
             return (words,)
@@ -202,9 +202,12 @@ class Agent:
         )
 
     async def drain(self) -> None:
-        """Begin to drain: Envoy turns new connections away and ends kept ones as they become idle."""
-        if not self._draining:
-            self._draining = True
+        """Begin to drain: Envoy turns new connections away and ends kept ones as they become idle.
+
+        Whoever asks for it before the end has the proxy end sooner: it counts from here how long it serves.
+        """
+        if self._drains_since is None:
+            self._drains_since = time.monotonic()
             with contextlib.suppress(AdminUnreachable):
                 await self._admin.text(_DRAIN_PATH, "POST")
 
@@ -214,8 +217,8 @@ class Agent:
         self._stop.set()
 
     async def _drained(self) -> None:
+        began = self._drains_since if self._drains_since is not None else time.monotonic()
         await self.drain()
-        began = time.monotonic()
         connections = await self._connections()
         while not (
             self._quick or draining.is_over(self._settings.drain, time.monotonic() - began, connections)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agent.errors import AgentError
 from mesh.host_port import HostPort
-from sidecars.layout import STATUS_PATH
+from sidecars.layout import DRAIN_PATH, STATUS_PATH
 
 LONGEST_SECONDS: Final = 10.0
 """For one answer."""
@@ -23,17 +23,26 @@ class AgentSilent(AgentError):
     """No agent answers where one was asked, or not as an agent does."""
 
 
-def asked(status: HostPort, path: str, seconds: float = LONGEST_SECONDS) -> tuple[int, str]:
+def asked(
+    status: HostPort, path: str, seconds: float = LONGEST_SECONDS, method: str = "GET"
+) -> tuple[int, str]:
     """Ask an agent's server; return status and text. Raises AgentSilent where it does not answer."""
     connection = http.client.HTTPConnection(status.host, status.port, timeout=seconds)
     try:
-        connection.request("GET", path)
+        connection.request(method, path)
         answer = connection.getresponse()
         return answer.status, answer.read().decode(errors="replace")
     except (OSError, http.client.HTTPException) as error:
         raise AgentSilent(f"the agent at {status} does not answer: {error}") from error
     finally:
         connection.close()
+
+
+def drained(at: HostPort) -> None:
+    """Have an agent's proxy turn new connections away; raise AgentSilent where that was not taken."""
+    code, text = asked(at, DRAIN_PATH, method="POST")
+    if code != 200:
+        raise AgentSilent(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")
 
 
 def status_of(at: HostPort) -> dict[str, Any]:

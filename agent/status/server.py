@@ -12,7 +12,7 @@ from aiohttp import web
 from agent.status import probes, scraping
 from agent.status.probes import Probes
 from mesh.host_port import HostPort
-from sidecars.layout import LIVE_PATH, READY_PATH, STATUS_PATH
+from sidecars.layout import DRAIN_PATH, LIVE_PATH, READY_PATH, STATUS_PATH
 
 _SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
 
@@ -98,7 +98,7 @@ def application(
     app.router.add_get("/stats/prometheus", metrics)
     app.router.add_get("/metrics", metrics)
     pages(app, from_here)
-    app.router.add_post("/drain", from_here(drain))
+    app.router.add_post(DRAIN_PATH, from_here(drain))
     app.router.add_post("/quitquitquit", from_here(quit_now))
     app.router.add_get("/{path:.*}", probe)
     return app

@@ -260,6 +260,26 @@ def status(
 
 
 @agent.command()
+def drain(
+    at: Annotated[
+        str, typer.Option("--status", metavar="HOST:PORT", help="The agent's server.")
+    ] = f"127.0.0.1:{STATUS_PORT}",
+    as_json: AsJson = False,
+) -> None:
+    """Have the proxy turn new connections away, and serve on: for a hook before its workload ends."""
+    from agent.status.asking import AgentSilent, drained
+
+    try:
+        drained(host_port("--status", at, STATUS_PORT))
+    except AgentSilent as error:
+        raise CommandFailed(error) from error
+    if as_json:
+        print_json({"draining": True})
+    else:
+        typer.echo("draining", err=True)
+
+
+@agent.command()
 def request(
     method: Annotated[str, typer.Argument(help="GET or POST.")],
     path: Annotated[str, typer.Argument(help="Such as /clusters or /config_dump.")],

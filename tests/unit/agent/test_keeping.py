@@ -3,13 +3,16 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from agent import reading
+from agent import keeping, reading
 from agent.envoy.admin import EnvoyAdmin
 from agent.envoy.command import EnvoyOptions
+from agent.envoy.draining import DrainSettings
 from agent.keeping import Agent
 from agent.settings import AgentSettings
 from mesh.host_port import HostPort
@@ -67,3 +70,21 @@ async def test_files_that_nobody_judged_are_read_again_unchanged(
         await _counted(agent, "refused_total 2")
         monkeypatch.setattr(reading, "PROGRAM", program)
         await _counted(agent, "taken_total 1")
+
+
+async def test_who_has_drained_before_it_is_told_to_end_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a native sidecar: when it is told, its application has ended already."""
+    now = [1000.0]
+    monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    settings = replace(_settings(tmp_path), drain=DrainSettings(500.0, 500.0))
+    async with EnvoyAdmin("127.0.0.1:1", settings.run) as admin:
+        agent = Agent(settings, admin, asyncio.Event())
+        await agent.drain()
+        now[0] += 600
+        async with asyncio.timeout(30):
+            await agent.end()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await Agent(settings, admin, asyncio.Event()).end()
