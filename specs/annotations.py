@@ -5,6 +5,9 @@
     meshwright.dev/escaped-slashes: keep                     # Service: what becomes of %2F in a path
     meshwright.dev/interception-capture: tproxy              # Pod: how inbound connections are captured
     meshwright.dev/interception-ipv6: "true"                 # Pod: capture IPv6 as well
+    meshwright.dev/inject: "true"                            # Pod, Namespace (a label too): have a sidecar
+    meshwright.dev/overlays: "debug, large"                  # Pod, Namespace: what is laid over the sidecar
+    meshwright.dev/sidecar-placement: classic                # Pod: among the containers, not before them
 
 Their values are text, as Kubernetes has it; a value that is not understood refuses the object.
 """
@@ -21,6 +24,9 @@ EGRESS_SERVICES: Final = "meshwright.dev/egress-services"
 ESCAPED_SLASHES: Final = "meshwright.dev/escaped-slashes"
 CAPTURE: Final = "meshwright.dev/interception-capture"
 IPV6: Final = "meshwright.dev/interception-ipv6"
+INJECT: Final = "meshwright.dev/inject"
+OVERLAYS: Final = "meshwright.dev/overlays"
+PLACEMENT: Final = "meshwright.dev/sidecar-placement"
 
 ANY: Final = "*"
 NONE: Final = "none"

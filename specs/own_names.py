@@ -10,7 +10,16 @@ from typing import Final
 from mesh.kinds import NAMESPACE, POD, SERVICE, WORKLOAD, Kind
 from mesh.spelling import nearest
 from mesh.workload import DRIVER_ANNOTATION
-from specs.annotations import CAPTURE, EGRESS_SERVICES, ESCAPED_SLASHES, IPV6, PERMISSIVE
+from specs.annotations import (
+    CAPTURE,
+    EGRESS_SERVICES,
+    ESCAPED_SLASHES,
+    INJECT,
+    IPV6,
+    OVERLAYS,
+    PERMISSIVE,
+    PLACEMENT,
+)
 from specs.codes import Code
 from specs.core.endpoints import SERVICE_ANNOTATION, UUID_LABELS
 from specs.manifest import Manifest
@@ -25,17 +34,27 @@ _REMEMBERED: Final = 256
 """How many domains are known by heart: a mesh has few."""
 
 INJECTED: Final = frozenset(
-    PREFIX + name for name in ("mesh", "injected-driver", "probes", "original-probes")
+    PREFIX + name
+    for name in (
+        *("mesh", "injected-driver", "probes", "original-probes"),
+        *("own-containers", "joining-roots", "injection", "injected"),
+    )
 )
 """Annotations that a patched pod has; nobody writes them."""
 
 ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
-    NAMESPACE: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE}),
-    POD: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION, CAPTURE, IPV6}) | INJECTED,
+    NAMESPACE: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE, INJECT, OVERLAYS}),
+    POD: frozenset(
+        {DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION, CAPTURE, IPV6, INJECT, OVERLAYS, PLACEMENT}
+    )
+    | INJECTED,
     SERVICE: frozenset({DNS_ANNOTATION, ESCAPED_SLASHES, SRV_ANNOTATION}),
     WORKLOAD: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES}),
 }
-LABELS: Final[Mapping[Kind, frozenset[str]]] = {POD: frozenset(UUID_LABELS)}
+LABELS: Final[Mapping[Kind, frozenset[str]]] = {
+    NAMESPACE: frozenset({INJECT}),
+    POD: frozenset({*UUID_LABELS, INJECT}),
+}
 
 
 def check_own_names(manifest: Manifest) -> None:

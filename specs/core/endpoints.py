@@ -29,6 +29,9 @@ from specs.references import ADDRESS_RULE, address, parse_address
 UUID_LABELS = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
 """Pod labels that hold the sidecar's UUID, the first one found counts."""
 
+OWN_UID = "metadata.uid"
+"""The value of such a label by which the Pod's own UID is the sidecar's: who made the Pod did not know it."""
+
 SERVICE_ANNOTATION = "meshwright.dev/service"
 """Pod annotation that names the primary service, where it is not called like the ServiceAccount."""
 
@@ -56,9 +59,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     labels = manifest.labels()
     account = _account(spec)
     on_host = spec.flag("hostNetwork")
-    uuid = next((value for name in UUID_LABELS for key, value in labels if key == name), None)
-    if uuid is not None and not is_dns_label(uuid):
-        manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{_uuid_label(labels)}]", LABEL_RULE, uuid)
+    uuid = _uuid(manifest, labels)
     annotations = manifest.metadata.section("annotations")
     named = annotations.text(SERVICE_ANNOTATION)
     primary = named or account
@@ -83,6 +84,20 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     )
     spec.skim("serviceAccount")
     status.skim()
+    return found
+
+
+def _uuid(manifest: Manifest, labels: tuple[tuple[str, str], ...]) -> str | None:
+    """Read the UUID of a Pod's sidecar: a label's word, or the Pod's own UID."""
+    uid = manifest.metadata.text("uid") or ""
+    label = next((name for name in UUID_LABELS for key, _ in labels if key == name), None)
+    if label is None:
+        return None
+    said = dict(labels)[label]
+    found = uid if said == OWN_UID else said
+    if not is_dns_label(found):
+        rule = "needs a Pod that has a UID" if said == OWN_UID else f"{LABEL_RULE}, or {OWN_UID}"
+        manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{label}]", rule, said)
     return found
 
 
@@ -130,10 +145,6 @@ def _account(spec: Fields) -> str:
     if not is_dns_subdomain(found):
         spec.wrong(name, NAME_RULE)
     return found
-
-
-def _uuid_label(labels: tuple[tuple[str, str], ...]) -> str:
-    return next(name for name in UUID_LABELS if any(key == name for key, _ in labels))
 
 
 def _container_ports(spec: Fields) -> tuple[WorkloadPort, ...]:

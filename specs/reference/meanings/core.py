@@ -86,8 +86,10 @@ SERVICE: Final[Meanings] = {
 }
 POD: Final[Meanings] = {
     "metadata.labels": Meaning(
-        "Labels, by which Services select it; `meshwright.dev/proxy-uuid` is its sidecar's UUID, a DNS label."
+        "Labels, by which Services select it; `meshwright.dev/proxy-uuid` is its sidecar's UUID, a DNS "
+        "label, or `metadata.uid`: its own UID."
     ),
+    "metadata.uid": Meaning("Its UID, which is its sidecar's UUID where that label says so."),
     "metadata.deletionTimestamp": Meaning(
         "When it is to end; it is called only where nobody behind the Service is ready.",
         "it stays",

@@ -164,6 +164,19 @@ def test_pods_become_workloads() -> None:
     assert value(_pod("{}", rest)) == _pod_value(None, "cart", ())
 
 
+def test_a_pod_s_own_uid_may_be_its_sidecar_s_uuid() -> None:
+    """Who made the Pod did not know it: a template is the same for all its Pods."""
+    rest = _SPEC + "status: {podIP: 10.1.0.7, phase: Running, conditions: [{type: Ready, status: 'True'}]}\n"
+    uid, label = "1f0f2b1c-5c33-4d0a-9b43-0d3c4c1d2e3f", ("meshwright.dev/proxy-uuid", "metadata.uid")
+    written = _pod("{meshwright.dev/proxy-uuid: metadata.uid}", rest)
+    with_uid = written.replace("labels:", f"uid: {uid}, labels:", 1)
+    assert with_uid != written
+    assert value(with_uid) == _pod_value(uid, "cart", (label,))
+    assert complaints(written) == [
+        ("error", "MW1013", "metadata.labels[meshwright.dev/proxy-uuid]", '"metadata.uid"')
+    ]
+
+
 def test_a_pod_says_on_which_node_it_runs() -> None:
     """People are shown it; nothing is decided by it."""
     rest = _SPEC.replace("containers:", "nodeName: worker-2\n  containers:") + "status: {podIP: 10.1.0.7}\n"
