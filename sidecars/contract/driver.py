@@ -211,6 +211,6 @@ class SidecarDriver(Protocol):
     def patch(self, context: InjectorContext) -> Pod:
         """Return the pod with its sidecar: pure, deterministic, the context's pod untouched.
 
-        Raises CannotPatchError for a pod that cannot have one, AlreadyPatchedError for one that has.
+        On its own output it gives the same. Raises CannotPatchError for a pod that cannot have one.
         """
         ...

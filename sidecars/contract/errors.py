@@ -27,7 +27,3 @@ class CannotStartError(DriverError):
 
 class CannotPatchError(DriverError):
     """A pod cannot have this driver's sidecar: the message names the pod's field, and says why."""
-
-
-class AlreadyPatchedError(CannotPatchError):
-    """The pod has a sidecar already."""

@@ -3,6 +3,7 @@
 A pod comes from an API server that has checked it, so that what is there is of its type; nothing must be.
 """
 
+from collections.abc import Mapping
 from typing import Final, Literal, TypedDict
 
 from sidecars.layout import ProbeKind
@@ -16,6 +17,8 @@ class Metadata(TypedDict, total=False):
     """Who an object is, and what is said of it."""
 
     name: str
+    generateName: str
+    uid: str
     namespace: str
     labels: dict[str, str]
     annotations: dict[str, str]
@@ -43,6 +46,22 @@ class Probe(TypedDict, total=False):
     periodSeconds: int
     failureThreshold: int
     initialDelaySeconds: int
+
+
+class Hook(TypedDict, total=False):
+    """What a kubelet does when a container begins or is to end."""
+
+    exec: dict[str, list[str]]
+    httpGet: HttpGet
+    tcpSocket: HttpGet
+    sleep: dict[str, int]
+
+
+class Lifecycle(TypedDict, total=False):
+    """A container's hooks."""
+
+    postStart: Hook
+    preStop: Hook
 
 
 class ContainerPort(TypedDict, total=False):
@@ -91,6 +110,9 @@ class Container(TypedDict, total=False):
     ports: list[ContainerPort]
     volumeMounts: list[VolumeMount]
     securityContext: SecurityContext
+    restartPolicy: str
+    resources: Mapping[str, Mapping[str, str]]
+    lifecycle: Lifecycle
     livenessProbe: Probe
     readinessProbe: Probe
     startupProbe: Probe
@@ -103,6 +125,14 @@ class Volume(TypedDict, total=False):
     secret: dict[str, str | int]
     emptyDir: dict[str, str]
     downwardAPI: dict[str, list[dict[str, str | dict[str, str]]]]
+    configMap: dict[str, str | list[dict[str, str]]]
+    projected: dict[str, list[dict[str, dict[str, str | int]]]]
+
+
+class PodSecurity(SecurityContext, total=False):
+    """As whom the processes of a pod run, and to which group its volumes belong."""
+
+    fsGroup: int
 
 
 class PodSpec(TypedDict, total=False):
@@ -111,7 +141,9 @@ class PodSpec(TypedDict, total=False):
     containers: list[Container]
     initContainers: list[Container]
     volumes: list[Volume]
-    securityContext: SecurityContext
+    imagePullSecrets: list[dict[str, str]]
+    securityContext: PodSecurity
+    dnsPolicy: str
     hostNetwork: bool
     serviceAccountName: str
     serviceAccount: str
@@ -141,6 +173,11 @@ class Secret(TypedDict):
 def spec_of(pod: Pod) -> PodSpec:
     """Return what a pod runs; nothing where it does not say."""
     return pod.get("spec", {})
+
+
+def stays(container: Container) -> bool:
+    """Say whether one of a pod's init containers is a native sidecar: it runs on, and may be probed."""
+    return container.get("restartPolicy") == "Always"
 
 
 def probe_of(container: Container, kind: ProbeKind) -> Probe | None:

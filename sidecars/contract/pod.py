@@ -30,6 +30,42 @@ class PullPolicy(enum.StrEnum):
     NEVER = "Never"
 
 
+class Placement(enum.StrEnum):
+    """Where the sidecar stands in a pod.
+
+    NATIVE: among the init containers, with `restartPolicy: Always` (Kubernetes 1.29): it is ready before
+    anything else begins, ends after the last container, and keeps no Job from ending. CLASSIC: the first of
+    the containers.
+    """
+
+    NATIVE = "native"
+    CLASSIC = "classic"
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """How a pod's agent comes by its certificate without a Secret: by its own ServiceAccount token.
+
+    The ports are those of the control plane's Service at which it joins and renews. It believes the control
+    plane by `roots` (PEM), which then stand in the pod, or else by a ConfigMap of its namespace.
+    """
+
+    enrolment_port: int = 15130
+    renewal_port: int = 15131
+    roots: bytes = b""
+    roots_config_map: str = "meshwright-roots"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """What is laid over what is injected, as strategic merge patches: two containers, and the volumes."""
+
+    name: str
+    sidecar: Mapping[str, object] = field(default_factory=dict)
+    interception: Mapping[str, object] = field(default_factory=dict)
+    volumes: tuple[Mapping[str, object], ...] = ()
+
+
 class KubernetesClient(Protocol):
     """The Kubernetes API, as far as a driver may need it; `patch` itself never calls it."""
 
@@ -50,11 +86,13 @@ class OriginalProbe:
 class InjectorContext:
     """All that a driver's `patch` is given.
 
-    `proxy` is the common name of the proxy's certificate, with its UUID. `selection` says of which images the
-    sidecar is made, and where its control plane listens (`sidecars.selection`). `bootstrap_certificate` and
-    `trust_bundle` reach the sidecar by a Secret, never by the pod. `kubernetes` is None where there is no
-    cluster at hand. `original_probes` are those of the pod before anybody changed them
-    (`sidecars.injection.probes.originals`). With `dry_run` nothing but the pod is made.
+    `proxy` is the common name of the proxy's certificate, with its UUID; None leaves the UUID to the pod's
+    own UID, which nobody knows before there is a pod. `selection` says of which images the sidecar is made,
+    and where its control plane listens (`sidecars.selection`). `joining` is None where a certificate is made
+    for it: `bootstrap_certificate` and `trust_bundle` then reach the sidecar by a Secret, never by the pod.
+    `kubernetes` is None where there is no cluster at hand. `original_probes` are those of the pod before
+    anybody changed them (`sidecars.injection.probes.originals`). `overlays` are laid over the sidecar in
+    their order. `reason` says why the pod gets one. With `dry_run` nothing but the pod is made.
     """
 
     pod: Pod
@@ -62,7 +100,7 @@ class InjectorContext:
     namespace: Namespace
     mesh_name: str
     control_plane_namespace: Namespace
-    proxy: ProxyName
+    proxy: ProxyName | None
     config: MeshConfig
     selection: Selection
     bootstrap_certificate: ProxyCertificate | None = None
@@ -73,3 +111,9 @@ class InjectorContext:
     exclusions: Exclusions = field(default_factory=Exclusions)
     original_probes: tuple[OriginalProbe, ...] = ()
     dry_run: bool = False
+    joining: Joining | None = None
+    placement: Placement = Placement.NATIVE
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pull_secrets: tuple[str, ...] = ()
+    overlays: tuple[Overlay, ...] = ()
+    reason: str = ""

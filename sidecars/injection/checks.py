@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from mesh.workload import Capture, Transparent
-from sidecars.contract.errors import AlreadyPatchedError, CannotPatchError
+from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import BY_NETWORK, Container, Pod, PodSpec, probe_of, spec_of
-from sidecars.contract.pod import InjectorContext, PodOs
+from sidecars.contract.pod import InjectorContext, Placement, PodOs
 from sidecars.injection import names
 from sidecars.injection.sidecar import Sidecar
 from sidecars.layout import (
@@ -22,48 +22,60 @@ from sidecars.layout import (
 _TAKEN_PORTS: Final = (ADMIN_PORT, OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
 
 
-def check(context: InjectorContext, sidecar: Sidecar) -> None:
-    """Raise AlreadyPatchedError, or CannotPatchError with the first reason against the pod."""
-    containers = tuple(all_containers(context.pod))
-    if any(each.get("name") in (names.SIDECAR_CONTAINER, names.INIT_CONTAINER) for each in containers):
-        raise AlreadyPatchedError("the pod has a sidecar already")
-    for reason in _reasons(context, sidecar, containers):
+def check(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> None:
+    """Raise CannotPatchError with the first reason against a pod, which is without what is put there."""
+    for reason in _reasons(context, sidecar, pod):
         raise CannotPatchError(reason)
 
 
 def all_containers(pod: Pod) -> Iterator[Container]:
     """Yield every container of a pod, those that run first included."""
     spec = spec_of(pod)
-    yield from spec.get("initContainers", ())
-    yield from spec.get("containers", ())
+    yield from spec.get("initContainers") or ()
+    yield from spec.get("containers") or ()
 
 
-def _reasons(context: InjectorContext, sidecar: Sidecar, containers: tuple[Container, ...]) -> Iterator[str]:
-    spec = spec_of(context.pod)
+def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[str]:
+    spec = spec_of(pod)
     if not spec.get("containers"):
         yield "spec.containers is empty"
-    if context.bootstrap_certificate is not None and context.bootstrap_certificate.name != context.proxy:
-        yield f"the certificate is of {context.bootstrap_certificate.name}, and the proxy is {context.proxy}"
-    if context.proxy.namespace != context.namespace:
-        yield f"the proxy {context.proxy} is not of namespace {context.namespace}"
-    if {each.get("name") for each in spec.get("volumes", ())} & set(names.VOLUMES):
+    yield from _nobody(context, sidecar, pod)
+    if {each.get("name") for each in spec.get("volumes") or ()} & set(names.VOLUMES):
         yield "spec.volumes has a volume of one of the sidecar's names"
     if not sidecar.intercepts:
         if context.interception != Transparent():
             driver = context.selection.driver
             yield f"its annotations say how its traffic is captured, and driver {driver} captures none"
         return
-    yield from _too_early(spec)
+    if context.placement is Placement.CLASSIC:
+        yield from _too_early(spec)
     if context.os is PodOs.WINDOWS:
         yield "on Windows a pod's traffic cannot be led through a proxy: there are no iptables, and no agent"
     if spec.get("hostNetwork"):
         yield "spec.hostNetwork is true: the traffic of the whole node would be led through this sidecar"
-    yield from _conflicts(spec, containers, context.interception.capture)
+    yield from _conflicts(spec, tuple(all_containers(pod)), context.interception.capture)
+
+
+def _nobody(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[str]:
+    """Yield why the sidecar would be nobody, or somebody else."""
+    certificate, proxy = context.bootstrap_certificate, context.proxy
+    if proxy is None:
+        if not sidecar.joins:
+            driver = context.selection.driver
+            yield f"the sidecar of driver {driver} does not join by itself: a certificate must be made for it"
+        return
+    if certificate is not None and certificate.name != proxy:
+        yield f"the certificate is of {certificate.name}, and the proxy is {proxy}"
+    said = (pod.get("metadata", {}).get("labels") or {}).get(names.PROXY_UUID_LABEL, proxy.uuid)
+    if said != proxy.uuid:
+        yield f"label {names.PROXY_UUID_LABEL} is {said!r}, and the proxy is {proxy}"
+    if proxy.namespace != context.namespace:
+        yield f"the proxy {proxy} is not of namespace {context.namespace}"
 
 
 def _too_early(spec: PodSpec) -> Iterator[str]:
     """Yield the init containers whose probes are asked before the sidecar is there, and after it is."""
-    for each in spec.get("initContainers", ()):
+    for each in spec.get("initContainers") or ():
         found = [kind for kind in ProbeKind if not set(BY_NETWORK).isdisjoint(probe_of(each, kind) or ())]
         if found:
             yield (
@@ -75,9 +87,9 @@ def _too_early(spec: PodSpec) -> Iterator[str]:
 def _conflicts(spec: PodSpec, containers: tuple[Container, ...], capture: Capture) -> Iterator[str]:
     taken = (*_TAKEN_PORTS, TPROXY_PORT) if capture is Capture.TPROXY else _TAKEN_PORTS
     for each in containers:
-        user = spec.get("securityContext", {}).get("runAsUser")
-        if each.get("securityContext", {}).get("runAsUser", user) == PROXY_UID:
+        user = (spec.get("securityContext") or {}).get("runAsUser")
+        if (each.get("securityContext") or {}).get("runAsUser", user) == PROXY_UID:
             yield f"container {each.get('name')} runs as user {PROXY_UID}: nothing that it sends is captured"
-        for port in each.get("ports", ()):
+        for port in each.get("ports") or ():
             if port.get("containerPort") in taken:
                 yield f"container {each.get('name')} has port {port['containerPort']}, which is the sidecar's"

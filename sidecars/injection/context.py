@@ -10,6 +10,7 @@ added to those of MeshConfig:
     openservicemesh.io/outbound-ip-range-inclusion-list: "10.0.0.0/8"
 """
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -22,11 +23,21 @@ from mesh.origins import InFile
 from mesh.workload import DRIVER_ANNOTATION, Transparent
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Pod, spec_of
-from sidecars.contract.pod import InjectorContext, KubernetesClient, PodOs, PullPolicy
+from sidecars.contract.pod import (
+    InjectorContext,
+    Joining,
+    KubernetesClient,
+    Overlay,
+    Placement,
+    PodOs,
+    PullPolicy,
+)
+from sidecars.injection.names import PROXY_UUID_LABEL
 from sidecars.injection.probes import originals
+from sidecars.injection.restoring import restored
 from sidecars.selection import select
 from specs import annotations as our_own
-from specs.core.endpoints import SERVICE_ANNOTATION
+from specs.core.endpoints import OWN_UID, SERVICE_ANNOTATION
 from specs.fields import Fields
 from specs.notes import Notes
 
@@ -36,11 +47,27 @@ EXCLUDED_RANGES: Final = "openservicemesh.io/outbound-ip-range-exclusion-list"
 INCLUDED_RANGES: Final = "openservicemesh.io/outbound-ip-range-inclusion-list"
 
 _OS_LABEL: Final = "kubernetes.io/os"
+_READ: Final = frozenset(
+    {
+        *(INBOUND_PORTS, OUTBOUND_PORTS, EXCLUDED_RANGES, INCLUDED_RANGES, DRIVER_ANNOTATION),
+        *(SERVICE_ANNOTATION, our_own.CAPTURE, our_own.IPV6, our_own.EGRESS_SERVICES),
+        *(our_own.INJECT, our_own.OVERLAYS, our_own.PLACEMENT),
+    }
+)
+"""The annotations of a pod that say something here."""
+
+
+NATIVE_SINCE: Final = (1, 29)
+"""The first version of Kubernetes that runs native sidecars without being told to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """What is the same for all pods; `environment` and `ports` choose drivers (`sidecars.selection`)."""
+    """What is the same for all pods; `environment` and `ports` choose drivers (`sidecars.selection`).
+
+    `placement` None goes by the cluster's `version` (NATIVE where that is not known). `joining` None gives
+    each proxy a certificate in a Secret.
+    """
 
     mesh_name: str
     control_plane_namespace: Namespace
@@ -49,6 +76,11 @@ class Injector:
     trust_bundle: bytes = field(default=b"", repr=False)
     kubernetes: KubernetesClient | None = None
     image_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
+    pull_secrets: tuple[str, ...] = ()
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    joining: Joining | None = None
+    placement: Placement | None = None
+    version: tuple[int, int] | None = None
 
 
 def injector_context(
@@ -56,16 +88,22 @@ def injector_context(
     config: MeshConfig,
     namespace: NamespaceObject,
     pod: Pod,
-    uuid: ProxyUuid,
+    uuid: ProxyUuid | None,
     *,
     dry_run: bool = False,
+    overlays: tuple[Overlay, ...] = (),
+    reason: str = "",
 ) -> InjectorContext:
     """Return what a driver's `patch` is given for a pod whose proxy is to have this UUID.
 
-    The bootstrap certificate is not in it: who issues it, for `proxy`, puts it there. Raises CannotPatchError
-    for an annotation or operating system that cannot be, DriverError for a driver that cannot be chosen.
+    None is the pod's own UID; a label of the pod, whoever put it there, says better. The bootstrap
+    certificate is not in it: who issues it, for `proxy`, puts it there. Raises CannotPatchError for an
+    annotation or operating system that cannot be, DriverError for a driver that cannot be chosen.
     """
-    annotations = pod.get("metadata", {}).get("annotations") or {}
+    annotations = read_annotations(pod)
+    service = _service(pod, annotations)
+    known = own_uuid(pod) or uuid
+    plain = restored(pod)
     named = annotations.get(DRIVER_ANNOTATION) or dict(namespace.annotations).get(DRIVER_ANNOTATION, "")
     return InjectorContext(
         pod=pod,
@@ -73,7 +111,7 @@ def injector_context(
         namespace=namespace.name,
         mesh_name=injector.mesh_name,
         control_plane_namespace=injector.control_plane_namespace,
-        proxy=ProxyName(uuid, _service(pod, annotations), namespace.name),
+        proxy=None if known is None else ProxyName(known, service, namespace.name),
         config=config,
         selection=select(config.sidecar, injector.environment, injector.ports, named),
         trust_bundle=injector.trust_bundle,
@@ -81,9 +119,50 @@ def injector_context(
         image_pull_policy=injector.image_pull_policy,
         interception=interception(annotations),
         exclusions=exclusions(config.exclusions, annotations),
-        original_probes=originals(pod),
+        original_probes=originals(plain),
         dry_run=dry_run,
+        joining=injector.joining,
+        placement=_placement(injector, annotations),
+        resources=injector.resources,
+        pull_secrets=injector.pull_secrets,
+        overlays=overlays,
+        reason=reason,
     )
+
+
+def read_annotations(pod: Pod) -> Mapping[str, str]:
+    """Return a pod's annotations; raise CannotPatchError where one that is read has a control character.
+
+    None of them needs one, and some of them come into commands.
+    """
+    annotations = pod.get("metadata", {}).get("annotations") or {}
+    for name in sorted(annotations):
+        if name in _READ and any(unicodedata.category(each) == "Cc" for each in str(annotations[name])):
+            raise CannotPatchError(f"annotation {name} has a control character: must be one line of text")
+    return annotations
+
+
+def own_uuid(pod: Pod) -> ProxyUuid | None:
+    """Return the UUID that a pod's label gives its sidecar; None where it gives none."""
+    said = (pod.get("metadata", {}).get("labels") or {}).get(PROXY_UUID_LABEL, OWN_UID)
+    if said != OWN_UID and not is_dns_label(said):
+        raise CannotPatchError(f"label {PROXY_UUID_LABEL} is {said!r}: must be a DNS label")
+    return None if said == OWN_UID else ProxyUuid(said)
+
+
+def _placement(injector: Injector, annotations: Mapping[str, str]) -> Placement:
+    """Return where the sidecar is put: as the pod says, or all pods have it, or the cluster can."""
+    said = annotations.get(our_own.PLACEMENT)
+    if said is not None and said not in tuple(Placement):
+        raise CannotPatchError(
+            f"annotation {our_own.PLACEMENT} is {said!r}: must be one of {', '.join(sorted(Placement))}"
+        )
+    if said is not None:
+        return Placement(said)
+    if injector.placement is not None:
+        return injector.placement
+    is_old = injector.version is not None and injector.version < NATIVE_SINCE
+    return Placement.CLASSIC if is_old else Placement.NATIVE
 
 
 def interception(annotations: Mapping[str, str]) -> Transparent:

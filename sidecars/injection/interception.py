@@ -16,7 +16,7 @@ from specs.annotations import IPV6
 
 def init_container(context: InjectorContext, image: str) -> Container:
     """Return the init container; it changes the pod's own network namespace, and nothing else."""
-    return {
+    made: Container = {
         "name": names.INIT_CONTAINER,
         "image": image,
         "imagePullPolicy": context.image_pull_policy.value,
@@ -31,6 +31,9 @@ def init_container(context: InjectorContext, image: str) -> Container:
             "capabilities": {"add": ["NET_ADMIN", "NET_RAW"], "drop": ["ALL"]},
         },
     }
+    if context.resources:
+        made["resources"] = {name: dict(each) for name, each in context.resources.items()}
+    return made
 
 
 def arguments(how: Transparent, excluded: Exclusions) -> tuple[str, ...]:

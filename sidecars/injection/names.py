@@ -8,12 +8,17 @@ INIT_CONTAINER: Final = "meshwright-init"
 CREDENTIALS_VOLUME: Final = "meshwright-credentials"
 RUN_VOLUME: Final = "meshwright-run"
 POD_VOLUME: Final = "meshwright-pod"
-VOLUMES: Final = (CREDENTIALS_VOLUME, RUN_VOLUME, POD_VOLUME)
+TOKEN_VOLUME: Final = "meshwright-token"  # noqa: S105 - a volume's name
+ROOTS_VOLUME: Final = "meshwright-roots"
+VOLUMES: Final = (CREDENTIALS_VOLUME, RUN_VOLUME, POD_VOLUME, TOKEN_VOLUME, ROOTS_VOLUME)
 
 CREDENTIALS_DIRECTORY: Final = "/etc/meshwright/credentials"
 RUN_DIRECTORY: Final = "/run/meshwright"
 POD_DIRECTORY: Final = "/etc/meshwright/pod"
+TOKEN_DIRECTORY: Final = "/var/run/secrets/meshwright"  # noqa: S105 - a directory
+ROOTS_DIRECTORY: Final = "/etc/meshwright/roots"
 PROBES_FILE: Final = "probes.json"
+TOKEN_FILE: Final = "token"  # noqa: S105 - a file's name
 
 PROXY_UUID_LABEL: Final = "meshwright.dev/proxy-uuid"
 MESH_ANNOTATION: Final = "meshwright.dev/mesh"
@@ -21,7 +26,16 @@ DRIVER_ANNOTATION: Final = "meshwright.dev/injected-driver"
 PROBES_ANNOTATION: Final = "meshwright.dev/probes"
 """The probes that the agent carries out, by its paths, as the pod's author wrote them (ports are numbers)."""
 ORIGINALS_ANNOTATION: Final = "meshwright.dev/original-probes"
-"""The probes that were rewritten, word for word, by container and field: to take the sidecar out."""
+"""The probes and hooks that were rewritten, word for word, by container and field: for the way back."""
+OWN_ANNOTATION: Final = "meshwright.dev/own-containers"
+"""The author's own containers of the sidecar's names, word for word, and where they stood."""
+ROOTS_ANNOTATION: Final = "meshwright.dev/joining-roots"
+"""The roots (PEM) by which the agent believes the control plane when it joins."""
+REASON_ANNOTATION: Final = "meshwright.dev/injection"
+"""Why the pod has a sidecar."""
+ADDED_ANNOTATION: Final = "meshwright.dev/injected"
+"""What the pod has of the injection, by field and name; by it, a pod is known to have a sidecar."""
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 CONTROL_PLANE_SERVICE: Final = "meshwright"
 """The Service in the control plane's namespace at which its drivers listen."""

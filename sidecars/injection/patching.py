@@ -1,69 +1,58 @@
-"""The patch itself, and what takes it back."""
+"""The patch itself."""
 
 import base64
-import copy
 import json
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
-from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.kubernetes import Container, Pod, Probe, Secret, Volume, put_probe
-from sidecars.contract.pod import InjectorContext, OriginalProbe, PodOs
-from sidecars.injection import names, probes
+from sidecars.contract.kubernetes import Pod, Probe, Secret
+from sidecars.contract.pod import InjectorContext, OriginalProbe, Placement
+from sidecars.injection import hooks, names, own, probes
 from sidecars.injection.checks import all_containers, check
-from sidecars.injection.interception import init_container
-from sidecars.injection.sidecar import Sidecar, confined, container
+from sidecars.injection.hooks import OriginalHook
+from sidecars.injection.own import OwnContainer
+from sidecars.injection.parts import Parts, parts, require_whole
+from sidecars.injection.restoring import Added, restored
+from sidecars.injection.sidecar import Sidecar
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from specs.core.endpoints import OWN_UID
 
-_READABLE: Final = 0o444
-"""Only the sidecar has the volume; it runs as a user that is not the owner of its files."""
-_OUR_WORDS: Final[tuple[tuple[Literal["annotations", "labels"], tuple[str, ...]], ...]] = (
-    (
-        "annotations",
-        (
-            names.MESH_ANNOTATION,
-            names.DRIVER_ANNOTATION,
-            names.PROBES_ANNOTATION,
-            names.ORIGINALS_ANNOTATION,
-        ),
-    ),
-    ("labels", (names.PROXY_UUID_LABEL,)),
-)
-_OUR_CONTAINERS: Final[tuple[tuple[Literal["containers", "initContainers"], str], ...]] = (
-    ("containers", names.SIDECAR_CONTAINER),
-    ("initContainers", names.INIT_CONTAINER),
-)
+_OURS: Final = "meshwright.dev/"
 
 
 def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
-    """Return the pod with the sidecar; raise AlreadyPatchedError or CannotPatchError.
+    """Return the pod with the sidecar; raise CannotPatchError.
 
-    The sidecar is the first container, so that it is started first. The init container that leads traffic
-    through it is the last: those before it reach the network as if there were no mesh.
+    A pod that has one gets it anew, so that on its own output this gives the same, and what others have put
+    into the pod since is looked at as well. A native sidecar stands behind the interception, and both before
+    all init containers of the pod: those have the mesh. A classic one is the first of the containers, and the
+    interception the last of the init containers: those before it reach the network as if there were no mesh.
     """
-    check(context, sidecar)
-    pod = copy.deepcopy(context.pod)
-    spec = pod["spec"]
-    made = container(context, sidecar, _image(context))
-    if context.os is PodOs.LINUX:
-        made["securityContext"] = confined(raw_sockets=sidecar.raw_sockets)
-    found = context.original_probes or probes.originals(context.pod)
-    kept = tuple(each for each in found if sidecar.carries_out_probes and probes.is_rewritten(each))
+    pod = restored(context.pod)
+    theirs = own.taken(pod)
+    check(context, sidecar, pod)
+    made = parts(context, sidecar).overruled(theirs)
+    require_whole(made, sidecar)
+    # Who gave them knows better: they are those from before anybody changed the pod.
+    asked = context.original_probes or probes.originals(pod)
+    kept = tuple(each for each in asked if sidecar.carries_out_probes and probes.is_rewritten(each))
+    called = hooks.originals(pod) if sidecar.carries_out_probes else ()
+    told = {**probes.for_agent(pod, kept), **hooks.for_agent(pod, called)}
+    said = _said(context, sidecar, pod, theirs)
+    if sidecar.carries_out_probes:
+        said |= _noted(pod, kept, called, told)
     for each in all_containers(pod):
-        _rewrite(each, kept)
-    spec["containers"] = [made, *spec["containers"]]
-    spec["volumes"] = [*spec.get("volumes", ()), *_volumes(context, sidecar)]
-    if sidecar.intercepts:
-        first = [*spec.get("initContainers", ()), init_container(context, _init_image(context))]
-        spec["initContainers"] = first
-    _mark(pod, context, kept, probes.for_agent(context.pod, kept) if sidecar.carries_out_probes else None)
+        probes.rewrite(each, kept)
+        hooks.rewrite(each, called)
+    added = _placed(pod, made, context)
+    _mark(pod, context, said, added)
     return pod
 
 
 def secret(context: InjectorContext) -> Secret | None:
     """Return the Secret that the patched pod mounts; None in a dry run, and without a certificate."""
     certificate = context.bootstrap_certificate
-    if context.dry_run or certificate is None:
+    if context.dry_run or certificate is None or context.proxy is None:
         return None
     files = {
         AUTHORITY_FILE: context.trust_bundle,
@@ -83,83 +72,75 @@ def secret(context: InjectorContext) -> Secret | None:
     }
 
 
-def restored(pod: Pod) -> Pod:
-    """Return a patched pod as it was before; one that was never patched comes back as it is."""
-    plain = copy.deepcopy(pod)
-    spec, metadata = plain.get("spec", {}), plain.get("metadata", {})
-    originals = json.loads(metadata.get("annotations", {}).get(names.ORIGINALS_ANNOTATION, "{}"))
-    for each in all_containers(plain):
-        each.update(originals.get(each.get("name"), {}))
-    for containers, ours in _OUR_CONTAINERS:
-        if containers in spec:
-            spec[containers] = [each for each in spec[containers] if each.get("name") != ours]
-            if not spec[containers]:
-                del spec[containers]
-    if "volumes" in spec:
-        spec["volumes"] = [each for each in spec["volumes"] if each.get("name") not in names.VOLUMES]
-        if not spec["volumes"]:
-            del spec["volumes"]
-    for said, keys in _OUR_WORDS:
-        for key in keys:
-            metadata.get(said, {}).pop(key, None)
-        if metadata.get(said) == {}:
-            del metadata[said]
-    return plain
+def _placed(pod: Pod, made: Parts, context: InjectorContext) -> Added:
+    """Put the parts into a pod; return the names of what was not there."""
+    spec = pod["spec"]
+    first = spec.get("initContainers") or []
+    rules = [] if made.interception is None else [made.interception]
+    match context.placement:
+        case Placement.NATIVE:
+            first = [*rules, made.sidecar, *first]
+        case Placement.CLASSIC:
+            first = [*first, *rules]
+            spec["containers"] = [made.sidecar, *spec["containers"]]
+    if first:
+        spec["initContainers"] = first
+    spec["volumes"] = [*(spec.get("volumes") or ()), *made.volumes]
+    there = spec.get("imagePullSecrets") or []
+    known = {each.get("name") for each in there}
+    new = tuple(each for each in dict.fromkeys(context.pull_secrets) if each not in known)
+    if new:
+        spec["imagePullSecrets"] = [*there, *({"name": each} for each in new)]
+    return Added(volumes=tuple(each["name"] for each in made.volumes), pull_secrets=new)
 
 
-def _rewrite(made: Container, kept: tuple[OriginalProbe, ...]) -> None:
-    for each in kept:
-        if each.container == made.get("name"):
-            put_probe(made, each.kind, probes.rewritten(each))
-
-
-def _volumes(context: InjectorContext, sidecar: Sidecar) -> list[Volume]:
-    of: dict[str, str | int] = {
-        "secretName": names.secret_name(context.proxy.uuid),
-        "defaultMode": _READABLE,
-    }
-    found: list[Volume] = [
-        {"name": names.CREDENTIALS_VOLUME, "secret": of},
-        {"name": names.RUN_VOLUME, "emptyDir": {"medium": "Memory"} if context.os is PodOs.LINUX else {}},
-    ]
-    if sidecar.carries_out_probes:
-        field = {"fieldPath": f"metadata.annotations['{names.PROBES_ANNOTATION}']"}
-        items: list[dict[str, str | dict[str, str]]] = [{"path": names.PROBES_FILE, "fieldRef": field}]
-        found.append({"name": names.POD_VOLUME, "downwardAPI": {"items": items}})
-    return found
-
-
-def _mark(
-    pod: Pod,
-    context: InjectorContext,
-    kept: tuple[OriginalProbe, ...],
-    for_agent: Mapping[str, Probe] | None,
-) -> None:
-    metadata = pod.setdefault("metadata", {})
-    metadata["labels"] = {**metadata.get("labels", {}), names.PROXY_UUID_LABEL: context.proxy.uuid}
+def _said(
+    context: InjectorContext, sidecar: Sidecar, pod: Pod, theirs: tuple[OwnContainer, ...]
+) -> dict[str, str]:
+    """Return the annotations of every patched pod; `pod` is as it was before."""
     said = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
-    if for_agent is not None:
-        originals: dict[str, dict[str, Probe]] = {}
-        for each in kept:
-            originals.setdefault(each.container, {})[each.kind.value] = each.probe
-        said[names.PROBES_ANNOTATION] = json.dumps(for_agent, sort_keys=True)
-        said[names.ORIGINALS_ANNOTATION] = json.dumps(originals, sort_keys=True)
-    metadata["annotations"] = {**metadata.get("annotations", {}), **said}
+    if context.reason:
+        said[names.REASON_ANNOTATION] = context.reason
+    if sidecar.joins and context.joining is not None and context.joining.roots:
+        said[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
+    if theirs:
+        said[names.OWN_ANNOTATION] = own.written(theirs)
+    if context.placement is Placement.CLASSIC:
+        said[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
+    return said
 
 
-def _image(context: InjectorContext) -> str:
-    selection = context.selection
-    image = selection.windows_image if context.os is PodOs.WINDOWS else selection.linux_image
-    if not image:
-        raise CannotPatchError(
-            f"no image is known for the {context.os} sidecar of driver {selection.driver}: name one in "
-            "MeshConfig, spec.sidecar or its sidecarDrivers, or in the control plane's environment"
-        )
-    return image
+def _noted(
+    pod: Pod,
+    kept: tuple[OriginalProbe, ...],
+    called: tuple[OriginalHook, ...],
+    told: Mapping[str, Probe],
+) -> dict[str, str]:
+    """Return the annotations that hold what the agent carries out, and what stood in its place."""
+    originals: dict[str, dict[str, object]] = {}
+    for each in kept:
+        originals.setdefault(each.container, {})[each.kind.value] = each.probe
+    lifecycles = {each.get("name", ""): each.get("lifecycle") for each in all_containers(pod)}
+    for hook in called:
+        originals.setdefault(hook.container, {})["lifecycle"] = lifecycles[hook.container]
+    return {
+        names.PROBES_ANNOTATION: json.dumps(told, sort_keys=True),
+        names.ORIGINALS_ANNOTATION: json.dumps(originals, sort_keys=True),
+    }
 
 
-def _init_image(context: InjectorContext) -> str:
-    image = context.selection.init_image or context.selection.linux_image
-    if not image:
-        raise CannotPatchError("no image is known for the init container")
-    return image
+def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: Added) -> None:
+    """Put labels and annotations on a pod, and note which of them its author did not write."""
+    metadata = pod.setdefault("metadata", {})
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    uuid = {names.PROXY_UUID_LABEL: OWN_UID if context.proxy is None else context.proxy.uuid}
+    # What is kubectl's is for the pod's author to say.
+    more = {key: value for key, value in said.items() if key.startswith(_OURS) or key not in annotations}
+    new = Added(
+        volumes=added.volumes,
+        pull_secrets=added.pull_secrets,
+        annotations=(*sorted(set(more) - set(annotations)), names.ADDED_ANNOTATION),
+        labels=tuple(sorted(set(uuid) - set(labels))),
+    )
+    metadata["labels"] = {**uuid, **labels}
+    metadata["annotations"] = {**annotations, **more, names.ADDED_ANNOTATION: new.written()}

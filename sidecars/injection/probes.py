@@ -4,7 +4,7 @@ A kubelet is not in the mesh: asked through the proxy it would be refused. It as
 is not captured, and the agent asks the application over loopback.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import (
@@ -15,20 +15,36 @@ from sidecars.contract.kubernetes import (
     Pod,
     Probe,
     probe_of,
+    put_probe,
     spec_of,
+    stays,
 )
 from sidecars.contract.pod import OriginalProbe
 from sidecars.layout import STATUS_PORT, ProbeKind, probe_path
 
 
 def originals(pod: Pod) -> tuple[OriginalProbe, ...]:
-    """Return the probes of a pod's containers, in their order (init containers': see checks)."""
+    """Return the probes of a pod's containers, in their order, the native sidecars' first."""
     return tuple(
         OriginalProbe(container.get("name", ""), kind, probe)
-        for container in spec_of(pod).get("containers", ())
+        for container in running(pod)
         for kind in ProbeKind
         if (probe := probe_of(container, kind)) is not None
     )
+
+
+def running(pod: Pod) -> Iterator[Container]:
+    """Yield the containers of a pod that run as long as it does: no others have probes."""
+    spec = spec_of(pod)
+    yield from filter(stays, spec.get("initContainers") or ())
+    yield from spec.get("containers") or ()
+
+
+def rewrite(container: Container, kept: Iterable[OriginalProbe]) -> None:
+    """Have a container's probes ask the agent; it is changed."""
+    for each in kept:
+        if each.container == container.get("name"):
+            put_probe(container, each.kind, rewritten(each))
 
 
 def is_rewritten(original: OriginalProbe) -> bool:
@@ -50,7 +66,7 @@ def rewritten(original: OriginalProbe) -> Probe:
 
 def for_agent(pod: Pod, found: Sequence[OriginalProbe]) -> dict[str, Probe]:
     """Return what the agent carries out, by path; ports are numbers. CannotPatchError for an unknown name."""
-    ports = {each.get("name", ""): _ports(each) for each in spec_of(pod).get("containers", ())}
+    ports = {each.get("name", ""): ports_of(each) for each in running(pod)}
     return {
         probe_path(each.container, each.kind): _numbered(each, *call, ports.get(each.container, {}))
         for each in found
@@ -67,26 +83,31 @@ def _call(probe: Probe) -> tuple[ByNetwork, HttpGet] | None:
 
 
 def _numbered(original: OriginalProbe, way: ByNetwork, call: HttpGet, ports: Mapping[str, int]) -> Probe:
+    asked: Probe = {}
+    asked[way] = numbered(call, ports, f"{original.kind} of container {original.container}")
+    if (seconds := original.probe.get("timeoutSeconds")) is not None:
+        asked["timeoutSeconds"] = seconds
+    return asked
+
+
+def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
+    """Return a call whose port is a number; raise CannotPatchError, which says of `what`."""
     how = call.copy()
     port = how.get("port")
     if isinstance(port, str):
         number = ports.get(port, int(port) if port.isascii() and port.isdigit() else 0)
         if not number:
             raise CannotPatchError(
-                f"{original.kind} of container {original.container} names port {port!r}, "
-                "which none of the container's ports is called"
+                f"{what} names port {port!r}, which none of the container's ports is called"
             )
         how["port"] = number
-    asked: Probe = {}
-    asked[way] = how
-    if (seconds := original.probe.get("timeoutSeconds")) is not None:
-        asked["timeoutSeconds"] = seconds
-    return asked
+    return how
 
 
-def _ports(container: Container) -> dict[str, int]:
+def ports_of(container: Container) -> dict[str, int]:
+    """Return a container's ports by their names."""
     return {
         each["name"]: each["containerPort"]
-        for each in container.get("ports", ())
+        for each in container.get("ports") or ()
         if "name" in each and "containerPort" in each
     }

@@ -5,18 +5,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mesh.workload import Capture
-from sidecars.contract.kubernetes import Container, HttpGet, SecurityContext, VolumeMount
-from sidecars.contract.pod import InjectorContext
+from sidecars.contract.kubernetes import spec_of
+from sidecars.contract.pod import InjectorContext, Joining
 from sidecars.injection import names
-from sidecars.layout import PROXY_UID, READY_PATH, STATUS_PORT
+from sidecars.layout import AUTHORITY_FILE, PROXY_UID, STATUS_PORT
 
-_WITH_RAW_SOCKETS: Final = (
-    "setpriv",
-    *("--reuid", str(PROXY_UID), "--regid", str(PROXY_UID), "--clear-groups"),
-    *("--inh-caps", "-all,+net_raw", "--ambient-caps", "+net_raw", "--"),
-)
-"""Listening for TPROXY takes CAP_NET_RAW, which Kubernetes gives to no container that begins as another user
-than root: capabilities that are added are lost where a process is not root, unless they are ambient."""
+PROGRAM: Final = "meshwright"
+"""The command that the images have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +19,9 @@ class Sidecar:
     """A container by its differences between drivers.
 
     `intercepts`: the pod's traffic is led through it, which Linux can. `carries_out_probes`: it answers the
-    rewritten probes, as the agent does. `ready_port` None leaves its readiness to itself. `raw_sockets`: its
-    command begins as root, and becomes the proxy's user with CAP_NET_RAW alone.
+    rewritten probes, as the agent does. `joins`: it comes by its certificate itself (`context.joining`).
+    `ready_port` None leaves its readiness to itself. `raw_sockets`: its command begins as root, and becomes
+    the proxy's user with CAP_NET_RAW alone.
     """
 
     arguments: tuple[str, ...] = ()
@@ -34,13 +30,13 @@ class Sidecar:
     intercepts: bool = False
     raw_sockets: bool = False
     carries_out_probes: bool = False
+    joins: bool = False
     ready_port: int | None = None
 
 
 def control_plane(context: InjectorContext) -> str:
     """Return where the driver's control plane is dialled, from within the cluster."""
-    host = f"{names.CONTROL_PLANE_SERVICE}.{context.control_plane_namespace}.svc"
-    return f"{host}:{context.selection.proxy_server_port}"
+    return f"{_host(context)}:{context.selection.proxy_server_port}"
 
 
 def agent_sidecar(context: InjectorContext) -> Sidecar:
@@ -48,10 +44,9 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
     how = context.interception
     both_families = ("--status", f"[::]:{STATUS_PORT}") if how.ipv6 else ()
     return Sidecar(
-        command=(*(_WITH_RAW_SOCKETS if how.capture is Capture.TPROXY else ()), "meshwright", "agent"),
+        command=(*(_with_raw_sockets(context) if how.capture is Capture.TPROXY else ()), PROGRAM, "agent"),
         arguments=(
-            *("--credentials", names.CREDENTIALS_DIRECTORY),
-            "--shared-credentials",  # a Secret's files belong to root, and their modes are the kubelet's
+            *_credentials(context),
             *("--ads", control_plane(context)),
             *("--run", f"{names.RUN_DIRECTORY}/agent"),
             *("--probes", f"{names.POD_DIRECTORY}/{names.PROBES_FILE}"),
@@ -61,58 +56,42 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
         intercepts=True,
         raw_sockets=how.capture is Capture.TPROXY,
         carries_out_probes=True,
+        joins=context.joining is not None,
         ready_port=STATUS_PORT,
     )
 
 
-def container(context: InjectorContext, sidecar: Sidecar, image: str) -> Container:
-    """Return the sidecar's container."""
-    mounts: list[VolumeMount] = [
-        {"name": names.CREDENTIALS_VOLUME, "mountPath": names.CREDENTIALS_DIRECTORY, "readOnly": True},
-        {"name": names.RUN_VOLUME, "mountPath": names.RUN_DIRECTORY},
-    ]
-    if sidecar.carries_out_probes:
-        mounts.append({"name": names.POD_VOLUME, "mountPath": names.POD_DIRECTORY, "readOnly": True})
-    made: Container = {
-        "name": names.SIDECAR_CONTAINER,
-        "image": image,
-        "imagePullPolicy": context.image_pull_policy.value,
-        "volumeMounts": mounts,
-    }
-    if sidecar.command:
-        made["command"] = list(sidecar.command)
-    if sidecar.arguments:
-        made["args"] = list(sidecar.arguments)
-    if sidecar.environment:
-        made["env"] = [
-            {"name": name, "value": sidecar.environment[name]} for name in sorted(sidecar.environment)
-        ]
-    if sidecar.ready_port is not None:
-        made["ports"] = [{"name": "mesh-status", "containerPort": sidecar.ready_port, "protocol": "TCP"}]
-        asked: HttpGet = {"path": READY_PATH, "port": sidecar.ready_port, "scheme": "HTTP"}
-        made["readinessProbe"] = {"httpGet": asked, "periodSeconds": 2, "failureThreshold": 30}
-    return made
+def _credentials(context: InjectorContext) -> tuple[str, ...]:
+    """Return where the agent has its certificate, and how it comes by it."""
+    match context.joining:
+        case None:
+            # A Secret's files belong to root, and their modes are the kubelet's.
+            return ("--credentials", names.CREDENTIALS_DIRECTORY, "--shared-credentials")
+        case Joining() as joining:
+            return (
+                *("--credentials", f"{names.RUN_DIRECTORY}/credentials"),
+                *("--enrol", f"{_host(context)}:{joining.enrolment_port}"),
+                *("--kubernetes-token", f"{names.TOKEN_DIRECTORY}/{names.TOKEN_FILE}"),
+                *("--ca", f"{names.ROOTS_DIRECTORY}/{AUTHORITY_FILE}"),
+                *("--renewal", f"{_host(context)}:{joining.renewal_port}"),
+            )
 
 
-def confined(*, raw_sockets: bool) -> SecurityContext:
-    """Return a security context for Linux without any right, as the proxy's user.
+def _with_raw_sockets(context: InjectorContext) -> tuple[str, ...]:
+    """Return what makes the proxy's user of root, with CAP_NET_RAW.
 
-    With `raw_sockets` it is root that may become that user and hand CAP_NET_RAW on, and nothing else.
+    Listening for TPROXY takes it, and Kubernetes gives it to no container that begins as another user than
+    root: capabilities that are added are lost where a process is not root, unless they are ambient. The
+    group that the pod's volumes belong to is kept: the token is readable by it alone.
     """
-    if raw_sockets:
-        return {
-            "runAsUser": 0,
-            "runAsGroup": 0,
-            "runAsNonRoot": False,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"add": ["NET_RAW", "SETGID", "SETUID"], "drop": ["ALL"]},
-        }
-    return {
-        "runAsUser": PROXY_UID,
-        "runAsGroup": PROXY_UID,
-        "runAsNonRoot": True,
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
+    group = (spec_of(context.pod).get("securityContext") or {}).get("fsGroup")
+    groups = ("--clear-groups",) if group is None else ("--groups", str(group))
+    return (
+        "setpriv",
+        *("--reuid", str(PROXY_UID), "--regid", str(PROXY_UID), *groups),
+        *("--inh-caps", "-all,+net_raw", "--ambient-caps", "+net_raw", "--"),
+    )
+
+
+def _host(context: InjectorContext) -> str:
+    return f"{names.CONTROL_PLANE_SERVICE}.{context.control_plane_namespace}.svc"

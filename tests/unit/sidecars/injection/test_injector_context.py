@@ -1,5 +1,6 @@
 """What is known of a pod before it is patched: whose words count, and what cannot be."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from mesh.objects import NamespaceObject
 from mesh.workload import Capture, Transparent
 from sidecars.contract.errors import CannotPatchError, UnknownDriverError
 from sidecars.contract.kubernetes import Pod, Probe
-from sidecars.contract.pod import InjectorContext, OriginalProbe, PodOs
+from sidecars.contract.pod import InjectorContext, Joining, OriginalProbe, Placement, PodOs
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.injection.context import (
     EXCLUDED_RANGES,
@@ -199,10 +200,60 @@ def test_the_rules_have_what_both_exclude() -> None:
     patched = EnvoyDriver().patch(
         context(pod({OUTBOUND_PORTS: "5432", EXCLUDED_RANGES: "10.2.0.0/16"}), config)
     )
-    assert patched["spec"]["initContainers"][-1]["args"] == [
+    assert patched["spec"]["initContainers"][0]["args"] == [
         *("--uid", "1500"),
         *("--exclude-inbound-ports", "9100,15020"),
         *("--exclude-outbound-ports", "5432,6379"),
         *("--include-outbound-ranges", "10.0.0.0/8"),
         *("--exclude-outbound-ranges", "10.1.0.0/16,10.2.0.0/16"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("version", "mesh_s", "own", "expected"),
+    [
+        (None, None, "", Placement.NATIVE),
+        ((1, 28), None, "", Placement.CLASSIC),
+        ((1, 29), None, "", Placement.NATIVE),
+        ((1, 28), Placement.NATIVE, "", Placement.NATIVE),
+        ((1, 33), Placement.CLASSIC, "", Placement.CLASSIC),
+        ((1, 28), Placement.CLASSIC, "native", Placement.NATIVE),
+        (None, None, "classic", Placement.CLASSIC),
+    ],
+)
+def test_where_a_sidecar_is_put(
+    version: tuple[int, int] | None, mesh_s: Placement | None, own: str, expected: Placement
+) -> None:
+    """The pod's word counts, then the mesh's, then what the cluster can."""
+    injector = replace(INJECTOR, version=version, placement=mesh_s)
+    of = pod({"meshwright.dev/sidecar-placement": own} if own else {})
+    found = injector_context(injector, MeshConfig(), SHOP, of, ProxyUuid("5b1c"))
+    assert found.placement is expected
+
+
+def test_whose_uuid_a_proxy_has() -> None:
+    """A label's, whoever put it there; else the one that was made, or the pod's own UID."""
+    label, config = "meshwright.dev/proxy-uuid", MeshConfig(sidecar=IMAGES)
+    labelled = pod() | {"metadata": {"labels": {label: "mine"}}}
+    made = ProxyUuid("5b1c")
+    assert str(injector_context(INJECTOR, config, SHOP, labelled, made).proxy) == "mine.default.shop"
+    joining = replace(INJECTOR, joining=Joining())
+    unknown = injector_context(joining, config, SHOP, pod(), None)
+    assert unknown.proxy is None
+    patched = EnvoyDriver().patch(unknown)
+    assert patched["metadata"]["labels"][label] == "metadata.uid"
+    assert injector_context(joining, config, SHOP, patched, None) == replace(unknown, pod=patched)
+    mine = EnvoyDriver().patch(injector_context(INJECTOR, config, SHOP, pod(), made))
+    again = injector_context(INJECTOR, config, SHOP, mine, ProxyUuid("other"))
+    assert again.proxy is not None
+    assert again.proxy.uuid == made
+    with pytest.raises(CannotPatchError, match="is 'A_B': must be a DNS label"):
+        context(pod() | {"metadata": {"labels": {label: "A_B"}}})
+
+
+@pytest.mark.parametrize("name", [OUTBOUND_PORTS, "meshwright.dev/overlays", DRIVER])
+def test_control_characters_are_refused(name: str) -> None:
+    """In what is read; other people's annotations may have them."""
+    with pytest.raises(CannotPatchError, match=f"annotation {name} has a control character"):
+        context(pod({name: "1\n2"}))
+    assert context(pod({"example.com/notes": "1\n2"})).os is PodOs.LINUX

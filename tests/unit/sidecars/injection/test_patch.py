@@ -22,12 +22,21 @@ from mesh.identity import ProxyName
 from mesh.names import Namespace, Port
 from mesh.workload import Capture, Transparent
 from sidecars.contract.driver import SidecarDriver
-from sidecars.contract.errors import AlreadyPatchedError, CannotPatchError
-from sidecars.contract.pod import InjectorContext, OriginalProbe, PodOs, PullPolicy
+from sidecars.contract.errors import CannotPatchError
+from sidecars.contract.pod import (
+    InjectorContext,
+    Joining,
+    OriginalProbe,
+    Overlay,
+    Placement,
+    PodOs,
+    PullPolicy,
+)
 from sidecars.document.driver import DocumentDriver
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.injection import names, probes
-from sidecars.injection.patching import restored, secret
+from sidecars.injection.patching import secret
+from sidecars.injection.restoring import restored
 from sidecars.layout import STATUS_PORT, ProbeKind
 from sidecars.selection import Selection
 from tests.meshes import values as a
@@ -103,7 +112,90 @@ EXCLUSIONS = Exclusions(
     tuple(map(Port, range(9000, 9020))), (Port(5432), Port(3306)), ("10.0.0.0/8",), ("10.9.0.0/16",)
 )
 BOTH_FAMILIES = Exclusions(ranges_included=("10.0.0.0/8", "fd00::/8"), ranges_excluded=("fd00:1::/32",))
+JOINING: dict[str, Any] = {"bootstrap_certificate": None, "proxy": None, "joining": Joining()}
+CLASSIC: dict[str, Any] = {"placement": Placement.CLASSIC}
+LIFECYCLE: dict[str, Any] = {
+    "postStart": {"exec": {"command": ["true"]}},
+    "preStop": {"httpGet": {"path": "/bye", "port": "web"}},
+}
+OWN: dict[str, Any] = {
+    "name": "meshwright-sidecar",
+    "image": "auto",
+    "env": [{"name": "MESHWRIGHT_ENVOY", "value": "/opt/envoy"}],
+    "resources": {"limits": {"memory": "1Gi"}},
+    "readinessProbe": {"exec": {"command": ["true"]}},
+}
+"""What an author says of the sidecar in the pod itself."""
+
+
+def among(*more: Any, **spec: Any) -> dict[str, Any]:
+    """Return the plain pod with more containers."""
+    return {**PLAIN, "spec": {"containers": [*PLAIN["spec"]["containers"], *more], **spec}}
+
+
+def hooked() -> dict[str, Any]:
+    """Return a pod with a native sidecar that is probed, and containers with hooks."""
+    ports = [{"name": "web", "containerPort": 8080}]
+    container = {"name": "store", "image": "store:1", "ports": ports, "lifecycle": LIFECYCLE}
+    shipper = {
+        "name": "shipper",
+        "image": "shipper:1",
+        "restartPolicy": "Always",
+        "startupProbe": {"tcpSocket": {"port": 24224}},
+    }
+    return {
+        "metadata": {"generateName": "store-"},
+        "spec": {"containers": [container], "initContainers": [shipper]},
+    }
+
+
+OVERLAYS = (
+    Overlay(
+        "debug",
+        sidecar={
+            "env": [{"name": "A", "value": "1"}],
+            "livenessProbe": None,
+            "resources": {"limits": {"cpu": "2"}},
+        },
+        interception={"securityContext": {"privileged": True}},
+        volumes=(
+            {"name": "dumps", "emptyDir": {}},
+            {"name": "meshwright-run", "emptyDir": {"sizeLimit": "1Mi"}},
+        ),
+    ),
+    Overlay("more", sidecar={"env": [{"name": "A", "$patch": "delete"}, {"name": "B", "value": "2"}]}),
+)
 CASES: dict[str, tuple[SidecarDriver, InjectorContext]] = {
+    "joining": (EnvoyDriver(), context(PLAIN, **JOINING, reason="label meshwright.dev/inject is true")),
+    "joining-roots": (
+        EnvoyDriver(),
+        context(PLAIN, **{**JOINING, "joining": Joining(roots=b"-----BEGIN CERTIFICATE-----\n")}),
+    ),
+    "joining-tproxy": (
+        EnvoyDriver(),
+        context(
+            {"spec": {**PLAIN["spec"], "securityContext": {"fsGroup": 2000}}},
+            **JOINING,
+            interception=Transparent(Capture.TPROXY),
+        ),
+    ),
+    "classic": (EnvoyDriver(), context(PROBED, **CLASSIC, **JOINING)),
+    "hooks": (EnvoyDriver(), context(hooked(), **JOINING)),
+    "own": (EnvoyDriver(), context(among(OWN), **JOINING)),
+    "own-classic": (
+        EnvoyDriver(),
+        context(among(OWN, imagePullSecrets=[{"name": "a"}]), **CLASSIC, **JOINING),
+    ),
+    "overlays": (EnvoyDriver(), context(among(OWN), **JOINING, overlays=OVERLAYS)),
+    "resources": (
+        EnvoyDriver(),
+        context(
+            among(imagePullSecrets=[{"name": "a"}]),
+            **JOINING,
+            resources={"requests": {"cpu": "100m", "memory": "128Mi"}},
+            pull_secrets=("a", "b"),
+        ),
+    ),
     "plain": (EnvoyDriver(), context(PLAIN)),
     "probes": (EnvoyDriver(), context(PROBED)),
     "exclusions": (EnvoyDriver(), context(PLAIN, exclusions=EXCLUSIONS)),
@@ -111,6 +203,7 @@ CASES: dict[str, tuple[SidecarDriver, InjectorContext]] = {
     "ipv6": (EnvoyDriver(), context(PLAIN, interception=Transparent(ipv6=True), exclusions=BOTH_FAMILIES)),
     "dry-run": (EnvoyDriver(), context(PLAIN, dry_run=True, image_pull_policy=PullPolicy.ALWAYS)),
     "document": (DocumentDriver(), context(PROBED, selection=DOCUMENT)),
+    "document-classic": (DocumentDriver(), context(PROBED, selection=DOCUMENT, **CLASSIC)),
     "document-windows": (DocumentDriver(), context(PLAIN, selection=DOCUMENT, os=PodOs.WINDOWS)),
 }
 
@@ -138,11 +231,11 @@ def test_what_was_patched_can_be_taken_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_pod_is_not_patched_twice(name: str) -> None:
-    """It is refused by a name of its own, so that a webhook can let it pass."""
+def test_a_patched_pod_is_patched_to_the_same(name: str) -> None:
+    """A webhook that is asked again changes nothing."""
     driver, known = CASES[name]
-    with pytest.raises(AlreadyPatchedError):
-        driver.patch(replace(known, pod=driver.patch(known)))
+    once = driver.patch(known)
+    assert driver.patch(replace(known, pod=once)) == once
 
 
 def test_the_agent_reads_the_probes_and_its_options() -> None:
@@ -155,12 +248,12 @@ def test_the_agent_reads_the_probes_and_its_options() -> None:
         "/app-health/store/readyz": Probe(GrpcProbe(9090, "store"), 4.0),
         "/app-health/store/startupz": Probe(HttpProbe(8443, "/up", secure=True)),
     }
-    sidecar = pod["spec"]["containers"][0]
+    sidecar = pod["spec"]["initContainers"][1]
     asked = {part for part in sidecar["args"] if part.startswith("--")}
     assert asked <= _options(agent_command.registered_callback)
     how = Transparent(Capture.TPROXY, ipv6=True)
     captured = EnvoyDriver().patch(context(PLAIN, exclusions=EXCLUSIONS, interception=how))
-    init = captured["spec"]["initContainers"][-1]
+    init = captured["spec"]["initContainers"][0]
     (intercept,) = [each for each in app.registered_commands if each.name == "intercept" or _named(each)]
     assert {part for part in init["args"] if part.startswith("--")} <= _options(intercept)
     given = init["args"][init["args"].index("--exclude-inbound-ports") + 1]
@@ -198,6 +291,40 @@ def _container(**fields: Any) -> dict[str, Any]:
     return _with(containers=[{"name": "store", **fields}])
 
 
+def test_what_another_webhook_has_added_is_looked_at_as_well() -> None:
+    """Its container's probes go by the agent; ours stand where they stood; the way back leaves it."""
+    known = context(PLAIN, **JOINING)
+    once = EnvoyDriver().patch(known)
+    new: Any = {"name": "late", "image": "late:1", "livenessProbe": {"tcpSocket": {"port": 81}}}
+    changed: Any = copy.deepcopy(once)
+    changed["spec"]["containers"].insert(0, new)
+    changed["spec"]["initContainers"].insert(0, {"name": "early", "image": "early:1"})
+    again: Any = EnvoyDriver().patch(replace(known, pod=changed))
+    late = again["spec"]["containers"][0]
+    assert late["livenessProbe"]["httpGet"]["path"] == "/app-health/late/livez"
+    assert [each["name"] for each in again["spec"]["initContainers"]] == [
+        *("meshwright-init", "meshwright-sidecar", "early"),
+    ]
+    assert again["spec"]["volumes"] == once["spec"]["volumes"]
+    found = restored(again)
+    assert found["spec"]["containers"] == [new, *PLAIN["spec"]["containers"]]
+    assert found["metadata"] == PLAIN["metadata"]
+
+
+def test_notes_that_somebody_has_changed_are_not_guessed_at() -> None:
+    """The pod cannot be taken back, nor patched again; which annotation it is, is said."""
+    for name, text in (
+        (names.ADDED_ANNOTATION, "[]"),
+        (names.ORIGINALS_ANNOTATION, "{"),
+        (names.ORIGINALS_ANNOTATION, "[1]"),
+        (names.OWN_ANNOTATION, '[{"field": "volumes", "index": 0, "container": {}}]'),
+    ):
+        made = EnvoyDriver().patch(context(PLAIN, **JOINING))
+        made["metadata"]["annotations"][name] = text
+        with pytest.raises(CannotPatchError, match=f"annotation {name} is not as it was written"):
+            restored(made)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "Windows": (PLAIN, {"os": PodOs.WINDOWS}, "on Windows a pod's traffic cannot be led through a proxy"),
     "host network": (_with(hostNetwork=True), {}, "spec.hostNetwork is true"),
@@ -223,8 +350,34 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "too early": (
         _with(initContainers=[{"name": "first", "startupProbe": {"grpc": {"port": 1}}}]),
-        {},
+        {"placement": Placement.CLASSIC},
         "init container first has a startupProbe over the network",
+    ),
+    "a hook's port": (
+        _container(lifecycle={"preStop": {"httpGet": {"port": "web"}}}),
+        {},
+        "preStop of container store names port 'web'",
+    ),
+    "two of the sidecar's name": (
+        among({"name": "meshwright-sidecar"}, initContainers=[{"name": "meshwright-sidecar"}]),
+        {},
+        "container meshwright-sidecar is there twice",
+    ),
+    "nothing but the sidecar": (_with(containers=[OWN]), {}, "spec.containers is empty"),
+    "another user": (
+        among({"name": "meshwright-sidecar", "securityContext": {"runAsUser": 1000}}),
+        {},
+        "is to run as user 1000: must be 1500",
+    ),
+    "an overlay without image": (
+        PLAIN,
+        {"overlays": (Overlay("bad", sidecar={"image": None}),)},
+        "container meshwright-sidecar is left without an image",
+    ),
+    "another label": (
+        {**PLAIN, "metadata": {"labels": {names.PROXY_UUID_LABEL: "x"}}},
+        {},
+        "is 'x', and the proxy is 5b1c.store.shop",
     ),
     "no image": (PLAIN, {"selection": replace(IMAGES, linux_image="")}, "no image is known for the linux"),
     "another's certificate": (PLAIN, {"proxy": ProxyName.parse("x.store.shop")}, "is of 5b1c.store.shop"),
@@ -248,6 +401,8 @@ def test_what_cannot_be_is_refused(name: str) -> None:
 def test_capture_is_for_drivers_that_capture() -> None:
     """A pod that asks another driver for it would not get what it asks for; without a word, it is patched."""
     known = context(PLAIN, selection=DOCUMENT)
+    with pytest.raises(CannotPatchError, match="driver document does not join by itself"):
+        DocumentDriver().patch(replace(known, **JOINING))
     with pytest.raises(
         CannotPatchError, match="how its traffic is captured, and driver document captures none"
     ):
@@ -258,7 +413,7 @@ def test_capture_is_for_drivers_that_capture() -> None:
 def test_tproxy_s_user_is_the_proxy_s() -> None:
     """The container begins as root with three rights, and its command leaves all but one of them behind."""
     made = EnvoyDriver().patch(context(PLAIN, interception=Transparent(Capture.TPROXY)))
-    sidecar = made["spec"]["containers"][0]
+    sidecar = made["spec"]["initContainers"][1]
     command, security = sidecar["command"], sidecar["securityContext"]
     assert command[command.index("--reuid") + 1] == command[command.index("--regid") + 1] == "1500"
     assert command[command.index("--inh-caps") + 1] == "-all,+net_raw"
@@ -275,6 +430,6 @@ def test_probes_that_were_rewritten_before_are_given_as_they_were() -> None:
     assert yaml.safe_load(patched["metadata"]["annotations"][names.PROBES_ANNOTATION]) == {
         "/app-health/store/livez": {"tcpSocket": {"port": 8080}}
     }
-    assert probes.originals(patched)[1].probe == {
+    assert probes.originals(patched)[-1].probe == {
         "httpGet": {"path": "/app-health/store/livez", "port": STATUS_PORT, "scheme": "HTTP"}
     }

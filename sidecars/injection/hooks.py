@@ -1,0 +1,79 @@
+"""A container's HTTP hooks: as its probes, they come from a kubelet, which is not in the mesh.
+
+A hook that connects to a port is left as it is: no kubelet has ever done it.
+"""
+
+import copy
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sidecars.contract.kubernetes import Container, Hook, Lifecycle, Pod, Probe
+from sidecars.injection.probes import numbered, ports_of, running
+from sidecars.layout import PROBE_PREFIX, STATUS_PORT
+
+SECONDS: Final = 30
+"""How long the agent waits for an answer: a kubelet bounds a hook by the pod's time to end alone."""
+
+
+class HookKind(enum.StrEnum):
+    """A container's hooks, by their fields."""
+
+    POST_START = "postStart"
+    PRE_STOP = "preStop"
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalHook:
+    """A hook that is an HTTP request, as the pod's author wrote it."""
+
+    container: str
+    kind: HookKind
+    hook: Hook
+
+    @property
+    def path(self) -> str:
+        """Return the path under which the agent is asked for it."""
+        return f"{PROBE_PREFIX}{self.container}/{self.kind.lower()}z"
+
+
+def originals(pod: Pod) -> tuple[OriginalHook, ...]:
+    """Return the hooks of a pod's containers that are asked of the agent; a host of its own is another's."""
+    return tuple(
+        OriginalHook(container.get("name", ""), kind, hook)
+        for container in running(pod)
+        for kind, hook in _hooks(container.get("lifecycle") or {})
+        if "httpGet" in hook and not hook["httpGet"].get("host")
+    )
+
+
+def rewrite(container: Container, found: Iterable[OriginalHook]) -> None:
+    """Have a container's hooks ask the agent; it is changed."""
+    for each in found:
+        if each.container == container.get("name"):
+            lifecycle = copy.deepcopy(container["lifecycle"])
+            hook: Hook = {"httpGet": {"path": each.path, "port": STATUS_PORT, "scheme": "HTTP"}}
+            if each.kind is HookKind.POST_START:
+                lifecycle["postStart"] = hook
+            else:
+                lifecycle["preStop"] = hook
+            container["lifecycle"] = lifecycle
+
+
+def for_agent(pod: Pod, found: Iterable[OriginalHook]) -> Mapping[str, Probe]:
+    """Return what the agent carries out, by path; raise CannotPatchError for an unknown port's name."""
+    ports = {each.get("name", ""): ports_of(each) for each in running(pod)}
+    return {each.path: _asked(each, ports.get(each.container, {})) for each in found}
+
+
+def _asked(original: OriginalHook, ports: Mapping[str, int]) -> Probe:
+    what = f"{original.kind} of container {original.container}"
+    return {"httpGet": numbered(original.hook["httpGet"], ports, what), "timeoutSeconds": SECONDS}
+
+
+def _hooks(lifecycle: Lifecycle) -> Iterator[tuple[HookKind, Hook]]:
+    if "postStart" in lifecycle:
+        yield HookKind.POST_START, lifecycle["postStart"]
+    if "preStop" in lifecycle:
+        yield HookKind.PRE_STOP, lifecycle["preStop"]

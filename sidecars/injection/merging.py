@@ -1,0 +1,81 @@
+"""Strategic merge patches, as the Kubernetes API has them for pods ("Update API Objects in Place").
+
+Mappings are merged field by field; a null takes a field away. Lists of named things are merged by name, in
+their order and what is new after it; all others are replaced. `$patch: delete` takes an item of a list away,
+`$patch: replace` puts a mapping in another's place. Of fields of which there may be one (how a probe asks,
+where a volume comes from), a patch's takes the place of the other.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+DIRECTIVE: Final = "$patch"
+MERGE_KEYS: Final[Mapping[str, str]] = {
+    "containers": "name",
+    "env": "name",
+    "imagePullSecrets": "name",
+    "initContainers": "name",
+    "ports": "containerPort",
+    "volumeDevices": "devicePath",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+}
+"""The lists of a pod whose items are known by a field, and which (core/v1, `patchMergeKey`)."""
+
+_PROBE: Final = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
+_HOOK: Final = frozenset({"exec", "httpGet", "sleep", "tcpSocket"})
+_ONE_OF: Final[Mapping[str, frozenset[str]]] = {
+    "env": frozenset({"value", "valueFrom"}),
+    "livenessProbe": _PROBE,
+    "postStart": _HOOK,
+    "preStop": _HOOK,
+    "readinessProbe": _PROBE,
+    "startupProbe": _PROBE,
+}
+"""Fields of which there may be one, by the field (or list) in whose value they are."""
+
+
+def merged(base: Mapping[str, object], patch: Mapping[str, object], of: str = "") -> dict[str, object]:
+    """Return a mapping with a patch laid over it; `of` is the field (or list) that it is the value of."""
+    if patch.get(DIRECTIVE) == "replace":
+        base = {}
+    alone = _alone(of, base, patch)
+    found = {name: copy.deepcopy(value) for name, value in base.items() if name not in alone}
+    for name, value in patch.items():
+        if name == DIRECTIVE:
+            continue
+        there = found.get(name)
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, Mapping):
+            found[name] = merged(there if isinstance(there, Mapping) else {}, value, name)
+        elif isinstance(value, list) and name in MERGE_KEYS:
+            found[name] = merged_list(there if isinstance(there, list) else [], value, name)
+        else:
+            found[name] = copy.deepcopy(value)
+    return found
+
+
+def merged_list(
+    base: Sequence[Mapping[str, object]], patch: Sequence[Mapping[str, object]], of: str
+) -> list[dict[str, object]]:
+    """Return a list of named things with a patch laid over it; `of` is one of MERGE_KEYS."""
+    key = MERGE_KEYS[of]
+    found = {each.get(key): dict(each) for each in base}
+    for each in patch:
+        name = each.get(key)
+        if each.get(DIRECTIVE) == "delete":
+            found.pop(name, None)
+        else:
+            found[name] = merged(found.get(name, {}), each, of)
+    return list(found.values())
+
+
+def _alone(of: str, base: Mapping[str, object], patch: Mapping[str, object]) -> frozenset[str]:
+    """Return what of the base goes because the patch has something else in its place."""
+    kinds = frozenset(base) - {"name"} if of == "volumes" else _ONE_OF.get(of, frozenset())
+    said = {name for name in patch if patch[name] is not None and name not in ("name", DIRECTIVE)}
+    if not (said if of == "volumes" else said & kinds):
+        return frozenset()
+    return kinds - said

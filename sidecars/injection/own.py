@@ -1,0 +1,76 @@
+"""The author's own containers of the names that are injected: what stands there wins over what is made.
+
+The API takes no container without an image: `auto` is the word for the one that is injected.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, cast
+
+from sidecars.contract.errors import CannotPatchError
+from sidecars.contract.kubernetes import Container, Pod
+from sidecars.injection import names
+
+AUTO: Final = "auto"
+FIELDS: Final[tuple[Literal["containers", "initContainers"], ...]] = ("containers", "initContainers")
+_NAMES: Final = (names.SIDECAR_CONTAINER, names.INIT_CONTAINER)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnContainer:
+    """A container of the author's: in which list of the pod, where in it, and all it says."""
+
+    field: Literal["containers", "initContainers"]
+    index: int
+    container: Container
+
+    @property
+    def name(self) -> str:
+        """Return which of the two it is."""
+        return self.container.get("name", "")
+
+    @property
+    def patch(self) -> Mapping[str, object]:
+        """Return what it says, as a patch of what is made."""
+        said = cast("Mapping[str, object]", self.container)
+        return {key: value for key, value in said.items() if key != "image" or value != AUTO}
+
+
+def taken(pod: Pod) -> tuple[OwnContainer, ...]:
+    """Take them out of a pod, which is changed; raise CannotPatchError where one is there twice."""
+    found, spec = [], pod["spec"]
+    for field in FIELDS:
+        there = spec.get(field) or []
+        found += [OwnContainer(field, at, each) for at, each in enumerate(there) if _is_own(each)]
+        if field in spec:
+            spec[field] = [each for each in there if not _is_own(each)]
+    for name in _NAMES:
+        if len([each for each in found if each.name == name]) > 1:
+            raise CannotPatchError(f"container {name} is there twice: its author may change one sidecar")
+    return tuple(found)
+
+
+def put_back(pod: Pod, own: Iterable[OwnContainer]) -> None:
+    """Put them where they stood, in the order in which they were taken; the pod is changed."""
+    for each in own:
+        there = pod["spec"].setdefault(each.field, [])
+        there.insert(each.index, each.container)
+
+
+def written(own: Iterable[OwnContainer]) -> str:
+    """Return them as text."""
+    found = [{"field": each.field, "index": each.index, "container": each.container} for each in own]
+    return json.dumps(found, sort_keys=True)
+
+
+def read(text: str) -> tuple[OwnContainer, ...]:
+    """Return them from text; raise ValueError, TypeError or KeyError for text that is none."""
+    found = [OwnContainer(each["field"], int(each["index"]), each["container"]) for each in json.loads(text)]
+    if any(each.field not in FIELDS or not isinstance(each.container, dict) for each in found):
+        raise ValueError("no containers")
+    return tuple(found)
+
+
+def _is_own(container: Container) -> bool:
+    return container.get("name") in _NAMES
