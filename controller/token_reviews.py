@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from catalog.store.view import View
 from enrolment.proofs.contract import Unproven
-from enrolment.proofs.kubernetes import KubernetesProof
+from enrolment.proofs.kubernetes import KubernetesProof, Seen
 from kube.api import Api
 from kube.errors import KubeError
 from kube.resource import Resource
-from mesh.identity import ProxyName, ServiceIdentity
 from mesh.workload import WorkloadKey
 
 TOKEN_REVIEWS: Final = Resource(
@@ -29,9 +28,9 @@ def kubernetes_proof(api: Api, view: Callable[[], View | None]) -> KubernetesPro
         except KubeError as error:
             raise Unproven(f"the API server has judged no token: {error}") from error
 
-    def holder_of(pod: WorkloadKey, identity: ServiceIdentity) -> ProxyName | None:
-        seen = view()
-        workload = None if seen is None else seen.workloads.get(pod)
-        return None if workload is None or workload.identity != identity else workload.proxy_name
+    def seen_as(pod: WorkloadKey) -> Seen | None:
+        newest = view()
+        found = None if newest is None else newest.workloads.get(pod)
+        return None if found is None else Seen(found.identity, found.uid, found.node, found.proxy_name)
 
-    return KubernetesProof(review, holder_of)
+    return KubernetesProof(review, seen_as)

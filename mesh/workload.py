@@ -100,10 +100,11 @@ class Workload:
     the proxy's common name. `labels` is a sorted tuple of pairs. `weight` is relative to its peers.
     `driver` is the sidecar driver that it names itself, empty where it names none.
     `scope` narrows the services in its configuration; None leaves that to its namespace. `node` is the
-    machine that it runs on, for people to see; empty where nothing says.
+    machine that it runs on; empty where nothing says.
     `other_addresses` are further ones of its own, as of the other family. With `shares_address` the address
     is its machine's, and so others': it tells nobody who answers there. Where `names_service` is not so,
-    `service` is no more than the name of its ServiceAccount, as a Pod's is.
+    `service` is no more than the name of its ServiceAccount, as a Pod's is. `uid` is a Pod's own, which one
+    of the same name that comes after it does not have; empty for what is no Pod.
     """
 
     key: WorkloadKey
@@ -123,6 +124,7 @@ class Workload:
     other_addresses: tuple[IpAddress, ...] = ()
     shares_address: bool = False
     names_service: bool = True
+    uid: str = ""
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:

@@ -58,6 +58,7 @@ class ProofRefusal(enum.StrEnum):
     UNREADABLE = "proof_unreadable"
     NOT_AUTHENTICATED = "not_authenticated"
     NO_WORKLOAD = "no_workload"
+    OTHER_POD = "other_pod"
     OTHER_WORKLOAD = "other_workload"
     PROXY_REVOKED = "proxy_revoked"
 

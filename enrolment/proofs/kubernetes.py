@@ -25,17 +25,40 @@ _EXTRA: Final = "authentication.kubernetes.io/"
 Review = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Returns a TokenReview (authentication.k8s.io/v1) as the API server has answered it; raises Unproven."""
 
-HolderOf = Callable[[WorkloadKey, ServiceIdentity], ProxyName | None]
-"""Returns the proxy of a Pod that has this identity; None where there is none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the API server says of a token: whose it is, and by which Pod, with its UID."""
+    """What the API server says of a token: whose it is, and by which Pod, with its UID.
+
+    `node` is where the Pod runs; empty where the API server does not say, as those before 1.30.
+    """
 
     identity: ServiceIdentity
     pod: str
     uid: str
+    node: str = ""
+
+    @property
+    def key(self) -> WorkloadKey:
+        """Return the Pod's namespace and name."""
+        return WorkloadKey(self.identity.namespace, self.pod)
+
+    def __str__(self) -> str:
+        return f"Pod {self.key} ({self.uid})"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the mesh knows of the Pod of a name: what it is, where, and its proxy, if it has one."""
+
+    identity: ServiceIdentity
+    uid: str
+    node: str
+    proxy: ProxyName | None
+
+
+SeenAs = Callable[[WorkloadKey], Seen | None]
+"""Returns what the mesh knows of a Pod; None where it knows none of this name."""
 
 
 class KubernetesProof:
@@ -43,24 +66,38 @@ class KubernetesProof:
 
     kind = KIND
 
-    def __init__(self, review: Review, holder_of: HolderOf) -> None:
+    def __init__(self, review: Review, seen_as: SeenAs) -> None:
         self._review = review
-        self._holder_of = holder_of
+        self._seen_as = seen_as
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
         """Return whose proxy the Pod's is; raise Unproven while the mesh does not know the Pod."""
         del now  # the API server has a clock
-        answered = await self._review(question(evidence.data))
-        shown = read_review(answered)
-        key = WorkloadKey(shown.identity.namespace, shown.pod)
-        said = f"Pod {key} ({shown.uid})"
-        name = self._holder_of(key, shown.identity)
-        if name is None:
-            # Not for ever: the Pod may be known in a moment.
-            raise Unproven(
-                f"{said} of ServiceAccount {shown.identity} has no proxy in the mesh, as far as is known"
-            )
-        return Entitled(name, said)
+        shown = read_review(await self._review(question(evidence.data)))
+        return Entitled(holder(shown, self._seen_as(shown.key)), str(shown))
+
+
+def holder(shown: Shown, seen: Seen | None) -> ProxyName:
+    """Return whose proxy the Pod's is that the API server and the mesh both know.
+
+    Raises Unproven where that may be so in a moment: the mesh does not know a Pod of that name, or no proxy
+    of it; ProofRefused where it knows another one: one of the same name that is gone, or came after it.
+    """
+    if seen is None or not seen.uid:
+        raise Unproven(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
+    for what, said, known in (
+        ("has the UID", shown.uid, seen.uid),
+        ("is of the ServiceAccount", shown.identity, seen.identity),
+        ("runs on the node", shown.node or seen.node, seen.node),
+    ):
+        if said != known:
+            words = f"{shown}: by its token it {what} {said}, and as the mesh sees it {known or 'none'}"
+            raise ProofRefused(ProofRefusal.OTHER_POD, words, str(shown))
+    if seen.proxy is None:
+        raise Unproven(
+            f"{shown} of ServiceAccount {shown.identity} has no proxy in the mesh, as far as is known"
+        )
+    return seen.proxy
 
 
 def question(token: bytes) -> Mapping[str, Any]:
@@ -93,7 +130,8 @@ def read_review(answered: Mapping[str, Any]) -> Shown:
     pods, uids = (_texts(extra.get(f"{_EXTRA}{name}")) for name in ("pod-name", "pod-uid"))
     if len(pods) != 1 or len(uids) != 1:
         raise ProofRefused(ProofRefusal.NO_WORKLOAD, f"the token of {username} is bound to no Pod")
-    return Shown(ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), pods[0], uids[0])
+    node = "".join(_texts(extra.get(f"{_EXTRA}node-name"))[:1])
+    return Shown(ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), pods[0], uids[0], node)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -87,7 +87,7 @@ _CORE: Final[Mapping[Kind, Keep]] = {
         ),
     ),
     POD: _fields(
-        metadata=_fields(**_NAMES, labels=_whole, annotations=_OWN, deletionTimestamp=_whole),
+        metadata=_fields(**_NAMES, uid=_whole, labels=_whole, annotations=_OWN, deletionTimestamp=_whole),
         spec=_fields(
             serviceAccountName=_whole,
             serviceAccount=_whole,

@@ -81,6 +81,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         other_addresses=_other_addresses(status),
         shares_address=on_host and uuid is None,
         names_service=bool(named),
+        uid=manifest.metadata.text("uid") or "",
     )
     spec.skim("serviceAccount")
     status.skim()

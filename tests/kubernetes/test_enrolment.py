@@ -85,6 +85,18 @@ async def test_a_pod_gets_the_certificate_of_its_proxy_and_of_no_other(
     assert without.code is grpc.StatusCode.UNAVAILABLE
     assert not [each for each in server.log() if good in str(each)]
 
+    leaf = read_leaf(answered.certificate.chain_pem)
+    status, _, words = await asyncio.to_thread(program.revoke, leaf.serial)
+    assert (status, words) == (0, "")
+    again = await join(at, Machine(), _token(kubectl, "shop", "shop"), "kubernetes")
+    assert (again.code, again.words, again.reason) == REFUSED
+    assert server.said("join refused")[-1]["reason"] == "proxy_revoked"
+
     kubectl("delete", "pod", "shop", "--grace-period=0", "--force")
+    kubectl.apply(objects.pod("shop", "shop", uuid=f"shop-{namespace}"))
+    kubectl.status(objects.runs("shop", FIRST))
+    fresh = _token(kubectl, "shop", "shop")
+    answered = await _once(lambda each: each.code is grpc.StatusCode.OK, at, fresh)
+    assert read_leaf(answered.certificate.chain_pem).names.common_name == name
     await _once(lambda each: each.code is grpc.StatusCode.PERMISSION_DENIED, at, good)
     server.stop()

@@ -89,7 +89,10 @@ POD: Final[Meanings] = {
         "Labels, by which Services select it; `meshwright.dev/proxy-uuid` is its sidecar's UUID, a DNS "
         "label, or `metadata.uid`: its own UID."
     ),
-    "metadata.uid": Meaning("Its UID, which is its sidecar's UUID where that label says so."),
+    "metadata.uid": Meaning(
+        "Its UID, which is its sidecar's UUID where that label says so; who joins by its ServiceAccount's "
+        "token must be this Pod.",
+    ),
     "metadata.deletionTimestamp": Meaning(
         "When it is to end; it is called only where nobody behind the Service is ready.",
         "it stays",
@@ -101,7 +104,7 @@ POD: Final[Meanings] = {
         "Whether it has its machine's address; without a sidecar, that tells nobody who answers there."
     ),
     **_OLDER_ACCOUNT,
-    "spec.nodeName": Meaning("The node that it runs on, for people to see."),
+    "spec.nodeName": Meaning("The node that it runs on, for people to see; who joins must run there."),
     "status": Meaning("What became of it."),
     "status.phase": Meaning("One that has `Succeeded` or `Failed` is not used."),
     "status.podIP": Meaning("Where it is reached.", "it is not called yet", ADDRESS),

@@ -1,12 +1,13 @@
 """What an API server answers of a token, read: what proves a Pod for us, and what does not."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from enrolment.proofs.contract import ProofRefused
-from enrolment.proofs.kubernetes import Shown, question, read_review
-from mesh.identity import ServiceIdentity
+from enrolment.proofs.contract import ProofRefused, Unproven
+from enrolment.proofs.kubernetes import Seen, Shown, holder, question, read_review
+from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName
 
 GOOD: dict[str, Any] = {
@@ -27,6 +28,8 @@ def test_a_pod_s_token_for_us_says_whose_it_is() -> None:
     """As a real API server answers."""
     identity = ServiceIdentity(Namespace("market"), ServiceAccountName("shop"))
     assert read_review({"status": GOOD}) == Shown(identity, "shop-0", "2b2b")
+    extra = {**GOOD["user"]["extra"], "authentication.kubernetes.io/node-name": ["worker-1"]}
+    assert read_review({"status": _user(extra=extra)}) == Shown(identity, "shop-0", "2b2b", "worker-1")
 
 
 def _user(**changes: object) -> dict[str, Any]:
@@ -65,3 +68,42 @@ def test_what_can_be_no_token_is_not_asked_about(token: bytes) -> None:
     with pytest.raises(ProofRefused, match="proof_unreadable"):
         question(token)
     assert question(b"a.b.c\n")["spec"] == {"token": "a.b.c", "audiences": ["meshwright"]}
+
+
+SHOP = ServiceIdentity(Namespace("market"), ServiceAccountName("shop"))
+NAME = ProxyName.parse("u1.shop.market")
+SEEN = Seen(SHOP, "2b2b", "worker-1", NAME)
+OTHER = replace(SHOP, service_account=ServiceAccountName("other"))
+
+
+@pytest.mark.parametrize("node", ["worker-1", ""])
+def test_the_proxy_is_that_of_the_pod_which_both_know(node: str) -> None:
+    """An API server that does not say where a Pod runs is believed all the same."""
+    assert holder(Shown(SHOP, "shop-0", "2b2b", node), SEEN) == NAME
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (replace(SEEN, uid="3c3c"), "it has the UID 2b2b, and as the mesh sees it 3c3c"),
+        (
+            replace(SEEN, identity=OTHER),
+            "of the ServiceAccount market/shop, and as the mesh sees it market/other",
+        ),
+        (replace(SEEN, node="worker-2"), "it runs on the node worker-1, and as the mesh sees it worker-2"),
+        (replace(SEEN, node=""), "it runs on the node worker-1, and as the mesh sees it none"),
+        (replace(SEEN, uid="3c3c", proxy=None), "has the UID"),
+    ],
+)
+def test_a_pod_that_the_mesh_sees_otherwise_is_refused(seen: Seen, words: str) -> None:
+    """One of the same name may be gone, or have come after it; whose it is now is not its."""
+    with pytest.raises(ProofRefused, match=words) as refused:
+        holder(Shown(SHOP, "shop-0", "2b2b", "worker-1"), seen)
+    assert (refused.value.reason, refused.value.proof) == ("other_pod", "Pod market/shop-0 (2b2b)")
+
+
+@pytest.mark.parametrize("seen", [None, replace(SEEN, uid=""), replace(SEEN, proxy=None)])
+def test_a_pod_that_the_mesh_does_not_know_yet_comes_again(seen: Seen | None) -> None:
+    """Also where the mesh is known by what was kept of it before Pods had UIDs there, and is not read yet."""
+    with pytest.raises(Unproven):
+        holder(Shown(SHOP, "shop-0", "2b2b", "worker-1"), seen)

@@ -90,13 +90,16 @@ def _said(reading: Any) -> Any:
 
 def test_what_is_not_read_is_not_kept() -> None:
     """Neither what is secret, nor what changes with every heartbeat."""
-    text = projected(POD, "v1", objects.pod("shop-1"))
+    raw = objects.pod("shop-1")
+    raw["metadata"] |= {"uid": "2b2b"}
+    text = projected(POD, "v1", raw)
     assert json.loads(text) == {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": "shop-1",
             "namespace": "shop",
+            "uid": "2b2b",
             "labels": {"app": "shop", "osm-proxy-uuid": "shop-1-uuid"},
             "annotations": {"meshwright.dev/service": "shop"},
         },

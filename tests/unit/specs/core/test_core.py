@@ -171,14 +171,24 @@ def test_a_pod_s_own_uid_may_be_its_sidecar_s_uuid() -> None:
     written = _pod("{meshwright.dev/proxy-uuid: metadata.uid}", rest)
     with_uid = written.replace("labels:", f"uid: {uid}, labels:", 1)
     assert with_uid != written
-    assert value(with_uid) == _pod_value(uid, "cart", (label,))
+    assert value(with_uid) == replace(_pod_value(uid, "cart", (label,)), uid=uid)
     assert complaints(written) == [
         ("error", "MW1013", "metadata.labels[meshwright.dev/proxy-uuid]", '"metadata.uid"')
     ]
 
 
+def test_a_pod_has_an_identity_of_its_own() -> None:
+    """Which one of the same name after it has not."""
+    rest = _SPEC + "status: {podIP: 10.1.0.7}\n"
+    unready = replace(_pod_value(None, "cart", ()), health=Health.UNREADY)
+    assert value(_pod("{}", rest).replace("{name: cart-0", "{uid: 2b2b, name: cart-0")) == replace(
+        unready, uid="2b2b"
+    )
+    assert complaints(_pod("{}", rest).replace("{name: cart-0", "{uid: 2b2b, name: cart-0")) == []
+
+
 def test_a_pod_says_on_which_node_it_runs() -> None:
-    """People are shown it; nothing is decided by it."""
+    """People are shown it; of what is served nothing is decided by it."""
     rest = _SPEC.replace("containers:", "nodeName: worker-2\n  containers:") + "status: {podIP: 10.1.0.7}\n"
     unready = replace(_pod_value(None, "cart", ()), health=Health.UNREADY)
     assert value(_pod("{}", rest)) == replace(unready, node="worker-2")
