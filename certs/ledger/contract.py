@@ -49,6 +49,9 @@ class Ledger(Protocol):
     def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
         """Return the entries of one proxy, sorted by time of issue, then serial."""
 
+    def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
+        """Return the entries of these proxies, sorted as all are; it costs little more than those of one."""
+
     def first(self) -> str | None:
         """Return the serial of the certificate that was issued first; None where none was."""
 

@@ -114,6 +114,11 @@ class RebuildingLedger:
         del name
         return ()
 
+    def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
+        """Return nothing."""
+        del names
+        return ()
+
     def first(self) -> str | None:
         """Return None."""
 

@@ -101,6 +101,11 @@ class SqliteLedger:
         with self._statements() as connection:
             return self._entries_of(connection, name)
 
+    def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
+        """Return the entries of these proxies, sorted by common name, then time of issue, then serial."""
+        with self._statements() as connection, self._seen.reading(connection):
+            return tuple(map(self._unwritten.on, rows.by_names(connection, names)))
+
     def first(self) -> str | None:
         """Return the serial of the certificate that was issued first; None where none was."""
         with self._statements() as connection:
@@ -149,7 +154,7 @@ class SqliteLedger:
         """Note of what these proxies have claimed that it is admitted, and write all that is remembered."""
         with self._statements() as connection:
             with self._seen.reading(connection):
-                found = [each for name in names for each in self._entries_of(connection, name)]
+                found = [self._unwritten.on(each) for each in rows.by_names(connection, names)]
             for each in found:
                 if each.claimed_at is not None:
                     self._unwritten.note(each, Stamp.ADMITTED, Noted.of(now))

@@ -140,4 +140,5 @@ def _written(ledger: Ledger, now: datetime, noted: Mapping[NodeKey, bool]) -> di
     """Write to the ledger who is ready, and return what it says of all; for a thread."""
     names = {node: ProxyName.parse(node) for node in noted}
     ledger.admit([names[node] for node, is_ready in noted.items() if is_ready], now)
-    return {node: progress(ledger.entries_of(name)) for node, name in names.items()}
+    reached = progress_of_all(ledger.entries_of_all(names.values()))
+    return {node: reached.get(node, Progress.NEW) for node in names}

@@ -58,7 +58,12 @@ class MemoryLedger:
 
     def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
         """Return the entries of one proxy."""
-        return tuple(each for each in self.entries() if each.common_name == str(name))
+        return self.entries_of_all((name,))
+
+    def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
+        """Return the entries of some proxies."""
+        sought = frozenset(map(str, names))
+        return tuple(each for each in self.entries() if each.common_name in sought)
 
     def first(self) -> str | None:
         """Return the first serial."""

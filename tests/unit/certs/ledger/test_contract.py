@@ -13,6 +13,7 @@ from typing import Protocol
 import pytest
 
 from certs.errors import RequestError, StateError, UnwrittenError
+from certs.ledger import rows
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import MOST_WORDS, SEEN_EVERY, LedgerEntry, LedgerState
 from certs.ledger.sqlite import SqliteLedger
@@ -194,6 +195,23 @@ def test_admissions_are_noted_of_what_a_proxy_has_claimed(ledger: Ledger) -> Non
     assert [entry.serial for entry in ledger.entries() if entry.admitted_at == START] == ["1a", "2a"]
     assert [entry.serial for entry in ledger.entries_of(proxy("u1"))] == ["1a", "1b", "1c"]
     assert ledger.entries_of(proxy("u9")) == ()
+
+
+def test_the_entries_of_many_are_those_of_each(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted by name, with what is only remembered yet; unknown and repeated names add nothing."""
+    monkeypatch.setattr(rows, "_AT_ONCE", 3)  # names in one statement
+    for number in range(12):
+        ledger.record(new_entry(f"{number:x}", f"u{number % 10}"))
+    ledger.claim("0", START)
+    asked = [proxy(f"u{number}") for number in (*reversed(range(10)), 7, 20)]
+    found = ledger.entries_of_all(asked)
+    assert found == ledger.entries()
+    assert [each.claimed_at for each in found if each.serial == "0"] == [START]
+    assert ledger.entries_of_all(asked[9:12]) == (
+        *ledger.entries_of(proxy("u0")),
+        *ledger.entries_of(proxy("u7")),
+    )
+    assert ledger.entries_of_all(()) == ()
 
 
 def test_entries_are_sorted_by_name_then_time(ledger: Ledger) -> None:

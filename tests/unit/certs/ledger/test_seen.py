@@ -176,3 +176,16 @@ def test_a_revocation_that_is_written_just_now_is_not_missed(
     found = ledger.entry("1a") if ask == "entry" else ledger.claim("1a", START)
     assert found is not None
     assert found.revoked_at == START
+
+
+def test_many_proxies_are_asked_for_in_one_statement(ledger: SqliteLedger) -> None:
+    """All who came in a tenth of a second of a storm, as they are admitted and as they are read again."""
+    names = [proxy(f"u{number}") for number in range(5)]
+    for number in range(5):
+        ledger.record(new_entry(f"{number}a", f"u{number}"))
+        ledger.claim(f"{number}a", START)
+    with statements(ledger) as asked:
+        ledger.admit(names, START)
+        found = ledger.entries_of_all(names)
+        assert sum(each.startswith("SELECT") for each in asked) == 2
+    assert [each.admitted_at for each in found] == [START] * 5
