@@ -127,7 +127,7 @@ class Parts:
             )
 
         issued = self.metrics.issued
-        return ProxyIssuing(self.opened, self.clock, terms, lambda: issued("proxy"))
+        return ProxyIssuing(self.opened, self.clock, terms, lambda: issued("proxy", IssuerKind.BUILT_IN.value))
 
     @property
     def tokens(self) -> JoinTokens:
@@ -254,11 +254,13 @@ def _delivery(
 
 
 def counting(metrics: Metrics, issuer: str) -> Callable[[Counted], None]:
-    """Return what counts an issuer's certificates of services."""
+    """Return what counts an issuer's certificates of services; its series are there from the start."""
+    metrics.issued("service", issuer, 0)
+    metrics.renewed(issuer, 0)
 
     def counted(found: Counted) -> None:
-        metrics.issued("service", found.issued)
-        metrics.renewed(found.renewed)
+        metrics.issued("service", issuer, found.issued)
+        metrics.renewed(issuer, found.renewed)
         for reason, count in found.failed.items():
             metrics.not_issued(issuer, reason, count)
 

@@ -49,12 +49,15 @@ class WaveMetrics:
         )
         self._issued = Counter(
             "meshwright_certificates_issued",
-            "Certificates issued, or taken over at a start.",
-            ["kind"],
+            "Certificates issued, by what they are for and by issuer.",
+            ["kind", "issuer"],
             registry=r,
         )
         self._renewed = Counter(
-            "meshwright_certificates_renewed", "Service certificates that took another's place.", registry=r
+            "meshwright_certificates_renewed",
+            "Service certificates that took another's place, by issuer.",
+            ["issuer"],
+            registry=r,
         )
         self._not_issued = Counter(
             "meshwright_certificates_failed",
@@ -100,13 +103,13 @@ class WaveMetrics:
         """Count a group that kept its last good snapshot."""
         self._failures.inc()
 
-    def issued(self, kind: str, count: int = 1) -> None:
-        """Count certificates issued: `service` or `proxy`."""
-        self._issued.labels(kind).inc(count)
+    def issued(self, kind: str, issuer: str, count: int = 1) -> None:
+        """Count certificates issued: `service` or `proxy`; `issuer` is a word of a closed set."""
+        self._issued.labels(kind, issuer).inc(count)
 
-    def renewed(self, count: int) -> None:
+    def renewed(self, issuer: str, count: int) -> None:
         """Count service certificates that took another's place."""
-        self._renewed.inc(count)
+        self._renewed.labels(issuer).inc(count)
 
     def not_issued(self, issuer: str, reason: str, count: int) -> None:
         """Count tries that failed; both are words of closed sets."""

@@ -92,7 +92,8 @@ def test_sidecars_get_what_a_vault_signed_and_go_on_while_the_issuer_is_another(
     vault = TrustBundle.of([roots])
     assert stands_below(chain, roots)
     assert read_leaf(chain).names.uris == ("spiffe://cluster.local/ns/shop/sa/store",)
-    assert server.metric('meshwright_certificates_issued_total{kind="service"}') == 1
+    assert server.metric('meshwright_certificates_issued_total{issuer="vault",kind="service"}') == 1
+    assert server.metric('meshwright_certificates_renewed_total{issuer="vault"}') == 0
     kept = (program.state / "services" / "shop" / "store" / "certificate.pem").read_text()
     key = kept.partition("-----END PRIVATE KEY-----")[0].split()[3:5]
     assert len(key) == 2

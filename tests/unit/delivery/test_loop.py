@@ -68,7 +68,7 @@ class Plane:
         self.keeper = ServiceCertificates(
             authority,
             PairFiles(state),
-            lambda found: self.metrics.issued("service", found.issued),
+            lambda found: self.metrics.issued("service", "built-in", found.issued),
             lambda: 0.0,
         )
         self.heard = asyncio.Event()

@@ -46,7 +46,7 @@ def test_counted_events_come_out_by_name_and_label() -> None:
     metrics.wave(0.1, published=True)
     metrics.wave_work(computed=5, reused=4, stopped=3, encoded=2, touched=7)
     metrics.group_failed()
-    metrics.issued("proxy")
+    metrics.issued("proxy", "built-in")
     found = {name: value for name, value in _samples(metrics).items() if value}
     assert found == {
         ("meshwright_xds_streams_opened_total", "delta"): 1,
@@ -69,7 +69,7 @@ def test_counted_events_come_out_by_name_and_label() -> None:
         ("meshwright_proxies_touched_total", ""): 7,
         ("meshwright_wave_seconds_count", ""): 1,
         ("meshwright_group_failures_total", ""): 1,
-        ("meshwright_certificates_issued_total", "proxy"): 1,
+        ("meshwright_certificates_issued_total", "built-in,proxy"): 1,
     }
 
 
@@ -183,8 +183,8 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.event("directory", "Workload")
         metrics.wave(number, published=True)
         metrics.wave_work(computed=number, reused=number, stopped=number, encoded=number, touched=number)
-        metrics.issued("proxy")
-        metrics.renewed(number)
+        metrics.issued("proxy", "built-in")
+        metrics.renewed("vault", number)
         metrics.not_issued("vault", "issuer", number)
         metrics.reported("event")
         metrics.reported("status", "forbidden")
