@@ -91,7 +91,7 @@ test-traffic: ; $(BIN)/pytest tests/differential tests/conformance tests/e2e
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
 	@tools/node-packages
-	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
+	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
 	$(BIN)/pytest tests/kubernetes
 
 fast: setup ## the fast tests alone

@@ -1,4 +1,7 @@
-"""Building parts into a cache: `bin/` has the programs, `stamp/` their versions, `src/` their go.mod."""
+"""Building parts into a cache: `bin/` has the programs, `stamp/` their versions, `src/` their go.mod.
+
+`share/` has what goes with a program: a folder of its module.
+"""
 
 import json
 import os
@@ -28,6 +31,11 @@ def cache() -> Path:
 def program(part: Part) -> Path:
     """Return where a part's program is, or will be."""
     return cache() / "bin" / part.name
+
+
+def shared(part: Part) -> Path:
+    """Return where a part's folder is, or will be."""
+    return cache() / "share" / part.name
 
 
 def is_built(part: Part) -> bool:
@@ -68,9 +76,19 @@ def build(part: Part, say: Callable[[str], None] = print) -> Path:
     stamp = cache() / "stamp" / part.name
     stamp.unlink(missing_ok=True)  # it is that of the program before
     fresh.replace(program(part))
+    if part.folder:
+        _share(part, Path(download(part)["Dir"]) / part.folder)
     stamp.write_text(part.stamp + "\n", "ascii")
     say(f"built {part.name} in {time.monotonic() - began:.0f} s")
     return program(part)
+
+
+def _share(part: Part, folder: Path) -> None:
+    """Keep a folder of a module, which nobody may write to where it is, in place of what was there."""
+    shutil.rmtree(shared(part), ignore_errors=True)
+    shared(part).mkdir(parents=True)
+    for each in folder.iterdir():
+        shutil.copyfile(each, shared(part) / each.name)
 
 
 def download(part: Part) -> dict[str, Any]:

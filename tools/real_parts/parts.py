@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 GO: Final = "1.26.0"
@@ -24,7 +25,8 @@ class Part:
 
     `requires` are modules at other versions than its go.mod's; `staging` is the version of those that its
     go.mod replaces by folders, empty where it has none; `variables` are set by the linker. With `source`, a
-    program of ours, `.` is the package: it takes of the module what is needed.
+    program of ours, `.` is the package: it takes of the module what is needed. `folder` is one of the module
+    that is kept beside the program.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Part:
     staging: str = ""
     variables: Mapping[str, str] | None = None
     source: str = ""
+    folder: str = ""
 
     @property
     def stamp(self) -> str:
@@ -77,6 +80,12 @@ def _coredns(*plugins: str) -> Part:
     return Part("coredns", module, version, ".", {}, source=source)
 
 
+def _cert_manager() -> Part:
+    module, version = "github.com/cert-manager/cert-manager", "1.21.2"
+    source = (Path(__file__).parent / "cert_manager" / "main.go").read_text("utf-8")
+    return Part("cert-manager", module, version, ".", {}, source=source, folder="deploy/crds")
+
+
 def _istio(name: str) -> Part:
     # A pinned commit; releases of what its go.mod names by commits, which proxies of modules need not have.
     version = "0.0.0-20260827124520-eed52ebb66ad"
@@ -96,10 +105,11 @@ SCHEDULER: Final = _kubernetes("kube-scheduler")
 KUBELET: Final = _kubernetes("kubelet")
 KUBE_PROXY: Final = _kubernetes("kube-proxy")
 COREDNS: Final = _coredns("bind", "errors", "kubernetes", "ready")
+CERT_MANAGER: Final = _cert_manager()
 ISTIOD: Final = _istio("pilot-discovery")
 
 NODE: Final = (SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
 """What a cluster whose Pods run has besides."""
 
-PARTS: Final = {part.name: part for part in (ETCD, API_SERVER, CONTROLLERS, *NODE, ISTIOD)}
+PARTS: Final = {part.name: part for part in (ETCD, API_SERVER, CONTROLLERS, CERT_MANAGER, *NODE, ISTIOD)}
 """All parts by name."""

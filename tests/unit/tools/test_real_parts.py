@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from demo.ports import free_port
 from tools.real_parts import building
-from tools.real_parts.building import PartError, build, is_built, program
+from tools.real_parts.building import PartError, build, is_built, program, shared
 from tools.real_parts.cluster import cluster
 from tools.real_parts.keys import LOOPBACK, Keys
-from tools.real_parts.parts import API_SERVER, COREDNS, ETCD, ISTIOD, PARTS
+from tools.real_parts.parts import API_SERVER, CERT_MANAGER, COREDNS, ETCD, ISTIOD, PARTS
 from tools.real_parts.processes import Program, running
 
 OWN = """module k8s.io/kubernetes
@@ -123,6 +123,27 @@ def test_a_program_of_ours_is_built_of_what_it_says_now(cache: Path, monkeypatch
     more = replace(COREDNS, source=COREDNS.source.replace("plugin/errors", "plugin/log"))
     assert not is_built(more)
     assert "plugin/log" in build(more).read_text()
+
+
+def test_a_folder_of_its_module_goes_with_a_program(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go keeps modules where nobody may write: what is kept of them is made anew all the same."""
+    module = cache / "module" / CERT_MANAGER.folder
+    module.mkdir(parents=True)
+    (module / "one.yaml").write_text("one")
+    module.chmod(0o555)
+
+    def go(_: Path, *words: str) -> str:
+        if "-o" in words:
+            Path(words[words.index("-o") + 1]).write_text("program")
+        return json.dumps({"Dir": str(cache / "module")})
+
+    monkeypatch.setattr(building, "has_go", lambda: True)
+    monkeypatch.setattr(building, "_go", go)
+    build(CERT_MANAGER)
+    kept = shared(CERT_MANAGER)
+    (kept / "older.yaml").write_text("older")
+    build(replace(CERT_MANAGER, version="2.0.0"))
+    assert {each.name: each.read_text() for each in kept.iterdir()} == {"one.yaml": "one"}
 
 
 def test_keys_are_one_authoritys_and_nobody_elses_to_read(tmp_path: Path) -> None:
