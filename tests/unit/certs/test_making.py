@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
@@ -128,6 +129,24 @@ def _moved(hours: int) -> Callable[[CertificateRequest], CertificateRequest]:
     return lambda asked: replace(asked, not_before=asked.not_before + by, not_after=asked.not_after + by)
 
 
+def _longer(asked: CertificateRequest) -> CertificateRequest:
+    return replace(asked, not_after=asked.not_after + DAY)
+
+
+def test_who_signs_may_take_his_time(
+    authority: CertificateAuthority, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is valid from the moment at which it was signed is judged by that one, not by that of asking."""
+    passed = [0.0]
+    monkeypatch.setattr("certs.pair.time", SimpleNamespace(monotonic=lambda: passed[0]))
+
+    def slow(asked: CertificateRequest) -> CertificateRequest:
+        passed[0] += 40
+        return replace(asked, not_before=now + timedelta(seconds=39))
+
+    assert issue_pair(_Issuer(authority, slow), Usage.SERVICE, NAMES, DAY, now).leaf.not_before > now
+
+
 def test_an_answer_that_nobody_would_believe_is_not_believed_here(
     authority: CertificateAuthority, tmp_path: Path, now: datetime
 ) -> None:
@@ -138,6 +157,7 @@ def test_an_answer_that_nobody_would_believe_is_not_believed_here(
         (_Issuer(authority, _moved(1)), "is valid from 2031-05-06 08:07:09.*a clock is wrong"),
         (_Issuer(authority, _moved(-25)), "ended at 2031-05-06 06:08:09.*a clock is wrong"),
         (_Issuer(authority, lambda asked: replace(asked, names=more)), "other names than asked: spiffe://"),
+        (_Issuer(authority, _longer), "is valid until 2031-05-08 .*, longer than asked: 2031-05-07"),
         (_Issuer(authority, bundle=other), "not below a root of the issuer's own bundle"),
     ]
     for issuer, sentence in cases:
