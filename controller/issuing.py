@@ -1,6 +1,7 @@
 """Who signs service certificates, as the settings tell, and what keeps it able to."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ import structlog
 from certs.errors import CertificateError
 from certs.issuers.contract import Issuer, IssuerKind
 from certs.issuers.exchanges import Exchanges
-from certs.issuers.opening import OpenedIssuer, Told, VaultTold, open_issuer
+from certs.issuers.opening import CertManagerTold, OpenedIssuer, Told, VaultTold, open_issuer
+from certs.issuers.reference import IssuerReference
 from certs.issuers.watched import WatchedFiles
 from controller.settings import Settings
 from delivery.asking import Asking, AtOnce, InTurn
@@ -85,6 +87,8 @@ def told(settings: Settings) -> Told:
             return _files(settings)
         case IssuerKind.VAULT:
             return _vault(settings)
+        case IssuerKind.CERT_MANAGER:
+            return _cert_manager(settings, settings.cert_manager_issuer)
 
 
 def _files(settings: Settings) -> WatchedFiles:
@@ -107,4 +111,19 @@ def _vault(settings: Settings) -> VaultTold:
         kubernetes_role=settings.vault_kubernetes_role,
         kubernetes_token_file=settings.vault_kubernetes_token_file,
         auth_mount=settings.vault_auth_mount,
+    )
+
+
+def _cert_manager(settings: Settings, issuer: IssuerReference | None) -> CertManagerTold:
+    from controller.cluster import home
+
+    if issuer is None:
+        raise AssertionError("the settings are not read without it")
+    return CertManagerTold(
+        issuer=issuer,
+        namespace=settings.cert_manager_namespace or home(os.environ),
+        seconds=settings.cert_manager_seconds,
+        roots=settings.cert_manager_roots,
+        kubeconfig=settings.kubeconfig,
+        context=settings.kube_context,
     )

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 from pydantic_settings import NoDecode
 
 from admission.place import Place
+from certs.issuers.reference import IssuerReference
 from mesh.host_port import HostPort
 from mesh.names import is_dns_label, is_dns_subdomain
 from providers.dns.nameserver import Nameserver
@@ -123,6 +124,18 @@ def _vault_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _issuer(value: object) -> IssuerReference | None:
+    if _given(value) is None:
+        return None
+    return value if isinstance(value, IssuerReference) else IssuerReference.parse(str(value))
+
+
+def _namespace(value: str) -> str:
+    if value and not is_dns_label(value):
+        raise ValueError("must be the name of a namespace: 1 to 63 of a-z, 0-9 and inner hyphens")
+    return value
+
+
 def _given(value: object) -> object:
     """Return a path; one that is empty, as a variable that is set to nothing, is none."""
     return None if value == "" else value
@@ -156,3 +169,7 @@ Domain = Annotated[str, BeforeValidator(_domain)]
 MaybePath = Annotated[Path | None, BeforeValidator(_given)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 VaultUrl = Annotated[str, AfterValidator(_vault_url)]
+MaybeIssuer = Annotated[
+    IssuerReference | None, NoDecode, BeforeValidator(_issuer), PlainSerializer(_as_text_or_none)
+]
+OneNamespace = Annotated[str, AfterValidator(_namespace)]

@@ -24,10 +24,12 @@ from controller.setting_values import (
     Hosts,
     Listening,
     Listenings,
+    MaybeIssuer,
     MaybeListening,
     MaybePath,
     Nameservers,
     Namespaces,
+    OneNamespace,
     Proofs,
     Providers,
     Seconds,
@@ -42,7 +44,17 @@ from sidecars.selection import VARIABLES
 _OF_A_CLUSTER: Final = ("kubeconfig", "kube_context", "namespaces", "namespace_selector")
 """Settings that say nothing where no cluster is read: who gives one has forgotten to say so."""
 
+_REACHED_BY: Final = ("kubeconfig", "kube_context")
+"""Those of them that say where cert-manager is, too."""
+
 _VAULT_LOGINS: Final = ("vault_token_file", "vault_approle_file", "vault_kubernetes_role")
+
+_OF_ISSUERS: Final = (
+    (IssuerKind.FILES, "ca_"),
+    (IssuerKind.VAULT, "vault_"),
+    (IssuerKind.CERT_MANAGER, "cert_manager_"),
+)
+"""How the settings begin that say nothing where another issuer signs."""
 
 _NO_SOURCE: Final = (
     "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or --kubernetes, "
@@ -214,7 +226,8 @@ class Settings(BaseSettings):
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
     issuer: IssuerKind = IssuerKind.BUILT_IN
-    """Who signs service certificates: the server's own CA, one in files, or the PKI of a Vault or OpenBao."""
+    """Who signs service certificates: the server's own CA, one in files, the PKI of a Vault or OpenBao, or an
+    issuer of cert-manager."""
     ca_directory: MaybePath = None
     """Directory with tls.crt, tls.key and ca.crt of the CA, as a Secret is mounted; watched."""
     ca_certificate: MaybePath = None
@@ -245,6 +258,15 @@ class Settings(BaseSettings):
     """Another token than the one that every Pod has."""
     vault_auth_mount: str = ""
     """Where the AppRole or Kubernetes login is mounted, if not at its usual place."""
+    cert_manager_issuer: MaybeIssuer = None
+    """The issuer that signs: Issuer/NAME, ClusterIssuer/NAME, or KIND.GROUP/NAME of others. The cluster is
+    that of kubeconfig and kube_context, or of the server's Pod."""
+    cert_manager_namespace: OneNamespace = ""
+    """Where CertificateRequests are made, for an Issuer its own namespace; without, the control plane's."""
+    cert_manager_roots: MaybePath = None
+    """File with the issuer's roots; without, those that it shows with what it signs."""
+    cert_manager_seconds: Seconds = 60.0
+    """How long a CertificateRequest may take until it is signed."""
     service_certificate_key: KeyKind = KeyKind.ECDSA_P256
     """The kind of key that service certificates are issued for; others stay until they are due."""
     certificate_backdate: Annotated[float, Field(ge=0, le=300)] = BACKDATED.total_seconds()
@@ -276,12 +298,15 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _who_signs(self) -> Self:
-        told = {name for name in type(self).model_fields if getattr(self, name) and name != "vault_mount"}
-        for kind, beginning in ((IssuerKind.FILES, "ca_"), (IssuerKind.VAULT, "vault_")):
+        fields = type(self).model_fields
+        told = {name for name, field in fields.items() if getattr(self, name) != field.default}
+        for kind, beginning in _OF_ISSUERS:
             if self.issuer is not kind and (
                 of := sorted(each for each in told if each.startswith(beginning))
             ):
                 raise ValueError(f"{of[0]} is of issuer {kind}: give that as well, or leave it out")
+        if self.issuer is IssuerKind.CERT_MANAGER and self.cert_manager_issuer is None:
+            raise ValueError("issuer cert-manager needs cert_manager_issuer (docs/certificates.md)")
         if self.issuer is IssuerKind.FILES:
             pair, directory = {"ca_certificate", "ca_key"} & told, "ca_directory" in told
             if directory == bool(pair) or (pair and len(pair) != 2) or (directory and "ca_roots" in told):
@@ -342,7 +367,9 @@ def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Setti
         raise SettingsError(sentence(error, given, Settings.model_fields)) from error
     if nothing_to_read:
         return settings
-    if not settings.kubernetes and (told := [each for each in _OF_A_CLUSTER if getattr(settings, each)]):
+    asked = _REACHED_BY if settings.issuer is IssuerKind.CERT_MANAGER else ()
+    idle = [each for each in _OF_A_CLUSTER if each not in asked]
+    if not settings.kubernetes and (told := [each for each in idle if getattr(settings, each)]):
         said = "is of a cluster, and none is read: give --kubernetes as well"
         raise SettingsError(f"{spelled(told[0], given)} {said}")
     if not settings.sources:

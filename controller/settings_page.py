@@ -12,6 +12,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic.fields import FieldInfo
 
 from admission.place import Place
+from certs.issuers.reference import IssuerReference
 from controller.reloading import IN_PLACE
 from controller.setting_values import Options
 from controller.settings import Settings
@@ -27,6 +28,7 @@ _WORDS: Final[Mapping[object, str]] = {
     HostPort: "HOST:PORT",
     Place: "NAMESPACE/SERVICE:PORT or a URL",
     IPv4Network: "CIDR",
+    IssuerReference: "KIND/NAME or KIND.GROUP/NAME",
     tuple: "list, with commas where it is text",
     Mapping[str, Options]: "NAME:OPTION=VALUE,...;NAME..., or a mapping of mappings",
 }

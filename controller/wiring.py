@@ -127,7 +127,9 @@ class Parts:
             )
 
         issued = self.metrics.issued
-        return ProxyIssuing(self.opened, self.clock, terms, lambda: issued("proxy", IssuerKind.BUILT_IN.value))
+        return ProxyIssuing(
+            self.opened, self.clock, terms, lambda: issued("proxy", IssuerKind.BUILT_IN.value)
+        )
 
     @property
     def tokens(self) -> JoinTokens:

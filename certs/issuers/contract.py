@@ -36,6 +36,7 @@ class IssuerKind(enum.StrEnum):
     BUILT_IN = "built-in"
     FILES = "files"
     VAULT = "vault"
+    CERT_MANAGER = "cert-manager"
 
 
 class KeyKind(enum.StrEnum):

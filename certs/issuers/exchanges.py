@@ -9,7 +9,7 @@ import http.client
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -78,6 +78,7 @@ class Exchanges:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: set[_Outcome] = set()
+        self._others: list[Callable[[], None]] = []
         self._is_stopped = False
 
     def ask(self, line: Line, question: Question, seconds: float) -> Answered:
@@ -102,12 +103,23 @@ class Exchanges:
             raise found
         return found
 
+    def when_stopped(self, end: Callable[[], None]) -> None:
+        """Have what is asked in another way ended by the stop as well; at once where that has been."""
+        with self._lock:
+            self._others.append(end)
+            is_stopped = self._is_stopped
+        if is_stopped:
+            end()
+
     def stop(self) -> None:
         """End all that are under way at once."""
         with self._lock:
             self._is_stopped = True
             for outcome in self._open:
                 outcome.put(_stopped())
+            others = tuple(self._others)
+        for end in others:
+            end()
 
 
 def _answered(line: Line, question: Question, outcome: _Outcome) -> None:

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from certs.bundle import TrustBundle
+from certs.errors import IssuerError
 from certs.issuers.contract import Issuer, IssuerKind
 from certs.issuers.exchanges import Exchanges
+from certs.issuers.reference import IssuerReference
 from certs.issuers.succeeding import SucceedingIssuer, known
 from certs.issuers.succession import Succession
 from certs.issuers.vault.http import VaultApi
@@ -16,6 +18,9 @@ from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import SERVICE_ACCOUNT_TOKEN, ByAppRole, ByKubernetes, ByToken, Login
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.pair_files import PairFiles
+
+if TYPE_CHECKING:
+    from certs.issuers.cert_manager.issuer import CertManagerIssuer
 
 _LOOKING: Final = 5.0
 _ASKING: Final = 60.0
@@ -53,7 +58,24 @@ class VaultTold:
         return ByKubernetes(self.kubernetes_role, token, self.auth_mount or "kubernetes")
 
 
-Told = VaultTold | WatchedFiles | None
+@dataclass(frozen=True, slots=True)
+class CertManagerTold:
+    """cert-manager in a cluster, which a kubeconfig and a context of it say; how long a request may take."""
+
+    issuer: IssuerReference
+    namespace: str
+    seconds: float
+    roots: Path | None = None
+    kubeconfig: Path | None = None
+    context: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return what tells its issuer from others."""
+        return f"{IssuerKind.CERT_MANAGER}:{self.issuer}:{self.namespace}"
+
+
+Told = VaultTold | CertManagerTold | WatchedFiles | None
 """None: the authority signs."""
 
 
@@ -105,6 +127,11 @@ def open_issuer(
             return OpenedIssuer(
                 made, IssuerKind.VAULT, True, _ASKING, _both(vault.tend, made.look), vault.close
             )
+        case CertManagerTold():
+            asked = _cert_manager(told, authority, before, now, exchanges or Exchanges())
+            made = succeeding(asked, told.name, drops=False)
+            tend = _both(asked.tend, made.look)
+            return OpenedIssuer(made, IssuerKind.CERT_MANAGER, True, _ASKING, tend, asked.close)
         case _:
             assert_never(told)
 
@@ -124,5 +151,26 @@ def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) ->
 def _vault(told: VaultTold, authority: Issuer, before: Succession, exchanges: Exchanges) -> VaultIssuer:
     api = VaultApi(told.address, told.ca, told.namespace, exchanges=exchanges)
     pki = VaultPki(told.mount, told.role, told.roots)
-    roots = before.roots if before.name == told.name else TrustBundle.of([])
-    return VaultIssuer.open(api, told.login, pki, authority.trust_domain, roots)
+    return VaultIssuer.open(api, told.login, pki, authority.trust_domain, _known(before, told.name))
+
+
+def _cert_manager(
+    told: CertManagerTold, authority: Issuer, before: Succession, now: datetime, exchanges: Exchanges
+) -> "CertManagerIssuer":
+    # Imported where it is asked for: nobody else needs what talks to a cluster in memory.
+    from certs.issuers.cert_manager.issuer import Asked, CertManagerIssuer
+    from kube.connection import found
+    from kube.errors import ConfigError
+
+    try:
+        connection = found(told.kubeconfig, told.context)
+    except ConfigError as error:
+        raise IssuerError(str(error)) from error
+    asked = Asked(told.issuer, told.namespace, told.seconds, told.roots)
+    roots = _known(before, told.name)
+    return CertManagerIssuer.open(connection, asked, authority.trust_domain, roots, now, exchanges)
+
+
+def _known(before: Succession, name: str) -> TrustBundle:
+    """Return the roots that an issuer was seen with, none where another one has signed."""
+    return before.roots if before.name == name else TrustBundle.of([])

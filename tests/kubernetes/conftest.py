@@ -26,11 +26,13 @@ from tests.kubernetes.objects import NODE
 from tests.kubernetes.shop import opened
 from tests.program import Program
 from tests.typed import Command, Typed
-from tools.real_parts.building import is_built
+from tools.real_parts.building import is_built, shared
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.node import Node, lacking, node
-from tools.real_parts.parts import API_SERVER, CONTROLLERS, ETCD, Part
+from tools.real_parts.parts import API_SERVER, CERT_MANAGER, CONTROLLERS, ETCD, Part
 from tools.real_parts.parts import NODE as NODE_PARTS
+from tools.real_parts.processes import Service
+from tools.real_parts.signing import RESOURCES, cert_manager
 
 _numbers = itertools.count(1)
 
@@ -95,6 +97,24 @@ def node_administrator(real_node: Node, tmp_path_factory: pytest.TempPathFactory
     made = real_node.cluster
     folder = tmp_path_factory.mktemp("node-kubectl")
     return Kubectl(tool.program() or "", made.kubeconfig, folder, enter=made.enter)
+
+
+@pytest.fixture(scope="session")
+def cert_manager_kinds(administrator: Kubectl) -> None:
+    """Install cert-manager's kinds, and the namespace of its own Secrets; nobody signs yet."""
+    if missing := _missing(CERT_MANAGER):
+        _skip(f"there is no {missing}: `make test-kubernetes` builds it, with Go (https://go.dev)")
+    administrator("apply", "--server-side", "-f", str(shared(CERT_MANAGER)))
+    administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RESOURCES}})
+    administrator.until(_are_established, "crd")
+
+
+@pytest.fixture(scope="session")
+def controllers(shared_cluster: RunningCluster, cert_manager_kinds: None) -> Iterator[Service]:
+    """Return the controllers that sign, for all tests that ask for them from then on."""
+    del cert_manager_kinds
+    with cert_manager(shared_cluster) as started:
+        yield started
 
 
 @contextmanager

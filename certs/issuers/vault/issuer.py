@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
-from certs import files
 from certs.bundle import TrustBundle
-from certs.errors import IssuerError, StateError
+from certs.errors import IssuerError
 from certs.issuers.contract import CertificateRequest
+from certs.issuers.given import given_roots
 from certs.issuers.vault.answers import roots, signed
 from certs.issuers.vault.http import Answer, VaultApi, VaultRefused, mount, segment
 from certs.issuers.vault.login import Login, Session
@@ -122,7 +122,7 @@ class VaultIssuer:
     def _asked_roots(self) -> tuple[TrustBundle, datetime]:
         found, ends = roots(self._api.call("GET", f"{mount(self._pki.mount)}/cert/ca_chain"))
         if self._pki.roots is not None:
-            found = found.union(_roots_in(self._pki.roots))
+            found = found.union(given_roots("vault_roots", self._pki.roots))
         if not found.fingerprints:
             raise IssuerError(
                 f"PKI {self._pki.mount} of Vault {self._api.address} has no root in its chain: "
@@ -140,13 +140,3 @@ class VaultIssuer:
                 raise
         self._session.drop(token)
         return self._api.call(method, path, body, self._session.token(now))
-
-
-def _roots_in(file: Path) -> TrustBundle:
-    content = files.read(file)
-    if content is None:
-        raise StateError(f"vault_roots {file} is missing")
-    try:
-        return TrustBundle.of([content])
-    except ValueError as error:
-        raise StateError(f"vault_roots {file}: {error}") from error

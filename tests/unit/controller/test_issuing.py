@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from certs.issuers.opening import Told, VaultTold
+from certs.issuers.opening import CertManagerTold, Told, VaultTold
+from certs.issuers.reference import IssuerReference
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
 from certs.issuers.watched import WatchedFiles
 from controller.errors import SettingsError
@@ -40,6 +41,25 @@ def test_a_ca_in_files() -> None:
     assert _load(issuer="files", ca_directory="/d") == WatchedFiles.within(Path("/d"))
 
 
+CERT_MANAGER = {"issuer": "cert-manager", "cert_manager_issuer": "ClusterIssuer/mesh"}
+
+
+def test_an_issuer_of_cert_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the control plane's namespace unless told; of a cluster that need not be the mesh's."""
+    mesh = IssuerReference("ClusterIssuer", "mesh")
+    assert _load(**CERT_MANAGER) == CertManagerTold(mesh, "meshwright-system", 60.0)
+    monkeypatch.setenv("POD_NAMESPACE", "here")
+    assert _load(**CERT_MANAGER) == CertManagerTold(mesh, "here", 60.0)
+    more = {"cert_manager_namespace": "there", "cert_manager_roots": "/r", "cert_manager_seconds": 5}
+    found = _load(**CERT_MANAGER, **more, kubeconfig="/k", kube_context="c")
+    assert found == CertManagerTold(mesh, "there", 5.0, Path("/r"), Path("/k"), "c")
+    assert isinstance(found, CertManagerTold)
+    assert found.name == "cert-manager:ClusterIssuer/mesh:there"
+    others = _load(issuer="cert-manager", cert_manager_issuer="StepIssuer.certmanager.step.sm/a.b")
+    assert isinstance(others, CertManagerTold)
+    assert others.issuer == IssuerReference("StepIssuer", "a.b", "certmanager.step.sm")
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -54,6 +74,21 @@ def test_a_ca_in_files() -> None:
         ({**VAULT, "vault_address": "v:8200"}, "--vault-address is 'v:8200': must be a URL"),
         ({**VAULT, "vault_address": "https://u:p@v"}, "must be a URL without user"),
         ({**VAULT, "vault_address": "https://v:99999"}, "must be a URL"),
+        ({"issuer": "cert-manager"}, "issuer cert-manager needs cert_manager_issuer"),
+        ({"cert_manager_seconds": 5}, "cert_manager_seconds is of issuer cert-manager"),
+        ({**CERT_MANAGER, "vault_role": "mesh"}, "vault_role is of issuer vault"),
+        (
+            {**CERT_MANAGER, "cert_manager_issuer": "mesh"},
+            "--cert-manager-issuer is 'mesh': must be Issuer/NAME",
+        ),
+        ({**CERT_MANAGER, "cert_manager_issuer": "issuer/mesh"}, "must be Issuer/NAME"),
+        ({**CERT_MANAGER, "cert_manager_issuer": "Certificate/mesh"}, "must be Issuer/NAME"),
+        ({**CERT_MANAGER, "cert_manager_issuer": "Step./mesh"}, "must be Issuer/NAME"),
+        ({**CERT_MANAGER, "cert_manager_issuer": "Issuer/a/b"}, "must be Issuer/NAME"),
+        ({**CERT_MANAGER, "cert_manager_namespace": "A_b"}, "must be the name of a namespace"),
+        ({**CERT_MANAGER, "cert_manager_seconds": 0}, "--cert-manager-seconds is '?0"),
+        ({**CERT_MANAGER, "namespaces": "a"}, "--namespaces is of a cluster, and none is read"),
+        ({"kubeconfig": "/k"}, "--kubeconfig is of a cluster, and none is read"),
         ({"issuer": "valt"}, "--issuer is 'valt'"),
     ],
 )

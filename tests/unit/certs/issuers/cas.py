@@ -48,6 +48,7 @@ def ca(
     path_length: int | None = None,
     is_ca: bool = True,
     days: int = 365,
+    lasting: timedelta = timedelta(0),
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None,
 ) -> Ca:
     """Make a CA, below another if there is one."""
@@ -60,7 +61,7 @@ def ca(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=days))
+        .not_valid_after(now + timedelta(days=days) + lasting)
         .add_extension(x509.BasicConstraints(is_ca, path_length if is_ca else None), critical=True)
         .add_extension(key_usage(authority=is_ca), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)

@@ -1,0 +1,141 @@
+"""What became of a CertificateRequest, and how its issuer is: read from objects, which may say anything."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from certs.bundle import TrustBundle
+from certs.issuers.chain import above
+from certs.leaf import signed_by
+from certs.pem import certificates_in
+from kube.errors import shortened
+from kube.resource import Raw
+
+_UNAPPROVED: Final = (
+    "nobody has approved it: cert-manager's own approver does unless it was told otherwise "
+    "(disableAutoApproval, approveSignerNames), else a policy must (docs/certificates.md)"
+)
+_BEGUN: Final = "it was approved, and its issuer has said nothing yet: is there a controller for it?"
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A certificate with the intermediates above it, without a root; and the roots that came with it."""
+
+    chain: tuple[x509.Certificate, ...]
+    roots: TrustBundle
+
+    @property
+    def chain_pem(self) -> bytes:
+        """Return the chain as PEM."""
+        return b"".join(map(_pem, self.chain))
+
+    @property
+    def leaf(self) -> x509.Certificate:
+        """Return the certificate that was asked for."""
+        return self.chain[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It never will be signed, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """It may be signed yet, and what is missing."""
+
+    why: str = field(default=_UNAPPROVED)
+
+
+Verdict = Signed | Refused | Waiting
+
+
+def judged(raw: Raw) -> Verdict:
+    """Say what became of a CertificateRequest, by its conditions."""
+    status, said = _mapping(raw.get("status")), _conditions(raw)
+    for kind in ("Denied", "InvalidRequest"):
+        if (found := said.get(kind)) and found.get("status") == "True":
+            return Refused(f"{_WORDS[kind]}: {_why(found)}")
+    if (ready := said.get("Ready")) is not None:
+        if ready.get("status") == "True":
+            return _signed(status)
+        ended = _WORDS.get(str(ready.get("reason")))
+        return Waiting(_why(ready)) if ended is None else Refused(f"{ended}: {_why(ready)}")
+    return Waiting(_BEGUN) if "Approved" in said else Waiting()
+
+
+_WORDS: Final = {
+    "Denied": "it was denied",
+    "InvalidRequest": "it was found invalid",
+    "Failed": "signing failed",
+}
+
+
+def unfit(issuer: Raw) -> str:
+    """Say why an Issuer or a ClusterIssuer cannot sign for a mesh now; empty where it can."""
+    if "selfSigned" in _mapping(issuer.get("spec")):
+        return "signs each certificate by its own key, so none is below a CA: name one of another type"
+    ready = _conditions(issuer).get("Ready")
+    if ready is None:
+        return "has not been looked at by cert-manager's controllers: do they run?"
+    return "" if ready.get("status") == "True" else f"is not ready: {_why(ready)}"
+
+
+def ends(signed: Signed, roots: TrustBundle, now: datetime) -> datetime:
+    """Return when the way from a certificate to a root ends: the CA that signed it, or one above.
+
+    Raises ValueError where there is no such way, or it leads over what is no CA, or is over.
+    """
+    trusted = sorted(certificates_in(roots.pem), key=lambda each: each.not_valid_after_utc, reverse=True)
+    signers = [*signed.chain[1:], *(each for each in trusted if signed_by(signed.leaf, each))]
+    if not signers:
+        raise ValueError(
+            f"it is signed by {signed.leaf.issuer.rfc4514_string()!r}, which is none of the roots"
+        )
+    return above(signers[0], signers[1:], trusted, now).not_after
+
+
+def _signed(status: Mapping[str, Any]) -> Verdict:
+    try:
+        leaf, *rest = certificates_in(_decoded(status, "certificate"))
+        above = certificates_in(_decoded(status, "ca")) if status.get("ca") else []
+    except ValueError as error:
+        return Refused(f"what was signed is not understood: it {error}")
+    # An issuer that has no root shows the highest CA that it knows: that is one more on the way.
+    upper = [each for each in (*rest, *above) if each.subject != each.issuer]
+    roots = [each for each in above if each.subject == each.issuer]
+    return Signed((leaf, *dict.fromkeys(upper)), TrustBundle.of(map(_pem, roots)))
+
+
+def _decoded(status: Mapping[str, Any], name: str) -> bytes:
+    found = status.get(name)
+    try:
+        return base64.b64decode(found if isinstance(found, str) else "", validate=True)
+    except ValueError:
+        raise ValueError(f"has a {name} that is not base64") from None
+
+
+def _conditions(raw: Raw) -> dict[str, Mapping[str, Any]]:
+    listed = _mapping(raw.get("status")).get("conditions")
+    found = listed if isinstance(listed, list) else []
+    return {str(each.get("type")): each for each in found if isinstance(each, dict)}
+
+
+def _why(condition: Mapping[str, Any]) -> str:
+    return shortened(str(condition.get("message") or condition.get("reason") or "no reason given"))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)

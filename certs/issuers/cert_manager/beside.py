@@ -1,0 +1,73 @@
+"""An event loop in a thread of its own, for callers that block until something was done on it."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+from certs.errors import IssuerError
+
+T = TypeVar("T")
+
+
+class Beside:
+    """Runs what it is given within a context that is open as long as the loop runs.
+
+    From any thread but its own. The thread keeps no process alive.
+    """
+
+    def __init__(self, name: str, within: AbstractAsyncContextManager[object]) -> None:
+        self._within = within
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runs = threading.Event()
+        self._over: asyncio.Event
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+        self._runs.wait()
+
+    def do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return what comes of some work; raise what it raises, and IssuerError once it is over."""
+        done: Future[T]
+        with self._lock:
+            if self._is_over or self._loop is None:
+                raise IssuerError("the server is being stopped")
+            done = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        try:
+            return done.result()
+        except CancelledError:
+            raise IssuerError("the server was stopped before there was an answer") from None
+
+    def close(self) -> None:
+        """Cancel all work, and return once it has tidied up."""
+        with self._lock:
+            if not self._is_over and self._loop is not None:
+                self._loop.call_soon_threadsafe(self._over.set)
+            self._is_over = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._main())
+
+    async def _main(self) -> None:
+        self._over = asyncio.Event()
+        try:
+            async with self._within:
+                self._loop = asyncio.get_running_loop()
+                self._runs.set()
+                await self._over.wait()
+                await _ended()
+        finally:
+            self._runs.set()
+
+
+async def _ended() -> None:
+    """Cancel all that runs on the loop, and wait until it has ended."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for each in others:
+        each.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -1,0 +1,73 @@
+"""CertificateRequests as we make them, and those of ours that nobody waits for any more."""
+
+import base64
+from datetime import datetime, timedelta
+from typing import Final
+
+from certs.issuers.contract import CertificateRequest, Usage
+from certs.issuers.reference import CERT_MANAGER, IssuerReference
+from kube.resource import Raw, Resource
+
+REQUESTS: Final = Resource(CERT_MANAGER, "v1", "certificaterequests", "CertificateRequest")
+
+LABEL: Final = "meshwright.dev/request"
+OURS: Final = "service-certificate"
+"""The label of what we make, and its value."""
+
+IDENTITY: Final = "meshwright.dev/identity"
+"""The annotation that says to people whose certificate it is; nothing is decided by it."""
+
+UNTIL: Final = "meshwright.dev/waited-for-until"
+"""The annotation that says until when who made it waits for it."""
+
+_CLOCKS: Final = timedelta(minutes=5)
+"""By how much our clock and that of who made a request may differ."""
+
+
+def request(asked: CertificateRequest, issuer: IssuerReference, duration: timedelta, until: datetime) -> Raw:
+    """Return the object that asks an issuer for a certificate of this duration.
+
+    Its name begins with the certificate's common name, and the API server completes it. Of the key goes out
+    what is in the CSR: the public half, and the proof.
+    """
+    annotations = {UNTIL: until.isoformat(timespec="seconds")}
+    if asked.names.uris:
+        annotations[IDENTITY] = asked.names.uris[0]
+    return {
+        "apiVersion": REQUESTS.api_version,
+        "kind": REQUESTS.kind,
+        "metadata": {
+            "generateName": f"meshwright-{asked.names.common_name}-",
+            "labels": {LABEL: OURS},
+            "annotations": annotations,
+        },
+        "spec": {
+            "request": base64.b64encode(asked.csr_pem).decode("ascii"),
+            "duration": f"{max(int(duration.total_seconds()), 1)}s",
+            "usages": _usages(asked.usage),
+            "isCA": False,
+            "issuerRef": {"group": issuer.group, "kind": issuer.kind, "name": issuer.name},
+        },
+    }
+
+
+def is_left_behind(raw: Raw, now: datetime) -> bool:
+    """Say whether who made a request waits for it no longer; one that does not say so is left alone."""
+    metadata = raw.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    said = annotations.get(UNTIL) if isinstance(annotations, dict) else None
+    try:
+        until = datetime.fromisoformat(said) if isinstance(said, str) else None
+    except ValueError:
+        return False
+    return until is not None and until.tzinfo is not None and until + _CLOCKS < now
+
+
+def _usages(usage: Usage) -> list[str]:
+    """Return key usages in cert-manager's words: a leaf signs handshakes, as those do that we sign."""
+    found = ["digital signature"]
+    if usage.server_auth:
+        found.append("server auth")
+    if usage.client_auth:
+        found.append("client auth")
+    return found

@@ -1,0 +1,217 @@
+"""What is asked of cert-manager, and what its answers say: whatever the objects hold."""
+
+import asyncio
+import base64
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certs.bundle import TrustBundle
+from certs.errors import IssuerError
+from certs.issuers.cert_manager.answers import Refused, Signed, Waiting, ends, judged, unfit
+from certs.issuers.cert_manager.beside import Beside
+from certs.issuers.cert_manager.requests import UNTIL, is_left_behind, request
+from certs.issuers.contract import CertificateRequest, Names, Usage
+from certs.issuers.reference import IssuerReference
+from tests.unit.certs.issuers.cas import Ca, ca
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+SECONDS = 60.0
+
+
+def _condition(kind: str, status: str = "True", reason: str = "", message: str = "why") -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def _raw(*conditions: Any, **status: Any) -> dict[str, Any]:
+    return {"status": {"conditions": list(conditions), **status}}
+
+
+def _text(*cas: Ca) -> str:
+    return base64.b64encode(b"".join(each.pem for each in cas)).decode()
+
+
+@pytest.fixture(scope="module")
+def cas() -> dict[str, Ca]:
+    """Return a root, an intermediate below it, and one that is signed by that."""
+    root = ca("root", NOW)
+    between = ca("between", NOW, root, days=30)
+    return {"root": root, "between": between, "leaf": ca("leaf", NOW, between, is_ca=False, days=1)}
+
+
+def test_what_an_approver_and_an_issuer_say_is_told_apart() -> None:
+    """It never will be signed, or it may be yet; a denial counts whatever else is said."""
+    ready = _condition("Ready", "False", "Pending")
+    for conditions, expected in {
+        (): Waiting,
+        ("Approved",): Waiting,
+        ("Approved", "ready"): Waiting,
+        ("Denied",): Refused,
+        ("Denied", "ready"): Refused,
+        ("InvalidRequest", "Approved"): Refused,
+    }.items():
+        raw = _raw(*(ready if each == "ready" else _condition(each) for each in conditions))
+        assert isinstance(judged(raw), expected), conditions
+    assert judged(_raw(_condition("Denied", "False"))) == Waiting()
+    assert judged(_raw(_condition("Ready", "False", "Failed"))) == Refused("signing failed: why")
+    assert judged(_raw(_condition("Ready", "False", "Denied"))) == Refused("it was denied: why")
+
+
+def test_a_chain_comes_without_its_root_and_each_once(cas: dict[str, Ca]) -> None:
+    """Also where an issuer shows the highest CA that it knows in place of a root: it goes with the chain."""
+    leaf, between, root = cas["leaf"], cas["between"], cas["root"]
+    ready = _condition("Ready")
+    for certificate, shown in (
+        ((leaf, between, root), (root,)),
+        ((leaf, between), (between, root)),
+        ((leaf,), (between, root)),
+    ):
+        found = judged(_raw(ready, certificate=_text(*certificate), ca=_text(*shown)))
+        assert isinstance(found, Signed)
+        assert found.chain_pem == leaf.pem + between.pem
+        assert found.roots == TrustBundle.of([root.pem])
+        assert ends(found, found.roots, NOW) == between.certificate.not_valid_after_utc
+    found = judged(_raw(ready, certificate=_text(leaf), ca=_text(between)))
+    assert isinstance(found, Signed)
+    assert (found.chain_pem, found.roots.fingerprints) == (leaf.pem + between.pem, ())
+
+
+def test_a_way_that_verifiers_would_not_go_is_none(cas: dict[str, Ca]) -> None:
+    """A CA that has ended, or is no CA, or nobody's; of two roots with one key the later counts."""
+    root = cas["root"]
+    leaf = ca("leaf", NOW, root, is_ca=False, days=1)
+    signed = Signed((leaf.certificate,), TrustBundle.of([root.pem]))
+    later = ca("root", NOW, days=900, key=root.key)
+    both = TrustBundle.of([root.pem, later.pem])
+    assert ends(signed, both, NOW + timedelta(days=500)) == later.certificate.not_valid_after_utc
+    with pytest.raises(ValueError, match=r"'CN=root' .*(expired|ended|valid)"):
+        ends(signed, signed.roots, NOW + timedelta(days=500))
+    with pytest.raises(ValueError, match="it is signed by 'CN=root', which is none of the roots"):
+        ends(signed, TrustBundle.of([ca("other", NOW).pem]), NOW)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["Ready", "True"]),
+    lambda each: (
+        st.lists(each, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["status", "conditions", "type", "reason", "spec", "metadata", "annotations", UNTIL]
+            ),
+            each,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(_JSON, _JSON, _JSON)
+def test_objects_may_say_anything(conditions: Any, certificate: Any, whole: Any) -> None:
+    """What is no answer is none; nothing else comes of it."""
+    for raw in (
+        {"status": {"conditions": conditions, "certificate": certificate}},
+        _raw(_condition("Ready"), certificate=certificate, ca=conditions),
+        whole if isinstance(whole, dict) else {},
+    ):
+        assert isinstance(judged(raw), Refused | Waiting)
+        assert isinstance(unfit(raw), str)
+        assert is_left_behind(raw, NOW) is False
+
+
+def test_what_is_left_behind_says_so_itself() -> None:
+    """Five minutes are for clocks that differ."""
+
+    def at(until: str) -> bool:
+        return is_left_behind({"metadata": {"annotations": {UNTIL: until}}}, NOW)
+
+    assert at((NOW - HOUR).isoformat())
+    assert not at((NOW - timedelta(minutes=4)).isoformat())
+    assert not at((NOW - HOUR).replace(tzinfo=None).isoformat())
+    assert not at("yesterday")
+
+
+@pytest.mark.parametrize(
+    ("usage", "words"),
+    [
+        (Usage.SERVICE, ["digital signature", "server auth", "client auth"]),
+        (Usage.PROXY, ["digital signature", "client auth"]),
+        (Usage.SERVER, ["digital signature", "server auth"]),
+    ],
+)
+def test_each_usage_has_its_words(usage: Usage, words: list[str]) -> None:
+    """And a request without a URI has no identity to tell."""
+    wanted = CertificateRequest(usage, Names("x"), NOW, NOW + HOUR, b"csr")
+    made = request(wanted, IssuerReference("Issuer", "mesh"), timedelta(milliseconds=5), NOW)
+    assert made["spec"]["usages"] == words
+    assert made["spec"]["duration"] == "1s"
+    assert list(made["metadata"]["annotations"]) == [UNTIL]
+
+
+@contextlib.asynccontextmanager
+async def _noted(noted: list[str]) -> AsyncIterator[None]:
+    noted.append("open")
+    yield
+    noted.append("closed")
+
+
+@pytest.fixture
+def noted() -> list[str]:
+    """Return what becomes of the context in which work is done."""
+    return []
+
+
+@pytest.fixture
+def beside(noted: list[str]) -> Iterator[Beside]:
+    """Return a loop in a thread of its own."""
+    made = Beside("test", _noted(noted))
+    yield made
+    made.close()
+    assert noted == ["open", "closed"]
+
+
+async def _failing() -> None:
+    raise IssuerError("no")
+
+
+def test_work_is_done_beside_and_fails_as_it_would(beside: Beside) -> None:
+    """For who has no loop."""
+
+    async def named() -> str:
+        return threading.current_thread().name
+
+    assert beside.do(named) == "test"
+    with pytest.raises(IssuerError, match="no"):
+        beside.do(_failing)
+
+
+def test_who_waits_is_told_that_it_is_over(beside: Beside, noted: list[str]) -> None:
+    """What was begun tidies up before it is; what comes later is not begun."""
+    begun = threading.Event()
+
+    async def waits() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            noted.append("tidied")
+
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(beside.do, waits)
+        assert begun.wait(SECONDS)
+        beside.close()
+        with pytest.raises(IssuerError, match="was stopped before there was an answer"):
+            asked.result(SECONDS)
+    assert noted == ["open", "tidied", "closed"]
+    noted.remove("tidied")
+    with pytest.raises(IssuerError, match="is being stopped"):
+        beside.do(_failing)
