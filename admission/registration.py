@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from admission.configuration import API_VERSION, KIND, NAME, Configuration, is_as
-from admission.roots import trusting
+from admission.roots import believed, trusting
 from kube.api import Api
 from kube.errors import KubeError
 from kube.reflector import Reflector
@@ -78,12 +78,19 @@ class Registration:
         self._clock, self._began = clock, clock()
         self._changed = asyncio.Event()
         self._version = ""
+        self._written: object = None
         self.state = Registered()
 
     @property
     def watch_error(self) -> str:
         """Why what is known of it may be old, empty while it is current."""
         return self._reflector.figures.error
+
+    @property
+    def trusted(self) -> bytes:
+        """Return the roots (PEM) by which the cluster verifies the webhook, as far as is known here."""
+        # Who may not look knows what it was when it was written.
+        return believed(self._written if self.watch_error else self._found()).pem
 
     def remarks(self) -> tuple[str, ...]:
         """Say what is not as it should be."""
@@ -148,6 +155,7 @@ class Registration:
                 _log.warning("the webhook is not registered", error=str(error))
             self.state = replace(self.state, is_right=False, error=str(error))
             return False
+        self._written = found
         metadata = found.get("metadata")
         version = str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
         # Who may write and not look writes what is there already.

@@ -52,6 +52,24 @@ def trusting(wanted: Configuration, found: object, now: datetime, *, settled: bo
     return {**wanted, "metadata": metadata, "webhooks": webhooks}
 
 
+def believed(found: object) -> TrustBundle:
+    """Return the roots by which API servers verify all webhooks of ours, as a configuration has them."""
+    webhooks = _mapping(found).get("webhooks")
+    ours = [
+        {"webhooks": [each]}
+        for each in (webhooks if isinstance(webhooks, list) else ())
+        if _mapping(each).get("name") in WEBHOOKS
+    ]
+    try:
+        bundles = [_bundle(each) for each in ours]
+    except ValueError:
+        bundles = []
+    if not bundles:
+        return TrustBundle.of([])
+    everywhere = set.intersection(*(set(each.fingerprints) for each in bundles))
+    return bundles[0].among(everywhere)
+
+
 def agreed(ours: TrustBundle, there: Trusted, now: datetime, *, settled: bool) -> Trusted:
     """Return the roots that are to be trusted: ours, and those that others have said are theirs."""
     others = {

@@ -11,7 +11,7 @@ import structlog
 from certs.errors import CertificateError, RequestError, StateError
 from certs.ledger.contract import Ledger
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Holdout, holdouts
+from certs.roots.evidence import Behind, Holdout, Part, behind, holdouts
 from certs.roots.rotation import Rotation, aborted, advanced, without
 from controller.root_evidence import Said, evidence
 
@@ -23,10 +23,19 @@ _log = structlog.get_logger("controller.root_change")
 
 @dataclass(frozen=True, slots=True)
 class ChangeStatus:
-    """How a change stands, None where there is none, and who holds the next step back."""
+    """How a change stands, None where there is none, and who holds the next step back.
+
+    `holdouts` are proxies, `behind` parts of the server itself.
+    """
 
     rotation: Rotation | None
     holdouts: tuple[Holdout, ...] = ()
+    behind: tuple[Behind, ...] = ()
+
+    @property
+    def is_held(self) -> bool:
+        """Say whether anybody is waited for."""
+        return bool(self.holdouts or self.behind)
 
 
 class RootChange:
@@ -65,7 +74,7 @@ class RootChange:
         rotation = self._authority.rotation
         if rotation is None:
             return ChangeStatus(None)
-        return ChangeStatus(rotation, await self._holdouts(rotation))
+        return await self._held_by(rotation)
 
     async def begin(self) -> ChangeStatus:
         """Begin a change to a new root; raise RequestError if there is one."""
@@ -90,13 +99,16 @@ class RootChange:
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
         """Wait no longer for these proxies, by name, and for those last heard of so long ago.
 
+        The webhook may be among them: what API servers cannot verify they let through, and no call is lost.
         Raises RequestError where one of the names holds nothing back: it may be mistyped.
         """
         async with self._turn:
             rotation, now = self._under_way(), self._clock()
-            held = {str(each.proxy): each for each in await self._holdouts(rotation)}
-            if wrong := sorted(set(proxies) - held.keys()):
-                waited = ", ".join(held) or "nobody does"
+            found = await self._held_by(rotation)
+            held = {str(each.proxy): each for each in found.holdouts}
+            ours = [each.part.value for each in found.behind if each.part is not Part.SERVER]
+            if wrong := sorted(set(proxies) - held.keys() - set(ours)):
+                waited = ", ".join((*held, *ours)) or "nobody does"
                 raise RequestError(f"{wrong[0][:200]} does not hold the change back; waited for: {waited}")
             old = {
                 name
@@ -127,7 +139,12 @@ class RootChange:
 
     async def _advance(self) -> None:
         rotation = self._authority.rotation
-        if rotation is None or await self._holdouts(rotation):
+        if rotation is None:
+            return
+        found = await self._held_by(rotation)
+        if any(each.part is Part.SERVER for each in found.behind):
+            await self._stepped()  # what it could not make anew after the step
+        if found.is_held:
             return
         self._require_ledger()
         await asyncio.to_thread(self._note_signer)
@@ -154,13 +171,13 @@ class RootChange:
             )
         await self._stepped()
 
-    async def _holdouts(self, rotation: Rotation) -> tuple[Holdout, ...]:
+    async def _held_by(self, rotation: Rotation) -> ChangeStatus:
         said, now = self._said(), self._clock()
 
         def found() -> tuple[Holdout, ...]:  # the ledger is a file, and chains are verified
             return holdouts(rotation, evidence(rotation, self._ledger.entries(), said, self._authority, now))
 
-        return await asyncio.to_thread(found)
+        return ChangeStatus(rotation, await asyncio.to_thread(found), behind(rotation, said.ours))
 
     def _note_signer(self) -> None:
         if self._ledger.authority() != self._authority.fingerprint:

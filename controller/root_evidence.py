@@ -7,7 +7,7 @@ from datetime import datetime
 
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Evidence
+from certs.roots.evidence import Evidence, Ours
 from certs.roots.rotation import Fingerprint, Rotation
 from mesh.identity import ProxyName
 from sidecars.contract.contexts import Taken
@@ -17,12 +17,14 @@ from sidecars.contract.contexts import Taken
 class Said:
     """What proxies have taken of secrets, which are connected, and the roots that agents have confirmed.
 
-    `taken` is None where service certificates are of another issuer: this root is nothing to them.
+    `taken` is None where service certificates are of another issuer: this root is nothing to them. `ours` is
+    how the server itself stands.
     """
 
     taken: Iterable[Taken] | None
     connected: frozenset[ProxyName]
     confirmed: Mapping[ProxyName, frozenset[Fingerprint]]
+    ours: Ours
 
 
 def evidence(
@@ -67,11 +69,28 @@ def _evidence(
         proxy,
         frozenset(rotation.trusted) if said.taken is None else mesh,
         said.confirmed.get(proxy, frozenset(rotation.trusted) if given else None),
-        frozenset(Fingerprint(each.signer) for each in claimed or entries),
+        _shown(entries, rotation),
         rotation.signer if said.taken is None else _service(taken, rotation, signer),
         now if proxy in said.connected else max(filter(None, (e.last_seen for e in claimed)), default=None),
         max(each.issued_at for each in entries),
     )
+
+
+def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerprint]:
+    """Return who signed what it may show from now on: what it came with last, and what it was issued since.
+
+    What it was issued may be on its disk, though it has not come with it yet. Of one that never came the
+    newest counts. Times are whole seconds: of two within one the better is believed.
+    """
+
+    def order(entry: LedgerEntry) -> tuple[datetime, datetime, bool]:
+        return entry.issued_at, entry.claimed_at or entry.issued_at, entry.signer == rotation.signer
+
+    newest = max((each for each in entries if each.claimed_at is not None), key=order, default=None)
+    if newest is None:
+        return frozenset({Fingerprint(max(entries, key=order).signer)})
+    since = (e.signer for e in entries if e.claimed_at is None and e.issued_at >= newest.issued_at)
+    return frozenset(map(Fingerprint, (newest.signer, *since)))
 
 
 def _service(taken: list[Taken], rotation: Rotation, signer: Callable[[bytes], str]) -> Fingerprint | None:

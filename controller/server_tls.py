@@ -26,6 +26,7 @@ class ServerTls:
         self._issuer = issuer
         self._pairs = pairs
         self._hosts = hosts
+        self._said = ""
         self._identity = self._made(now)
 
     def identity(self) -> TlsIdentity:
@@ -39,11 +40,15 @@ class ServerTls:
             await self.look(clock())
 
     async def look(self, now: datetime) -> None:
-        """Renew the certificate if it is due, or roots are others; one that cannot be is said and kept."""
+        """Renew the certificate if it is due, or roots are others; that it cannot be is said once."""
         try:
             self._identity = await asyncio.to_thread(self._made, now)
         except CertificateError as error:
-            _log.error("server certificate not renewed", reason=str(error))
+            if str(error) != self._said:
+                _log.error("server certificate not renewed", reason=str(error))
+            self._said = str(error)
+        else:
+            self._said = ""
 
     def _made(self, now: datetime) -> TlsIdentity:
         certificate = ads_server_certificate(self._issuer, self._pairs, now, self._hosts)

@@ -37,7 +37,10 @@ _log = structlog.get_logger("controller.webhook")
 
 
 class WebhookTls:
-    """What the webhook shows in handshakes: one context, whose certificate is exchanged as it is renewed."""
+    """What the webhook shows in handshakes: one context, whose certificate is exchanged as it is renewed.
+
+    `chain` is that certificate and those above it, as PEM.
+    """
 
     def __init__(self, issuer: Issuer, pairs: Pairs, host: str, now: datetime) -> None:
         """Raise CertificateError if there is no certificate to begin with."""
@@ -45,6 +48,8 @@ class WebhookTls:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._shown = ""
+        self._said = ""
+        self.chain = b""
         self.renew(now)
 
     async def renewing(self, clock: Callable[[], datetime]) -> None:
@@ -54,18 +59,22 @@ class WebhookTls:
             await self.look(clock())
 
     async def look(self, now: datetime) -> None:
-        """Renew it if it is due, or another root signs."""
+        """Renew it if it is due, or another root signs; why it cannot be is said once."""
         try:
             await asyncio.to_thread(self.renew, now)
         except (CertificateError, OSError) as error:  # of TLS, or of descriptors that are used up
-            _log.error("webhook certificate not renewed", reason=str(error))
+            if str(error) != self._said:
+                _log.error("webhook certificate not renewed", reason=str(error))
+            self._said = str(error)
+        else:
+            self._said = ""
 
     def renew(self, now: datetime) -> None:
         """Show another certificate from now on, if the one that is shown is due. Raises CertificateError."""
         certificate = webhook_certificate(self._issuer, self._pairs, now, self._host)
         if certificate.serial != self._shown:
             load(self.context, certificate.chain_pem, certificate.key.reveal())
-            self._shown = certificate.serial
+            self._shown, self.chain = certificate.serial, certificate.chain_pem
 
 
 class Webhook:

@@ -13,11 +13,9 @@ from admission.place import Place
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings, View
 from certs.issuers.contract import IssuerKind
-from certs.ledger.rebuilding import REBUILT
 from certs.opening import LEDGER_FILE, Opened
 from certs.pair import Making
 from certs.pair_files import PairFiles
-from certs.roots.authority import ChangingAuthority
 from certs.terms import ProxyTerms
 from controller.drivers import DriverPages, MeshDrivers
 from controller.issuing import Issuing
@@ -28,7 +26,7 @@ from controller.proxies import ProxyIssuing
 from controller.reading import ServerReading
 from controller.reloading import Reloading
 from controller.root_change import RootChange
-from controller.root_evidence import Said
+from controller.rotating import root_change
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
@@ -40,7 +38,6 @@ from delivery.gathering import Paces
 from delivery.model import Model
 from delivery.proxies.identity import MeshAuthenticator, contradiction
 from delivery.proxies.readiness import EndpointReadiness
-from delivery.proxies.status import ProxyState
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.translation import translation
@@ -49,7 +46,7 @@ from enrolment.trust import Confirmations
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from providers.sources import Sources
-from sidecars.contract.events import Broker, RootsChanged
+from sidecars.contract.events import Broker
 from xds.cache import NodeKey
 from xds.protocol.resource import Reference
 
@@ -200,7 +197,7 @@ def join(
         events=events,
         webhook=webhook,
         confirmations=confirmations,
-        roots=_roots(
+        roots=root_change(
             found,
             delivered,
             tls,
@@ -267,45 +264,6 @@ def counting(metrics: Metrics, issuer: str) -> Callable[[Counted], None]:
             metrics.not_issued(issuer, reason, count)
 
     return counted
-
-
-def _roots(
-    found: Opened,
-    delivered: Delivery,
-    tls: ServerTls,
-    pages: DriverPages,
-    events: Broker,
-    confirmations: Confirmations,
-    webhook: "Webhook | None",
-    clock: Callable[[], datetime],
-    *,
-    elsewhere: bool,
-) -> RootChange | None:
-    """Return what changes the root; None where it is not ours to change.
-
-    `elsewhere` says that service certificates are of another issuer.
-    """
-    authority = found.authority
-    if not isinstance(authority, ChangingAuthority):
-        return None
-
-    def said() -> Said:
-        here = (each.name for each in delivered.registry.statuses() if each.state is ProxyState.CONNECTED)
-        confirmed = {
-            name: frozenset.intersection(*map(authority.confirmed, each.possible))
-            for name, each in confirmations.all().items()
-        }
-        return Said(None if elsewhere else tuple(pages.taken()), frozenset(here), confirmed)
-
-    async def stepped() -> None:
-        await tls.look(clock())
-        if webhook is not None:
-            await webhook.look()
-        delivered.gathering.changed()
-        events.publish(RootsChanged())
-
-    held = "" if found.rebuilding is None else REBUILT
-    return RootChange(authority, found.ledger, said, stepped, clock, held)
 
 
 def _cluster(settings: Settings, clock: Callable[[], datetime]) -> "Cluster":

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from admin.http.commands import CommandError, body_of
 from admin.pages.jsonable import Document, Json, jsonable
-from certs.roots.evidence import Holdout
+from certs.roots.evidence import Behind, Holdout
 from certs.roots.rotation import Rotation, Stage
 
 _FIELDS: Final = frozenset({"abort", "give_up", "older_than_seconds"})
@@ -25,7 +25,11 @@ class ChangeStatus(Protocol):
 
     @property
     def holdouts(self) -> tuple[Holdout, ...]:
-        """Return who is waited for."""
+        """Return which proxies are waited for."""
+
+    @property
+    def behind(self) -> tuple[Behind, ...]:
+        """Return which parts of the server are."""
 
 
 class RootChange(Protocol):
@@ -97,6 +101,10 @@ def document(status: ChangeStatus) -> Document:
         "other": rotation.other,
         "trusted": list(rotation.trusted),
         "waiting_for": waiting,
+        "also_waiting_for": [
+            {"part": each.part.value, "why": each.why.value, "reason": each.said or None}
+            for each in status.behind
+        ],
         "given_up": {name: jsonable(at) for name, at in rotation.given_up.items()},
     }
 

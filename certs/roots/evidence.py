@@ -1,4 +1,4 @@
-"""What proxies are known to trust and to show, and who of them holds the next step of a change back."""
+"""What proxies and the server are known to trust and to show, and who holds the next step back."""
 
 import enum
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ class Evidence:
 
     `mesh` are the roots by which it verifies peers, as it has acknowledged them; `channel` those by which it
     verifies the control plane, as its agent has confirmed them. Each is None where nothing was said of it
-    since this server runs. `shown` are the signers of its proxy certificates in force, `service` who signed
-    the service certificate that it uses, None as above. `seen` is when it was last connected, None for never;
-    `issued` is when its newest certificate was.
+    since this server runs. `shown` are the signers of the proxy certificates that it may show from now on,
+    `service` who signed the service certificate that it uses, None as above. `seen` is when it was last
+    connected, None for never; `issued` is when its newest certificate was.
     """
 
     proxy: ProxyName
@@ -30,13 +30,15 @@ class Evidence:
 
 
 class Why(enum.StrEnum):
-    """Why a proxy holds a step back."""
+    """Why somebody holds a step back: proxies, and from SERVER_CERTIFICATE on the server's own parts."""
 
     NEVER_CONNECTED = "never-connected"
     MESH_TRUST = "mesh-trust"
     CHANNEL_TRUST = "channel-trust"
     PROXY_CERTIFICATE = "proxy-certificate"
     SERVICE_CERTIFICATE = "service-certificate"
+    SERVER_CERTIFICATE = "server-certificate"
+    WEBHOOK_TRUST = "webhook-trust"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,52 @@ class Holdout:
     why: tuple[Why, ...]
     seen: datetime | None
     heard: datetime
+
+
+class Part(enum.StrEnum):
+    """What is no proxy, and is concerned."""
+
+    SERVER = "server"
+    WEBHOOK = "webhook"
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What is known of the server's own part.
+
+    `shown` are the signers of what it shows to whoever dials it, `trusted` the roots below which it demands
+    certificates. `webhook` are the roots by which the API servers of its cluster verify its webhook, None
+    where they ask none, or are told by somebody else; `webhook_error` is why they could not be told.
+    """
+
+    shown: frozenset[Fingerprint]
+    trusted: frozenset[Fingerprint]
+    webhook: frozenset[Fingerprint] | None = None
+    webhook_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A part of the server that holds the next step back; `said` is what went wrong, if anything did."""
+
+    part: Part
+    why: Why
+    said: str = ""
+
+
+def behind(rotation: Rotation, ours: Ours) -> tuple[Behind, ...]:
+    """Return which parts of the server hold the next step back; the webhook can be given up by its name.
+
+    The server itself follows in every stage: it shows what the signer has signed, and lets in whom it is to.
+    API servers must know the other root before it signs what the webhook shows to them.
+    """
+    found = []
+    if ours.shown != {rotation.signer} or ours.trusted != frozenset(rotation.trusted):
+        found.append(Behind(Part.SERVER, Why.SERVER_CERTIFICATE))
+    is_waited_for = rotation.stage is Stage.TRUSTING and Part.WEBHOOK not in rotation.given_up
+    if is_waited_for and ours.webhook is not None and rotation.other not in ours.webhook:
+        found.append(Behind(Part.WEBHOOK, Why.WEBHOOK_TRUST, ours.webhook_error))
+    return tuple(found)
 
 
 def holdouts(rotation: Rotation, proxies: Iterable[Evidence]) -> tuple[Holdout, ...]:
@@ -72,19 +120,33 @@ def _missing(rotation: Rotation, known: Evidence) -> tuple[Why, ...]:
             }
         case Stage.REPLACING:
             missing = {
-                Why.PROXY_CERTIFICATE: rotation.signer not in known.shown,
+                Why.PROXY_CERTIFICATE: known.shown != {rotation.signer},
                 # Who is away since a restart may show the former one to its peers all the while.
                 Why.SERVICE_CERTIFICATE: known.seen is not None and known.service != rotation.signer,
             }
         case Stage.RETIRING:
-            missing = {Why.MESH_TRUST: known.mesh is not None and not _follows(rotation, known.mesh)}
+            missing = {
+                Why.MESH_TRUST: _goes_on(rotation, known, known.mesh),
+                Why.CHANNEL_TRUST: _goes_on(rotation, known, known.channel),
+            }
     never = {Why.NEVER_CONNECTED} if known.seen is None and any(missing.values()) else set()
     return tuple(why for why in Why if why in never or missing.get(why))
 
 
-def _follows(rotation: Rotation, roots: frozenset[Fingerprint]) -> bool:
+def _goes_on(rotation: Rotation, known: Evidence, roots: frozenset[Fingerprint] | None) -> bool:
+    """Say whether it may trust the root that is trusted no longer: who never came trusts nobody yet.
+
+    Who was here and has said nothing since a restart may: he did follow to here, and will say so. On the way
+    back nobody need ever have followed, and none that has no agent will.
+    """
+    if roots is None and rotation.aborted:
+        return False
+    return known.seen is not None and not _follows(rotation, roots)
+
+
+def _follows(rotation: Rotation, roots: frozenset[Fingerprint] | None) -> bool:
     """Say whether it has taken what is trusted now: nothing is what has taken neither."""
-    return rotation.signer in roots and rotation.other not in roots
+    return _has(roots, rotation.signer) and not _has(roots, rotation.other)
 
 
 def _has(roots: frozenset[Fingerprint] | None, root: Fingerprint) -> bool:

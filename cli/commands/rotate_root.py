@@ -23,6 +23,8 @@ _WHY: Final = {
     "channel-trust": "its agent has not confirmed the roots",
     "proxy-certificate": "its proxy certificate is of the other root",
     "service-certificate": "its service certificate is of the other root",
+    "server-certificate": "its own certificates are not of these roots yet",
+    "webhook-trust": "its cluster does not trust the roots",
 }
 
 
@@ -76,10 +78,13 @@ def text(found: Found) -> Iterator[str]:
     words = _STAGES.get(str(stage), "{signer} signs").format(**roots)
     yield f"{back}stage {found.get('number')} of {found.get('stages')}, {stage}: {words}"
     yield f"since {found.get('since')}, begun {found.get('began')}"
-    waiting = records(found, "waiting_for")
+    waiting, ours = records(found, "waiting_for"), records(found, "also_waiting_for")
+    for each in ours:
+        reason = f" ({each['reason']})" if each.get("reason") else ""
+        yield f"waiting for the {each.get('part')}: {_WHY.get(str(each.get('why')), each.get('why'))}{reason}"
     if waiting:
         yield f"waiting for {len(waiting)} {'proxy' if len(waiting) == 1 else 'proxies'}:"
-    else:
+    elif not ours:
         yield "waiting for nobody: the next stage begins in a moment"
     for each in waiting:
         why = "; ".join(_WHY.get(word, word) for word in texts(each, "why"))

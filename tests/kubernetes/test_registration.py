@@ -89,6 +89,8 @@ async def test_servers_with_different_roots_have_both_in_the_bundle(api: Api, tm
         async with asyncio.timeout(SECONDS):
             while not (one.state.is_right and other.state.is_right):
                 await asyncio.sleep(0.02)
+            while {one.trusted, other.trusted} != {both.pem}:
+                await asyncio.sleep(0.02)
         writes = one.state.writes, other.state.writes
         await api.patch(RESOURCE, None, NAME, {"metadata": {"annotations": {"seen": "yes"}}})
         await _until(api, lambda there: "seen" in there["metadata"].get("annotations", {}))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import admission.registration
-from admission.configuration import NAME, configuration, is_as
+from admission.configuration import NAME, WEBHOOK, configuration, is_as
 from admission.place import Place
 from admission.registration import (
     DISPUTED,
@@ -18,6 +18,9 @@ from admission.registration import (
     Registration,
     rest,
 )
+from admission.roots import believed
+from certs.bundle import TrustBundle
+from tests.unit.certs.issuers.cas import ca
 from tests.unit.kube.played import Asked, Line, Played, api_of, older
 
 WANTED = configuration(Place.parse("https://10.0.0.5:9443"), b"")
@@ -57,6 +60,51 @@ async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_whom_the_cluster_believes_is_what_it_says() -> None:
+    """Not what it was to be told: the same as when it was written, where nobody may look."""
+    root = TrustBundle.of([_root()])
+    told = configuration(Place.parse("https://10.0.0.5:9443"), root.pem)
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await line.answer({**told, "kind": RESOURCE.kind, "metadata": {"resourceVersion": "1"}})
+        else:
+            await line.refuse(403, "Forbidden", "x is forbidden")
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: told, lambda: datetime.now(UTC))
+        assert made.trusted == b""
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not made.trusted:
+                    await asyncio.sleep(0)
+            assert made.trusted == root.pem
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+def test_only_roots_that_every_webhook_of_ours_believes_count() -> None:
+    """And none where what is there is nonsense."""
+    first, second = TrustBundle.of([_root()]), TrustBundle.of([_root()])
+    place, both = Place.parse("https://10.0.0.5:9443"), first.union(second)
+    whole, narrow, other = (
+        configuration(place, each.pem, home="home")["webhooks"] for each in (both, first, second)
+    )
+    assert believed({"webhooks": whole}) == both
+    assert believed({"webhooks": [*whole, {"name": "other.example.com"}]}) == both
+    assert believed({"webhooks": [narrow[0], *whole[1:]]}) == first
+    assert believed({"webhooks": [narrow[0], other[1]]}).fingerprints == ()
+    odd = {**whole[0], "clientConfig": {"caBundle": "%%"}}
+    for nonsense in (None, "x", {}, {"webhooks": 1}, {"webhooks": [{"name": WEBHOOK}]}, {"webhooks": [odd]}):
+        assert believed(nonsense).fingerprints == ()
+
+
+def _root() -> bytes:
+    return ca("root", datetime.now(UTC)).pem
 
 
 async def test_that_it_is_not_watched_is_said() -> None:

@@ -41,3 +41,15 @@ def test_an_abort_and_nothing_at_all() -> None:
     )
     assert list(text(back))[2:] == ["waiting for nobody: the next stage begins in a moment"]
     assert list(text({"stage": None})) == ["no root is being changed"]
+
+
+def test_what_of_the_server_is_waited_for() -> None:
+    """Its own certificates, and that its cluster was told; why not is in the cluster's words."""
+    ours = [
+        {"part": "server", "why": "server-certificate", "reason": None},
+        {"part": "webhook", "why": "webhook-trust", "reason": "RBAC grants no `patch`"},
+    ]
+    assert list(text({**CHANGE, "waiting_for": [], "also_waiting_for": ours, "given_up": {}}))[2:] == [
+        "waiting for the server: its own certificates are not of these roots yet",
+        "waiting for the webhook: its cluster does not trust the roots (RBAC grants no `patch`)",
+    ]

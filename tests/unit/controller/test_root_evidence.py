@@ -1,72 +1,74 @@
-"""What is known of a proxy while the root changes, from all who have a word in it."""
+"""What is known of a proxy while the root changes, as its ledger's entries and its own words have it."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
-from certs.roots.rotation import Rotation
+from certs.roots.evidence import Evidence, Ours
+from certs.roots.rotation import Rotation, advanced
 from controller.root_evidence import Said, evidence
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
-from sidecars.contract.contexts import Taken
-from xds.cache import NodeKey
 
-NOW = datetime.now(UTC)
-CART = ProxyName.parse("cart.shop.prod")
-HERE = frozenset({CART})
-NODE = NodeKey(str(CART))
+NOW: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
+CART: Final = ProxyName.parse("cart.shop.prod")
+NOTHING: Final = Said((), frozenset(), {}, Ours(frozenset(), frozenset()))
 
 
 @pytest.fixture
 def authority(tmp_path: Path) -> ChangingAuthority:
-    """Return one whose root has begun to change."""
-    made = ChangingAuthority.open(tmp_path, TrustDomain("mesh.example"), NOW)
-    made.begin(NOW)
+    """Return one whose new root signs."""
+    made = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), NOW)
+    made.step(advanced(made.begin(NOW), NOW), NOW)
     return made
 
 
-def under_way(authority: ChangingAuthority) -> Rotation:
-    """Return the change."""
-    assert authority.rotation is not None
-    return authority.rotation
+# When each was issued, in minutes, whether it came with it, and whether the root that signs now signed it.
+ENTRIES = [
+    ([(0, True, False)], {False}),
+    ([(0, True, False), (1, True, True)], {True}),
+    # It has the newer one on its disk, and comes with it at any moment.
+    ([(0, True, True), (1, False, False)], {True, False}),
+    ([(0, True, False), (1, False, True)], {True, False}),
+    ([(0, True, True), (1, True, False)], {False}),
+    ([(0, False, False), (1, True, True)], {True}),
+    ([(0, True, True), (1, True, False), (2, True, True)], {True}),
+    ([(0, True, True), (1, False, True)], {True}),
+    # Within one second.
+    ([(0, True, False), (0, True, True)], {True}),
+    # It never came: what somebody is at was issued last.
+    ([(0, False, False), (1, False, True)], {True}),
+    ([(0, False, True), (1, False, False)], {False}),
+]
 
 
-def issued(authority: ChangingAuthority, at: datetime) -> LedgerEntry:
-    """Return the proxy's certificate, of the root that signs."""
-    return LedgerEntry.issued("0a", CART, at, NOW + timedelta(days=1), signer=authority.fingerprint)
+@pytest.mark.parametrize(("entries", "shown"), ENTRIES)
+def test_what_it_may_show_from_now_on(
+    authority: ChangingAuthority, entries: list[tuple[int, bool, bool]], shown: set[bool]
+) -> None:
+    """What it came with last, and what it was issued since: also on the way back, whoever has renewed."""
+    rotation = authority.rotation
+    assert rotation is not None
+    known = _known(authority, rotation, entries)
+    assert {each == rotation.signer for each in known.shown} == shown
 
 
-def test_what_an_agent_confirms_counts_more_than_when_it_was_issued(authority: ChangingAuthority) -> None:
-    """A clock may have jumped between; who says nothing has got both with its certificate."""
-    rotation = under_way(authority)
-    later = [issued(authority, NOW + timedelta(minutes=1))]
-    (silent,) = evidence(rotation, later, Said((), HERE, {}), authority, NOW)
-    assert silent.channel == frozenset(rotation.trusted)
-    confirmed = {CART: frozenset({rotation.signer})}
-    (said,) = evidence(rotation, later, Said((), HERE, confirmed), authority, NOW)
-    assert said.channel == confirmed[CART]
-
-
-def test_service_certificates_of_another_issuer(authority: ChangingAuthority) -> None:
-    """There is nothing that proxies would have to take; of ours there is, whoever has said nothing yet."""
-    rotation, entries = under_way(authority), [issued(authority, NOW)]
-    (other,) = evidence(rotation, entries, Said(None, HERE, {}), authority, NOW)
-    assert (other.mesh, other.service) == (frozenset(rotation.trusted), rotation.signer)
-    (ours,) = evidence(rotation, entries, Said((), HERE, {}), authority, NOW)
-    assert (ours.mesh, ours.service) == (None, None)
-
-
-def test_what_a_proxy_has_taken(authority: ChangingAuthority) -> None:
-    """The roots in its bundle are those of this change, and no others."""
-    rotation, entries = under_way(authority), [issued(authority, NOW)]
-    for bundle, roots in (
-        (authority.trust_bundle(), rotation.trusted),
-        (authority.signing_bundle(), (rotation.signer,)),
-        (b"", ()),
-    ):
-        said = Said([Taken(NODE, bundle, b"")], HERE, {})
-        (found,) = evidence(rotation, entries, said, authority, NOW)
-        assert (found.mesh, found.service) == (frozenset(roots), rotation.other)
+def _known(
+    authority: ChangingAuthority, rotation: Rotation, entries: list[tuple[int, bool, bool]]
+) -> Evidence:
+    made = []
+    for number, (minutes, came, new) in enumerate(entries):
+        at = NOW + timedelta(minutes=minutes)
+        made.append(
+            LedgerEntry(
+                f"{number:02x}", str(CART), CART.uuid, at, at + timedelta(days=1),
+                claimed_at=at if came else None,
+                signer=rotation.signer if new else rotation.other,
+            )
+        )  # fmt: skip
+    (known,) = evidence(rotation, made, NOTHING, authority, NOW + timedelta(hours=1))
+    return known

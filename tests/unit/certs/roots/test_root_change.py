@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.errors import RequestError
-from certs.roots.evidence import Evidence, Holdout, Why, holdouts
+from certs.roots.evidence import Behind, Evidence, Holdout, Ours, Part, Why, behind, holdouts
 from certs.roots.rotation import Fingerprint, Rotation, Stage, aborted, advanced, begun, without
 from mesh.identity import ProxyName
 
@@ -82,6 +82,7 @@ def known(**other: object) -> Evidence:
 TRUSTING = begun(OLD, NEW, NOW)
 REPLACING = Rotation(Stage.REPLACING, NEW, OLD, NOW, NOW)
 RETIRING = Rotation(Stage.RETIRING, NEW, OLD, NOW, NOW)
+TAKEN_BACK = Rotation(Stage.RETIRING, OLD, NEW, NOW, NOW, aborted=True)
 ONLY_OLD, ONLY_NEW = frozenset({OLD}), frozenset({NEW})
 HELD = [
     (TRUSTING, known(), ()),
@@ -96,15 +97,22 @@ HELD = [
     # Since a restart it has not come: its Envoy may still show what the former root has signed.
     (REPLACING, known(service=None, mesh=None, channel=None), (Why.SERVICE_CERTIFICATE,)),
     (REPLACING, known(service=None, seen=None), ()),
-    (REPLACING, known(shown=frozenset({OLD, NEW})), ()),
+    # It has come with one, and was issued the other since.
+    (REPLACING, known(shown=frozenset({OLD, NEW})), (Why.PROXY_CERTIFICATE,)),
     (REPLACING, known(shown=ONLY_OLD), (Why.PROXY_CERTIFICATE,)),
     (REPLACING, known(service=OLD), (Why.SERVICE_CERTIFICATE,)),
     (REPLACING, known(seen=None, shown=ONLY_OLD, service=None), (Why.NEVER_CONNECTED, Why.PROXY_CERTIFICATE)),
-    (RETIRING, known(mesh=ONLY_NEW), ()),
-    (RETIRING, known(mesh=None), ()),
-    (RETIRING, known(), (Why.MESH_TRUST,)),
-    (RETIRING, known(mesh=frozenset()), (Why.MESH_TRUST,)),
-    (RETIRING, known(mesh=frozenset({NEW, Fingerprint("of another issuer")})), ()),
+    (RETIRING, known(mesh=ONLY_NEW, channel=ONLY_NEW), ()),
+    (RETIRING, known(mesh=None, channel=None, seen=None), ()),
+    # Since a restart it has not come: until then its Envoy and its agent believe whom they believed.
+    (RETIRING, known(mesh=None, channel=None), (Why.MESH_TRUST, Why.CHANNEL_TRUST)),
+    (RETIRING, known(), (Why.MESH_TRUST, Why.CHANNEL_TRUST)),
+    (RETIRING, known(mesh=ONLY_NEW), (Why.CHANNEL_TRUST,)),
+    (RETIRING, known(mesh=frozenset(), channel=ONLY_NEW), (Why.MESH_TRUST,)),
+    (RETIRING, known(mesh=frozenset({NEW, Fingerprint("of another issuer")}), channel=ONLY_NEW), ()),
+    (TAKEN_BACK, known(mesh=None, channel=None), ()),
+    (TAKEN_BACK, known(), (Why.MESH_TRUST, Why.CHANNEL_TRUST)),
+    (TAKEN_BACK, known(mesh=ONLY_OLD, channel=ONLY_OLD), ()),
 ]
 
 
@@ -113,6 +121,37 @@ def test_who_holds_a_step_back(rotation: Rotation, evidence: Evidence, why: tupl
     """By stage, and what is known."""
     expected = (Holdout(CART, why, evidence.seen, NOW),) if why else ()
     assert holdouts(rotation, [evidence]) == expected
+
+
+BOTH = frozenset({OLD, NEW})
+SELF, HOOK = (
+    Behind(Part.SERVER, Why.SERVER_CERTIFICATE),
+    Behind(Part.WEBHOOK, Why.WEBHOOK_TRUST, "it is forbidden"),
+)
+
+
+@pytest.mark.parametrize(
+    ("rotation", "ours", "held"),
+    [
+        (TRUSTING, Ours(ONLY_OLD, BOTH, BOTH), ()),
+        (TRUSTING, Ours(ONLY_OLD, BOTH), ()),
+        (TRUSTING, Ours(ONLY_OLD, ONLY_OLD), (SELF,)),
+        (TRUSTING, Ours(ONLY_OLD, BOTH, ONLY_OLD, "it is forbidden"), (HOOK,)),
+        (TRUSTING, Ours(ONLY_OLD, ONLY_OLD, frozenset(), "it is forbidden"), (SELF, HOOK)),
+        (without(TRUSTING, ["webhook", "server"], NOW), Ours(ONLY_OLD, ONLY_OLD, ONLY_OLD), (SELF,)),
+        (REPLACING, Ours(ONLY_NEW, BOTH, BOTH), ()),
+        # One of its two certificates could not be made anew.
+        (REPLACING, Ours(BOTH, BOTH, BOTH), (SELF,)),
+        (RETIRING, Ours(ONLY_NEW, BOTH, ONLY_NEW), (SELF,)),
+        # API servers believe for a while yet that the other root is somebody's (see admission.roots).
+        (RETIRING, Ours(ONLY_NEW, ONLY_NEW, BOTH), ()),
+    ],
+)
+def test_what_of_the_server_holds_a_step_back(
+    rotation: Rotation, ours: Ours, held: tuple[Behind, ...]
+) -> None:
+    """The server shows and trusts what it is to in every stage; its webhook is believed before it changes."""
+    assert behind(rotation, ours) == held
 
 
 def test_who_was_given_up_holds_nothing_back() -> None:

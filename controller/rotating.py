@@ -1,0 +1,74 @@
+"""The change of the mesh's root, joined with everything that it concerns."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from certs.ledger.rebuilding import REBUILT
+from certs.opening import Opened
+from certs.roots.authority import ChangingAuthority
+from certs.roots.evidence import Ours
+from certs.roots.rotation import Fingerprint
+from controller.drivers import DriverPages
+from controller.root_change import RootChange
+from controller.root_evidence import Said
+from controller.server_tls import ServerTls
+from delivery.assembly import Delivery
+from delivery.proxies.status import ProxyState
+from enrolment.trust import Confirmations
+from sidecars.contract.events import Broker, RootsChanged
+
+if TYPE_CHECKING:
+    from controller.webhook import Webhook
+
+
+def root_change(
+    found: Opened,
+    delivered: Delivery,
+    tls: ServerTls,
+    pages: DriverPages,
+    events: Broker,
+    confirmations: Confirmations,
+    webhook: "Webhook | None",
+    clock: Callable[[], datetime],
+    *,
+    elsewhere: bool,
+) -> RootChange | None:
+    """Return what changes the root; None where it is not ours to change.
+
+    `elsewhere` says that service certificates are of another issuer.
+    """
+    authority = found.authority
+    if not isinstance(authority, ChangingAuthority):
+        return None
+
+    def said() -> Said:
+        here = (each.name for each in delivered.registry.statuses() if each.state is ProxyState.CONNECTED)
+        confirmed = {
+            name: frozenset.intersection(*map(authority.confirmed, each.possible))
+            for name, each in confirmations.all().items()
+        }
+        taken = None if elsewhere else tuple(pages.taken())
+        return Said(taken, frozenset(here), confirmed, _ours(authority, tls, webhook))
+
+    async def stepped() -> None:
+        await tls.look(clock())
+        if webhook is not None:
+            await webhook.look()
+        delivered.gathering.changed()
+        events.publish(RootsChanged())
+
+    held = "" if found.rebuilding is None else REBUILT
+    return RootChange(authority, found.ledger, said, stepped, clock, held)
+
+
+def _ours(authority: ChangingAuthority, tls: ServerTls, webhook: "Webhook | None") -> Ours:
+    identity = tls.identity()
+    shown = (identity.chain,) if webhook is None else (identity.chain, webhook.tls.chain)
+    registration = None if webhook is None else webhook.registration
+    return Ours(
+        shown=frozenset(Fingerprint(authority.signer_of(each)) for each in shown),
+        trusted=authority.held_in(identity.trust_bundle),
+        webhook=None if registration is None else authority.held_in(registration.trusted),
+        webhook_error="" if registration is None else registration.state.error,
+    )
