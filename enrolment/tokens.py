@@ -144,15 +144,16 @@ def unusable(token: TokenRecord, now: datetime) -> TokenRefusal | None:
     return TokenRefusal.EXPIRED if now >= token.expires_at else None
 
 
-def refusal(
-    token: TokenRecord, kept: str, shown: str, now: datetime, *, known_key: bool
-) -> TokenRefusal | None:
-    """Return why a token does not entitle who shows it; None if it does.
+def has_secret(shown: JoinToken, kept_digest: str) -> bool:
+    """Say whether a token is shown with its secret, of which the digest was kept."""
+    return hmac.compare_digest(kept_digest, shown.secret_digest)
 
-    `kept` and `shown` are digests of secrets. `known_key`: a use belongs to this key already.
+
+def refusal(token: TokenRecord, now: datetime, *, known_key: bool) -> TokenRefusal | None:
+    """Return why a token does not entitle who shows it with its secret; None if it does.
+
+    `known_key`: a use belongs to this key already.
     """
-    if not hmac.compare_digest(kept, shown):
-        return TokenRefusal.WRONG_SECRET
     if (found := unusable(token, now)) is not None:
         return found
     return TokenRefusal.USED_UP if not known_key and token.used >= token.uses else None

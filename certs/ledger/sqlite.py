@@ -9,11 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from certs.database import BUSY_SECONDS, explained
 from certs.errors import StateError, UnwrittenError
 from certs.ledger import rows
 from certs.ledger.contract import unknown
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
-from certs.ledger.file import BUSY_SECONDS, explained, open_file, waiting
+from certs.ledger.file import SCHEMA, open_file, waiting
 from certs.ledger.seen import Seen
 from certs.ledger.unwritten import Unwritten
 from certs.serial import read_serial
@@ -38,7 +39,7 @@ class SqliteLedger:
         """
         connection = open_file(path)
         try:
-            with explained(path):
+            with explained(path, SCHEMA):
                 return cls(connection, path)
         except BaseException:
             connection.close()
@@ -223,5 +224,5 @@ class SqliteLedger:
 
     @contextmanager
     def _statements(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, explained(self._path):
+        with self._lock, explained(self._path, SCHEMA):
             yield self._connection

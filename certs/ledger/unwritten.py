@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from certs.database import GIVE_UP_PAGES, is_full
 from certs.ledger import rows
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
-from certs.ledger.file import GIVE_UP_PAGES
 from certs.ledger.seen import Seen
 
 NOTHING: Final[Mapping[Stamp, Noted]] = MappingProxyType({})
@@ -55,7 +55,7 @@ class Unwritten:
         try:
             self._write(connection, tuple(self._noted))
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            if not is_full(error):
                 raise
             for serial in tuple(self._noted):
                 self._write(connection, (serial,))
@@ -66,7 +66,7 @@ class Unwritten:
         try:
             self._write(connection, (serial,))
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            if not is_full(error):
                 raise
             self._write(connection, (serial,), full=True)
 

@@ -18,7 +18,10 @@ KIND: Final = PROOF_KIND
 
 
 class JoinTokenProof:
-    """Judges join tokens by a store; `monotonic` is a clock for how often one token may be shown."""
+    """Judges join tokens by a store; `monotonic` is a clock for how often one token may be shown.
+
+    Its id is no secret: who shows no more than that is counted by his address, and keeps nobody out.
+    """
 
     kind = KIND
 
@@ -30,8 +33,9 @@ class JoinTokenProof:
     async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
         """Return what a token is for, a use of which belongs to the key from now on."""
         token = _read(evidence.data)
-        self._allowed.require(token.id, self._monotonic(), f"token {token.id}")
         try:
+            await asyncio.to_thread(self._store.recognise, token)
+            self._allowed.require(token.id, self._monotonic(), f"token {token.id}")
             redeemed = await asyncio.to_thread(self._store.redeem, token, evidence.key_digest, now)
         except TokenRefused as error:
             raise ProofRefused(error.reason, proof=token.id) from error

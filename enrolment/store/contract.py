@@ -44,6 +44,9 @@ class TokenStore(Protocol):
     def revoke(self, token: str, now: datetime) -> TokenRecord:
         """Have a token entitle nobody from now on; raise certs.errors.RequestError for an unknown id."""
 
+    def recognise(self, token: JoinToken) -> None:
+        """Raise TokenRefused where there is no such token, or its secret is another."""
+
     def redeem(self, token: JoinToken, key: str, now: datetime) -> Redeemed:
         """Give a use to a key (its digest), unless it has one; raise TokenRefused.
 

@@ -9,21 +9,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from certs import files
-from certs.errors import RequestError, StateError
+import structlog
+
+from certs.database import GIVE_UP_PAGES, Schema, changing, explained, is_full, open_private
+from certs.errors import RequestError
 from enrolment.store.contract import Redeemed, TokenRefused
-from enrolment.tokens import JoinToken, TokenRecord, TokenRefusal, refusal
+from enrolment.tokens import JoinToken, TokenRecord, TokenRefusal, has_secret, refusal
 from mesh.names import Namespace, ProxyUuid, ServiceName
 
 TOKENS_FILE: Final = "tokens.sqlite"
-SCHEMA_VERSION: Final = 1
-BUSY_SECONDS: Final = 5.0
 REMEMBERED: Final = timedelta(days=90)
 """So long after its end a token is still listed."""
 
 # Times are whole seconds since 1970, UTC; digests hexadecimal.
-_SCHEMA: Final = """
-BEGIN;
+_SCHEMA: Final = Schema(
+    "token store",
+    (
+        """
 CREATE TABLE tokens (
     id TEXT PRIMARY KEY, secret_digest TEXT NOT NULL, service TEXT NOT NULL, namespace TEXT NOT NULL,
     uuid TEXT, uses INTEGER NOT NULL, days INTEGER, made_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,
@@ -32,39 +34,36 @@ CREATE TABLE tokens (
 CREATE TABLE redemptions (
     token TEXT NOT NULL REFERENCES tokens ON DELETE CASCADE, key_digest TEXT NOT NULL, at INTEGER NOT NULL,
     PRIMARY KEY (token, key_digest)
-) WITHOUT ROWID;
-PRAGMA user_version = 1;
-COMMIT
-"""
+) WITHOUT ROWID
+""",
+    ),
+)
 _SELECT: Final = """
 SELECT id, service, namespace, uuid, uses, (SELECT count(*) FROM redemptions WHERE token = id), made_at,
        expires_at, made_by, days, revoked_at, secret_digest FROM tokens
 """
 
 
-class SqliteTokens:
-    """The open store, as enrolment.store.contract.TokenStore has it."""
+_log = structlog.get_logger("enrolment.store")
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
+
+class SqliteTokens:
+    """The open store, as enrolment.store.contract.TokenStore has it.
+
+    Where somebody has taken the file away, or put another in its place, that is opened at the next call: what
+    was revoked there, or was never there, lets nobody in.
+    """
+
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
+        self._connection = _opened(path)
+        self._found = _identity(path)
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open the store at `path` (0600), made where it is missing; raise StateError if it is no such."""
-        files.private_directory(path.parent)
-        with files.locked(path.with_name(f"{path.name}.lock")), _explained(path):
-            files.touch_private(path)
-            connection = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            try:
-                _prepare(connection, path)
-            except BaseException:
-                connection.close()
-                raise
-        return cls(connection, path)
+        return cls(path)
 
     def close(self) -> None:
         """Close the file; what is asked afterwards is StateError."""
@@ -92,33 +91,37 @@ class SqliteTokens:
 
     def tokens(self) -> tuple[TokenRecord, ...]:
         """Return all tokens, those made first before others."""
-        with self._lock, _explained(self._path):
-            rows = self._connection.execute(f"{_SELECT} ORDER BY made_at, id").fetchall()
+        with self._asking() as connection:
+            rows = connection.execute(f"{_SELECT} ORDER BY made_at, id").fetchall()
         return tuple(_record(row) for row in rows)
 
     def revoke(self, token: str, now: datetime) -> TokenRecord:
         """Have a token entitle nobody from now on; a second time changes nothing. Raises RequestError."""
-        with self._changing() as connection:
-            connection.execute(
-                "UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (_seconds(now), token)
-            )
-            row = connection.execute(f"{_SELECT} WHERE id = ?", (token,)).fetchone()
+        with self._asking() as connection:
+            try:
+                row = _revoked(connection, token, now)
+            except sqlite3.OperationalError as error:
+                if not is_full(error):
+                    raise
+                row = _revoked(connection, token, now, full=True)
         if row is None:
             raise RequestError(
                 f"there is no join token {token[:80]!r}: `meshwright certs token list` has all"
             )
         return _record(row)
 
+    def recognise(self, token: JoinToken) -> None:
+        """Raise TokenRefused where there is no such token, or its secret is another; keeps nobody waiting."""
+        with self._asking() as connection:
+            _recognised(connection, token)
+
     def redeem(self, token: JoinToken, key: str, now: datetime) -> Redeemed:
         """Give a use to a key (its digest), unless it has one; raise TokenRefused."""
         with self._changing() as connection:
-            row = connection.execute(f"{_SELECT} WHERE id = ?", (token.id,)).fetchone()
-            if row is None:
-                raise TokenRefused(TokenRefusal.UNKNOWN)
+            record = _recognised(connection, token)
             asked = "SELECT 1 FROM redemptions WHERE token = ? AND key_digest = ?"
             known = connection.execute(asked, (token.id, key)).fetchone() is not None
-            record = _record(row)
-            reason = refusal(record, row[-1], token.secret_digest, now, known_key=known)
+            reason = refusal(record, now, known_key=known)
             if reason is not None:
                 raise TokenRefused(reason, token.id)
             if not known:
@@ -132,44 +135,58 @@ class SqliteTokens:
             connection.execute("DELETE FROM redemptions WHERE token = ? AND key_digest = ?", (token, key))
 
     @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """Do all that is in the block, or nothing; others wait."""
-        with self._lock, _explained(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+    def _asking(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if _identity(self._path) != self._found:
+                _log.error("join tokens opened anew: their file is not what it was", path=str(self._path))
+                self._connection.close()
+                self._connection = _opened(self._path)
+                self._found = _identity(self._path)
+            with explained(self._path, _SCHEMA):
                 yield self._connection
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        with self._asking() as connection, changing(connection):
+            yield connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if version > SCHEMA_VERSION:
-        raise StateError(
-            f"the join tokens {path} are of a newer version of Meshwright (their schema is {version}, this "
-            f"program knows up to {SCHEMA_VERSION})"
-        )
-    if version == 0 and tables:
-        raise StateError(f"{path} does not hold join tokens but is another database; move it away")
-    connection.execute(
-        "PRAGMA synchronous = FULL"
-    )  # a use that was given must be known after a power failure
+def _opened(path: Path) -> sqlite3.Connection:
+    connection = open_private(path, _SCHEMA)
     connection.execute("PRAGMA foreign_keys = ON")
-    if version == 0:
-        connection.executescript(_SCHEMA)
+    return connection
 
 
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return which file stands at a path now; None where there is none, or nobody can tell."""
     try:
-        yield
-    except sqlite3.Error as error:
-        raise StateError(f"the join tokens {path} cannot be used: {error}") from error
-    except OSError as error:
-        raise StateError(f"the join tokens {path} cannot be opened: {error.strerror}") from error
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _revoked(
+    connection: sqlite3.Connection, token: str, now: datetime, *, full: bool = False
+) -> tuple[str, ...] | None:
+    """Write that a token is revoked, and return its row; on a `full` disk by pages kept for it."""
+    with changing(connection):
+        if full:
+            connection.execute(GIVE_UP_PAGES)
+        revoke = "UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+        connection.execute(revoke, (_seconds(now), token))
+        row: tuple[str, ...] | None = connection.execute(f"{_SELECT} WHERE id = ?", (token,)).fetchone()
+        return row
+
+
+def _recognised(connection: sqlite3.Connection, token: JoinToken) -> TokenRecord:
+    """Return what is kept of a token that somebody shows; raise TokenRefused."""
+    row = connection.execute(f"{_SELECT} WHERE id = ?", (token.id,)).fetchone()
+    if row is None:
+        raise TokenRefused(TokenRefusal.UNKNOWN)
+    if not has_secret(token, row[-1]):
+        raise TokenRefused(TokenRefusal.WRONG_SECRET, token.id)
+    return _record(row)
 
 
 def _record(row: tuple[str, ...]) -> TokenRecord:

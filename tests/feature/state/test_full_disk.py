@@ -14,6 +14,7 @@ from tests.volumes import Volume, volume
 
 FULL = "No space left on device"
 REMEMBERED = "what is valid is served on, what is remembered to be written later concerns {} proxies"
+SERVICE = ("--service", "store", "--namespace", "shop")
 TROUBLE = "the state directory cannot be written; what is valid is served on"
 
 
@@ -86,14 +87,19 @@ def test_a_server_goes_on_and_says_so_once(program: Program, disk: Volume) -> No
 
 
 def test_a_certificate_is_revoked_by_the_server_and_without_one(program: Program, disk: Volume) -> None:
-    """Both are in the file: they outlive the server, and the disk that is still full."""
+    """Both are in the file: they outlive the server and the disk that is full. So with a join token."""
     one, two, _ = program.issued(*PROXIES)
+    at = ("--state", str(program.state))
+    token = json.loads(program.run("certs", "token", "create", *at, *SERVICE, "--json")[1])["id"]
     server = program.serve()
     until_full(server, disk.fill)
     longest = ("--reason", "because " * 25)
     assert program.revoke(one, *longest) == (0, f"revoked {one} of one.store.shop\n", "")
     assert not program.served(server, "one")
+    assert program.run("certs", "token", "revoke", *at, token)[0] == 0
     server.stop()
+    (left,) = json.loads(program.run("certs", "token", "list", *at, "--json")[1])["join_tokens"]
+    assert left["state"] == "revoked"
     assert program.revoke(two, *longest) == (0, f"revoked {two} of two.store.shop\n", "")
     assert listed(program) == {"one": "revoked", "two": "revoked", "three": ""}
     again = program.serve()

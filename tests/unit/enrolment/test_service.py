@@ -181,6 +181,25 @@ async def test_who_asks_too_often_is_refused_and_does_not_fill_the_log(
     assert (await joining.join(csr(), KIND, DATA, "10.0.0.2")).signed.not_after > NOW
 
 
+async def test_who_knows_a_token_s_id_keeps_nobody_out(signs: Signs, store: SqliteTokens) -> None:
+    """It is no secret: wherever he guesses from, and however often; who has the secret is counted."""
+    joining = enrolment(signs, store)
+    guess = f"{TOKEN.id}.{'A' * 43}".encode()
+    shown = csr()
+    for number in range(int(EnrolmentLimits().by_token.at_once) + 1):
+        with pytest.raises(ProofRefused, match="token_secret_wrong"):
+            await joining.join(shown, KIND, guess, f"10.0.0.{number}")
+    request = csr()
+    assert (await joining.join(request, KIND, DATA, "10.0.1.1")).signed.not_after > NOW
+    proof = JoinTokenProof(store, Pace(3, 0.0), lambda: 0.0)
+    evidence = Evidence(DATA, "another key", "10.0.1.1")
+    for _ in range(3):
+        with pytest.raises(ProofRefused, match="token_used_up"):
+            await proof.prove(evidence, NOW)
+    with pytest.raises(Exhausted, match=TOKEN.id):
+        await proof.prove(evidence, NOW)
+
+
 def test_an_allowance_comes_back_and_is_nobody_else_s() -> None:
     """Three at once, then one a second; of many who ask, those who have not for long are forgotten."""
     allowed = Allowances(Pace(3, 1.0), kept=2)

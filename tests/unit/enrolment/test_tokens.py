@@ -3,11 +3,13 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from certs.database import JOURNAL_BYTES
 from certs.errors import RequestError, StateError
 from enrolment.store.contract import TokenRefused
 from enrolment.store.sqlite import SqliteTokens
@@ -156,6 +158,60 @@ def test_two_processes_give_no_more_uses_than_there_are(store: SqliteTokens, tmp
     assert [each.used for each in store.tokens()] == [2]
 
 
+@pytest.mark.parametrize("put_back", [False, True])
+def test_a_file_that_is_taken_away_lets_nobody_in_who_is_not_in_the_next(
+    put_back: bool, store: SqliteTokens, tmp_path: Path
+) -> None:
+    """A server has it open: what others make and revoke in the one that is there it knows at once."""
+    path = tmp_path / "tokens.sqlite"
+    copy = path.read_bytes()
+    path.unlink()
+    if put_back:
+        path.write_bytes(copy)
+    else:
+        with pytest.raises(TokenRefused, match="token_unknown"):
+            store.redeem(TOKEN, "a", NOW)
+    with SqliteTokens.open(path) as beside:
+        if not put_back:
+            assert beside.tokens() == ()
+            beside.add(TOKEN, record(uses=2))
+        assert store.redeem(TOKEN, "a", NOW).first
+        beside.revoke(TOKEN.id, NOW)
+        with pytest.raises(TokenRefused, match="token_revoked"):
+            store.redeem(TOKEN, "a", NOW)
+        assert store.tokens() == beside.tokens()
+
+
+def test_where_there_is_no_room_for_a_page_more_every_token_is_revoked(tmp_path: Path) -> None:
+    """Each row grows by it; what was not to be made any more is not made."""
+    with SqliteTokens.open(tmp_path / "tokens.sqlite") as store:
+        identifiers = [f"{number:012x}" for number in range(60)]
+        for each in identifiers:
+            store.add(JoinToken(each, "s" * 43), replace(record(), id=each))
+        (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StateError, match="database or disk is full"):
+            for number in range(60, 200):
+                added = replace(record(), id=f"{number:012x}")
+                store.add(JoinToken(added.id, "s" * 43), added)
+        later = NOW + timedelta(days=20_000)
+        assert [store.revoke(each, later).revoked_at for each in identifiers] == [later] * 60
+
+
+def test_a_store_of_before_there_were_pages_for_a_full_disk_opens(tmp_path: Path) -> None:
+    """With what is in it, and then it has them."""
+    path = tmp_path / "tokens.sqlite"
+    with SqliteTokens.open(path) as opened:
+        opened.add(TOKEN, record())
+        before = opened.tokens()
+    raw = sqlite3.connect(path)
+    raw.executescript("DROP TABLE spare; PRAGMA journal_mode = DELETE; VACUUM")
+    raw.close()
+    with SqliteTokens.open(path) as opened:
+        assert opened.tokens() == before
+    assert (tmp_path / "tokens.sqlite-journal").stat().st_size >= JOURNAL_BYTES
+
+
 def test_another_file_is_no_store(tmp_path: Path) -> None:
     """One sentence each."""
     path = tmp_path / "tokens.sqlite"
@@ -165,7 +221,7 @@ def test_another_file_is_no_store(tmp_path: Path) -> None:
     path.unlink()
     other = sqlite3.connect(path)
     other.executescript("CREATE TABLE others (x)")
-    with pytest.raises(StateError, match="is another database"):
+    with pytest.raises(StateError, match="is not a token store but another database"):
         SqliteTokens.open(path)
     other.executescript("PRAGMA user_version = 2")
     other.close()

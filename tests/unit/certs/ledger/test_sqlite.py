@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from certs.database import BUSY_SECONDS
 from certs.errors import StateError, UnwrittenError
 from certs.ledger import file
 from certs.ledger.entry import LedgerEntry
@@ -105,7 +106,7 @@ def test_it_is_private_and_outlives_its_process(state: Path) -> None:
 
 def write_many(path: Path, prefix: str, count: int) -> None:
     """Open the ledger in a process of its own; record entries, and claim one that all processes claim."""
-    file._PATIENCE_SECONDS = file.BUSY_SECONDS  # type: ignore[misc]  # here waits no event loop
+    file._PATIENCE_SECONDS = BUSY_SECONDS  # type: ignore[misc]  # here waits no event loop
     with SqliteLedger.open(path) as ledger:
         for number in range(count):
             ledger.record(new_entry(f"{prefix}{number:x}"))
@@ -114,7 +115,7 @@ def write_many(path: Path, prefix: str, count: int) -> None:
 
 def test_two_processes_write_at_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lost and nobody is told that the file is locked, while a third reads."""
-    monkeypatch.setattr(file, "_PATIENCE_SECONDS", file.BUSY_SECONDS)  # a busy machine is not what is tested
+    monkeypatch.setattr(file, "_PATIENCE_SECONDS", BUSY_SECONDS)  # a busy machine is not what is tested
     path = state / "ledger.db"
     spawn = multiprocessing.get_context("spawn")
     with SqliteLedger.open(path) as ledger:
