@@ -20,6 +20,8 @@ Holder = NewType("Holder", str)
 ADS_SERVER: Final = Holder("ads")
 WEBHOOK: Final = Holder("webhook")
 
+_OTHERS: Final = "its names are others"
+
 _log = structlog.get_logger("certs.stored")
 
 
@@ -63,7 +65,8 @@ def kept(pairs: Pairs, holder: Holder, issuer: Issuer, usage: Usage, names: Name
     """Return the pair that is kept, as far as it can go on being used; what cannot is said in the log.
 
     A corrupt one is a warning only: what it held can be issued again. One that cannot be read at all (its
-    permissions) is StateError: a new one could not be kept either.
+    permissions) is StateError: a new one could not be kept either. One of the same URI with other DNS names
+    is due, and goes on until there is another: by the URI peers know it, and they hold it themselves.
     """
     try:
         pair = pairs.load(holder)
@@ -72,14 +75,16 @@ def kept(pairs: Pairs, holder: Holder, issuer: Issuer, usage: Usage, names: Name
         return Kept()
     if pair is None:
         return Kept()
-    reason = misfit(pair, usage, names, issuer.signing_bundle())
+    known = pair.leaf.names
+    others = bool(names.uris) and known.uris == names.uris and known.alternatives != names.alternatives
+    reason = misfit(pair, usage, known if others else names, issuer.signing_bundle())
     said = {"path": pairs.place(holder), "serial": pair.leaf.serial}
     if reason:
         _log.info("stored certificate replaced", **said, reason=reason)
         return Kept()
-    if not due(pair.leaf, now):
+    if not (others or due(pair.leaf, now)):
         return Kept(pair)
-    _log.info("stored certificate replaced", **said, reason="it is due for renewal")
+    _log.info("stored certificate replaced", **said, reason=_OTHERS if others else "it is due for renewal")
     return Kept(pair, due=True) if pair.leaf.not_before <= now <= pair.leaf.not_after else Kept()
 
 
@@ -143,7 +148,7 @@ def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:
     if not pair.leaf.serves(usage):
         return "its key usage is another"
     if pair.leaf.names.alternatives != names.alternatives:
-        return "its names are others"
+        return _OTHERS
     if not stands_below(pair.chain_pem, bundle_pem):
         return "it does not stand below the root that signs"
     return ""

@@ -201,6 +201,25 @@ def test_an_identity_that_is_gone_is_not_renewed(issuer: _Issuer, tmp_path: Path
     assert dict(keeper.certificates) == {}
 
 
+def test_after_a_restart_what_is_stored_serves_until_there_is_one_with_other_names(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """The same, restarted or not: the issuer is away, and the identity is known by its URI."""
+    first, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, now)
+    issuer.down, others = True, (*NAMES, "till.shop.svc.cluster.local")
+    restarted = _keeper(issuer, tmp_path, [])
+    kept, (problem,) = _needed(restarted, {STORE: others}, DAY, now)
+    assert (kept, problem.expected) == (first, "the issuer is down")
+    issuer.down = False
+    later = now + timedelta(minutes=5)
+    assert restarted.needs_work(later)
+    replaced, problems = _needed(restarted, {}, DAY, later)
+    assert (replaced[STORE].dns_names, problems) == (others, ())
+    issuer.down = True
+    ended, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, later + 2 * DAY)
+    assert ended == {}
+
+
 def test_a_failing_issuer_is_let_be_longer_each_time_and_by_each_identity_for_itself(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
