@@ -62,6 +62,7 @@ class RootChange:
         self._clock = clock
         self._held = held
         self._turn = asyncio.Lock()
+        self._is_noted = True
 
     @property
     def stage(self) -> int:
@@ -86,15 +87,15 @@ class RootChange:
                     f"the root is being changed already ({rotation.stage}, since {since}): wait for its end, "
                     "or abort it"
                 )
-            await asyncio.to_thread(self._authority.begin, self._clock())
+            await asyncio.to_thread(self._authority.begin, self._clock(), await self._moment())
             await self._have_stepped()
-        return await self.status()
+        return await self._taken()
 
     async def abort(self) -> ChangeStatus:
         """Take the change back; raise RequestError if there is none, or it is being taken back."""
         async with self._turn:
-            await self._step(aborted(self._under_way(), self._clock()))
-        return await self.status()
+            await self._step(aborted(self._under_way(), await self._moment()))
+        return await self._taken()
 
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
         """Wait no longer for these proxies, by name, and for those last heard of so long ago.
@@ -116,7 +117,7 @@ class RootChange:
                 if older_than is not None and now - each.heard >= older_than
             }
             await self._step(without(rotation, sorted({*proxies, *old}), now))
-        return await self.status()
+        return await self._taken()
 
     async def stepping(self) -> None:
         """Take each step as soon as nobody holds it back, until cancelled.
@@ -126,7 +127,7 @@ class RootChange:
         reason = ""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            if self._authority.rotation is None:
+            if self._authority.rotation is None and self._is_noted:
                 continue
             try:
                 async with self._turn:
@@ -137,7 +138,24 @@ class RootChange:
                     _log.error("the change of the root is held up", reason=str(error))
                 reason = str(error)
 
+    async def _taken(self) -> ChangeStatus:
+        """Return how it stands after what was asked for was done: it was, also where that cannot be read."""
+        try:
+            return await self.status()
+        except StateError as error:
+            raise StateError(f"it is done, and who holds it back cannot be said: {error}") from error
+
+    async def _moment(self) -> datetime:
+        """Return when a stage begins: no certificate that there is already counts as issued in it.
+
+        A clock that was set back would have it so, and nobody be waited for who holds one.
+        """
+        last = await asyncio.to_thread(self._ledger.last_issued_at)
+        return self._clock() if last is None else max(self._clock(), last)
+
     async def _advance(self) -> None:
+        if not self._is_noted:
+            await asyncio.to_thread(self._note_signer)
         rotation = self._authority.rotation
         if rotation is None:
             return
@@ -148,13 +166,16 @@ class RootChange:
             return
         self._require_ledger()
         await asyncio.to_thread(self._note_signer)
-        await self._step(advanced(rotation, self._clock()))
+        await self._step(advanced(rotation, await self._moment()))
 
     async def _step(self, rotation: Rotation | None) -> None:
         await asyncio.to_thread(self._authority.step, rotation, self._clock())
         await self._have_stepped()
-        # Written after it is so: an opening takes it over as well.
-        await asyncio.to_thread(self._note_signer)
+        self._is_noted = False
+        try:  # after it is so: an opening takes it over as well
+            await asyncio.to_thread(self._note_signer)
+        except StateError as error:
+            _log.warning("the ledger does not say yet which root signs", reason=str(error))
 
     async def _have_stepped(self) -> None:
         rotation = self._authority.rotation
@@ -182,6 +203,7 @@ class RootChange:
     def _note_signer(self) -> None:
         if self._ledger.authority() != self._authority.fingerprint:
             self._ledger.change_authority(self._authority.fingerprint)
+        self._is_noted = True
 
     def _require_ledger(self) -> None:
         if self._held:

@@ -92,9 +92,9 @@ class ChangingAuthority:
         """Sign a request with the root that signs; see CertificateAuthority."""
         return self._signer.issue(request, now)
 
-    def begin(self, now: datetime) -> Rotation:
-        """Make a new root, which is to be trusted from now on. Raises StateError."""
-        rotation = kept.begin(self._state, self._trust_domain, now, self._seal)
+    def begin(self, now: datetime, since: datetime | None = None) -> Rotation:
+        """Make a new root, which is to be trusted from now on, and `since` then. Raises StateError."""
+        rotation = kept.begin(self._state, self._trust_domain, now, self._seal, since)
         self._take(rotation, now)
         return rotation
 

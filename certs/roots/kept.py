@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import structlog
+
 from certs import files
 from certs.errors import StateError
 from certs.issuers.root import Root, fingerprint_in, load_root, new_root, write_root
@@ -25,14 +27,26 @@ _SIGNER: Final = "ca"
 _OTHER: Final = "ca.other"
 _MOVING: Final = "ca.moving"
 _MARK: Final = "first-proxy"
+_KEY: Final = "ca.key"
+
+_log = structlog.get_logger("certs.roots.kept")
 
 
-def begin(state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Rotation:
-    """Make a new root, and keep that the one in force is to give way to it; there must be no change yet."""
+def begin(
+    state: Path,
+    trust_domain: TrustDomain,
+    now: datetime,
+    seal: Seal = PLAIN,
+    since: datetime | None = None,
+) -> Rotation:
+    """Make a new root, and keep that the one in force is to give way to it; there must be no change yet.
+
+    It began `now`, or `since` another moment, by which it is known what was issued later.
+    """
     rotation = begun(
         Fingerprint(load_root(state / _SIGNER, trust_domain, now, seal).fingerprint),
         _made(state, new_root(trust_domain, now), seal),
-        now,
+        since or now,
     )
     keep(state, rotation)
     return rotation
@@ -47,6 +61,8 @@ def keep(state: Path, rotation: Rotation) -> None:
 def end(state: Path) -> None:
     """Take it that a change is over: the other root goes, with its key."""
     try:
+        # First: what is left without it is no CA, whenever the process dies.
+        (state / _OTHER / _KEY).unlink(missing_ok=True)
         (state / FILE).unlink(missing_ok=True)
         files.sync_directory(state)
     except OSError as error:
@@ -63,7 +79,7 @@ def recovered(state: Path) -> Rotation | None:
     """Return the change that is under way, None for none, with its folders in order."""
     content = files.read(state / FILE)
     if content is None:
-        _remove(state / _OTHER)  # of a beginning that died before it was one, or of an end
+        _leave(state / _OTHER)  # of a beginning that died before it was one, or of an end
         return None
     rotation = _read(state / FILE, content)
     _order(state, rotation)
@@ -89,7 +105,7 @@ def require_signer(
 
 
 def _made(state: Path, root: Root, seal: Seal) -> Fingerprint:
-    _remove(state / _OTHER)
+    _leave(state / _OTHER)
     write_root(state / _OTHER, state / f".{_OTHER}.new", root, seal)
     return Fingerprint(root.fingerprint)
 
@@ -119,6 +135,26 @@ def _order(state: Path, rotation: Rotation) -> None:
 
 def _is(folder: Path, expected: Fingerprint) -> bool:
     return fingerprint_in(folder) == expected
+
+
+def _leave(folder: Path) -> None:
+    """Have nothing be at a folder of no change: what was a CA stands aside, as somebody may need it yet."""
+    if not (folder / _KEY).exists():
+        _remove(folder)
+        return
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.lost-{number}")).exists():
+        number += 1
+    try:
+        folder.rename(aside)
+        files.sync_directory(folder.parent)
+    except OSError as error:
+        raise StateError(f"{folder} cannot be moved aside: {error.strerror}") from error
+    _log.warning(
+        "a CA of no change of the root was moved aside: remove it if none was begun, or lost",
+        path=str(aside),
+        lacking=FILE,
+    )
 
 
 def _remove(folder: Path) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import structlog
 
 from certs.errors import StateError
 from certs.issuers.root import fingerprint_in, open_root
@@ -82,6 +83,7 @@ def test_a_process_that_dies_in_the_beginning_or_at_the_end(
 ) -> None:
     """There is a change, or none and nothing left of it."""
     steps: list[Callable[[], object]] = [lambda: kept.begin(state, DOMAIN, NOW), lambda: kept.end(state)]
+    left_before = 0
     for step in steps:
         with monkeypatch.context() as patch:
             _dies_at(number, patch)
@@ -89,6 +91,9 @@ def test_a_process_that_dies_in_the_beginning_or_at_the_end(
                 step()
         found = kept.recovered(state)
         assert (found is not None) == (state / "ca.other").exists()
+        if step is steps[1]:  # what a change has left behind is no CA any more
+            assert len(list(state.glob("ca.other.lost-*"))) == left_before
+        left_before = len(list(state.glob("ca.other.lost-*")))
         assert fingerprint_in(state / "ca")
         assert (state / "ca" / "first-proxy").exists()
 
@@ -129,3 +134,27 @@ def test_roots_that_are_others(state: Path) -> None:
     open_root(state, DOMAIN, NOW)
     with pytest.raises(StateError, match=f"does not hold the root {rotation.signer[:16]}"):
         kept.recovered(state)
+
+
+def test_a_ca_whose_change_is_lost_is_not_removed(state: Path) -> None:
+    """Somebody has removed `rotation.json`: each CA that would be gone stands aside, and it is said where."""
+    keys = []
+    for number in (1, 2):
+        kept.begin(state, DOMAIN, NOW)
+        keys.append((state / "ca.other" / "ca.key").read_bytes())
+        (state / kept.FILE).unlink()
+        with structlog.testing.capture_logs() as logs:
+            assert kept.recovered(state) is None
+        aside = state / f"ca.other.lost-{number}"
+        (said,) = logs
+        assert (said["log_level"], said["path"]) == ("warning", str(aside))
+        assert not (state / "ca.other").exists()
+    assert [(state / f"ca.other.lost-{each}" / "ca.key").read_bytes() for each in (1, 2)] == keys
+
+
+def test_a_ca_that_somebody_has_put_there_is_not_removed_either(state: Path) -> None:
+    """A change begins beside it."""
+    shutil.copytree(state / "ca", state / "ca.other")
+    key = (state / "ca" / "ca.key").read_bytes()
+    kept.begin(state, DOMAIN, NOW)
+    assert (state / "ca.other.lost-1" / "ca.key").read_bytes() == key

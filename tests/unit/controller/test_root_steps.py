@@ -1,0 +1,85 @@
+"""Steps of a change of the root that the disk, or the clock, gets in the way of."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from certs.ledger.entry import LedgerEntry
+from certs.roots.authority import ChangingAuthority
+from certs.roots.evidence import Ours, Why
+from certs.roots.rotation import Fingerprint, advanced
+from controller.root_change import RootChange
+from controller.root_evidence import Said
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from tests.unit.certs.ledger.memory import MemoryLedger, Record
+
+NOW: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
+CART: Final = ProxyName.parse("cart.shop.prod")
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> ChangingAuthority:
+    """Return one whose root is not being changed."""
+    return ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), NOW)
+
+
+def _change(authority: ChangingAuthority, ledger: MemoryLedger) -> RootChange:
+    """Return what changes its root, at a clock that stands; the server itself always follows at once."""
+
+    def said() -> Said:
+        trusted = authority.held_in(authority.trust_bundle())
+        return Said((), frozenset(), {}, Ours(frozenset({Fingerprint(authority.fingerprint)}), trusted))
+
+    async def stepped() -> None:
+        await asyncio.sleep(0)
+
+    return RootChange(authority, ledger, said, stepped, lambda: NOW)
+
+
+async def test_a_step_that_was_taken_is_no_error_though_the_ledger_cannot_say_it(
+    authority: ChangingAuthority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is noted as soon as there is room, also where the change is over by then."""
+    monkeypatch.setattr("controller.root_change.LOOK_SECONDS", 0.01)
+    record = Record()
+    ledger = MemoryLedger(record)
+    ledger.name_authority(authority.fingerprint)
+    authority.step(advanced(authority.begin(NOW), NOW), NOW)
+    ledger.change_authority(authority.fingerprint)
+    change = _change(authority, ledger)
+    record.full = True
+    found = await change.abort()
+    assert found.rotation is not None
+    assert found.rotation.aborted
+    assert ledger.authority() == found.rotation.other, "who signed before is noted still"
+    record.full = False
+    stepping = asyncio.create_task(change.stepping())
+    try:
+        async with asyncio.timeout(60):
+            while authority.rotation is not None or ledger.authority() != authority.fingerprint:
+                await asyncio.sleep(0)
+    finally:
+        stepping.cancel()
+        await asyncio.gather(stepping, return_exceptions=True)
+
+
+async def test_a_stage_begins_after_all_that_was_issued_though_the_clock_is_behind(
+    authority: ChangingAuthority,
+) -> None:
+    """Or who has files from before would count as one who was given both roots."""
+    ledger, later = MemoryLedger(Record()), NOW + timedelta(hours=1)
+    ledger.record(
+        LedgerEntry.issued("0a", CART, later, later + timedelta(days=1), signer=authority.fingerprint)
+    )
+    change = _change(authority, ledger)
+    found = await change.begin()
+    assert found.rotation is not None
+    assert found.rotation.since == later
+    assert [each.why for each in found.holdouts] == [(Why.NEVER_CONNECTED, Why.CHANNEL_TRUST)]
+    assert (
+        ChangingAuthority.open(authority._state, TrustDomain("cluster.local"), NOW).rotation == found.rotation
+    )
