@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.issuers.contract import Names, Usage
+from certs.possession import written
 from certs.profile import common_name
 from certs.serial import serial_text
 
@@ -63,8 +63,7 @@ def roots(bundle_pem: bytes) -> tuple[tuple[str, datetime], ...]:
 
 def fingerprint_of(certificate: x509.Certificate) -> str:
     """Return the SHA-256 of a certificate's public key, as X.509 writes it, in hexadecimal."""
-    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    return hashlib.sha256(certificate.public_key().public_bytes(encoding, form)).hexdigest()
+    return hashlib.sha256(written(certificate.public_key())).hexdigest()
 
 
 def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:

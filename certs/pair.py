@@ -7,16 +7,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from certs.errors import IssuerError, RequestError
-from certs.issuers.contract import CertificateRequest, Issuer, KeyKind, Names, Usage
+from certs.issuers.contract import CertificateRequest, Issuer, KeyKind, Names, Possession, Usage
 from certs.leaf import Leaf, read_leaf, stands_below
 from certs.material import PrivateKey
 from certs.pem import certificates_in
-from certs.profile import alternative_names, subject
+from certs.possession import OwnKey, written
 from certs.terms import BACKDATED, BACKDATED_SHARE
 
 _Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -55,8 +54,7 @@ def issue_pair(
     or nobody would believe it now.
     """
     key = _new_key(making.key)
-    request = _signing_request(key, names)
-    leaf, chain_pem = sign(issuer, usage, names, lifetime, request, now, making.backdated)
+    leaf, chain_pem = sign(issuer, usage, names, lifetime, OwnKey(key, names), now, making.backdated)
     return Pair(leaf, chain_pem, _pkcs8(key))
 
 
@@ -65,11 +63,11 @@ def sign(
     usage: Usage,
     names: Names,
     lifetime: timedelta,
-    csr_pem: bytes,
+    possession: Possession,
     now: datetime,
     backdated: timedelta = BACKDATED,
 ) -> tuple[Leaf, bytes]:
-    """Have a certificate signed for the key of a PKCS#10 request; return what it says, and its chain (PEM).
+    """Have a certificate signed for a key that whoever asks holds; return what it says, and its chain (PEM).
 
     Validity and errors are those of `issue_pair`; one of another key is none that was asked for.
     """
@@ -81,7 +79,7 @@ def sign(
         names,
         not_before=(second - min(backdated, lifetime * BACKDATED_SHARE)).replace(microsecond=0),
         not_after=(second + lifetime).replace(microsecond=0),
-        csr_pem=csr_pem,
+        possession=possession,
     )
     began = time.monotonic()
     chain_pem = issuer.issue(request, now)
@@ -90,11 +88,11 @@ def sign(
     answer = f"the issuer's answer for {names.common_name}"
     try:
         leaf = read_leaf(chain_pem)
-        same_key = x509.load_pem_x509_certificate(chain_pem).public_key() == _key_of(csr_pem)
+        certified = written(x509.load_pem_x509_certificate(chain_pem).public_key())
         below = stands_below(chain_pem, issuer.trust_bundle())
     except ValueError as error:
         raise IssuerError(f"{answer} cannot be used: {error}") from error
-    if not same_key:
+    if certified != possession.public_key():
         raise IssuerError(f"{answer} is for another key than asked")
     if wrong := _wrong(leaf, request, now):
         raise IssuerError(f"{answer} {wrong}")
@@ -124,24 +122,12 @@ def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
     return ""
 
 
-def _key_of(csr_pem: bytes) -> CertificatePublicKeyTypes:
-    return x509.load_pem_x509_csr(csr_pem).public_key()
-
-
 def _new_key(kind: KeyKind) -> _Key:
     match kind:
         case KeyKind.ECDSA_P256:
             return ec.generate_private_key(ec.SECP256R1())
         case KeyKind.RSA_2048 | KeyKind.RSA_3072 | KeyKind.RSA_4096:
             return rsa.generate_private_key(65537, int(kind.removeprefix("rsa-")))
-
-
-def _signing_request(key: _Key, names: Names) -> bytes:
-    builder = x509.CertificateSigningRequestBuilder().subject_name(subject(names.common_name))
-    extension = alternative_names(names)
-    if extension is not None:
-        builder = builder.add_extension(extension, critical=False)
-    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def _pkcs8(key: _Key) -> PrivateKey:

@@ -8,6 +8,7 @@ from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate, SignedProxy
 from certs.pair import issue_pair, sign
+from certs.possession import SignedRequest
 from certs.signing_request import SigningRequest
 from mesh.identity import ProxyName, ProxyNameError
 
@@ -55,7 +56,8 @@ def sign_proxy(
     key is taken. Raises as `issue_proxy`.
     """
     _require_whole(name)
-    leaf, chain_pem = sign(issuer, Usage.PROXY, Names(str(name)), validity, request.csr_pem, now)
+    shown = SignedRequest(request.csr_pem)
+    leaf, chain_pem = sign(issuer, Usage.PROXY, Names(str(name)), validity, shown, now)
     signer = issuer.signer_of(chain_pem)
     ends = leaf.not_after, claim_within
     ledger.record(LedgerEntry.issued(leaf.serial, name, now, *ends, signer, term, joined_by))

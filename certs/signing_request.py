@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from certs.errors import RequestError
+from certs.possession import written
 
 MOST_BYTES: Final = 16 * 1024
 """So long may a request be: one with the longest key that is taken is a tenth of that."""
@@ -63,8 +64,7 @@ def judged(der: bytes) -> SigningRequest:
 
 def key_digest(key: CertificatePublicKeyTypes) -> str:
     """Return the SHA-256 of a public key as X.509 writes it, in hexadecimal."""
-    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    return hashlib.sha256(key.public_bytes(encoding, form)).hexdigest()
+    return hashlib.sha256(written(key)).hexdigest()
 
 
 def _require_strong(key: CertificatePublicKeyTypes) -> None:

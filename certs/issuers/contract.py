@@ -66,20 +66,36 @@ class Names:
         return self.uris, self.dns_names, self.ip_addresses
 
 
+class Possession(Protocol):
+    """Shows that whoever asks holds the private key of what is to be certified (`certs.possession`)."""
+
+    @property
+    def csr_pem(self) -> bytes:
+        """Return a PKCS#10 request (PEM), which brings the public key and proves it to whoever reads it."""
+
+    def public_key(self) -> bytes:
+        """Return the key as X.509 writes it (DER), proven; raise RequestError where it is not."""
+
+
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
     """A certificate to be signed.
 
-    `csr_pem` is a PKCS#10 request: it brings the public key and proves that whoever asks holds the
-    private one. What it says of names is for issuers that can read nothing else; `names` and `usage` are
-    what the asker was found to be entitled to, and rule. Times are whole seconds, with a time zone.
+    What the PKCS#10 request of its `possession` says of names is for issuers that can read nothing else;
+    `names` and `usage` are what the asker was found to be entitled to, and rule. Times are whole seconds,
+    with a time zone.
     """
 
     usage: Usage
     names: Names
     not_before: datetime
     not_after: datetime
-    csr_pem: bytes = field(repr=False)
+    possession: Possession = field(repr=False)
+
+    @property
+    def csr_pem(self) -> bytes:
+        """The PKCS#10 request; one for a key of this process is signed when it is first asked for."""
+        return self.possession.csr_pem
 
 
 class Issuer(Protocol):

@@ -20,6 +20,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.material import PeerCertificate
 from certs.peer import authorize, read_peer
+from certs.possession import SignedRequest
 from certs.proxy import issue_proxy
 from certs.terms import VALIDITY
 from mesh.identity import ProxyName
@@ -147,7 +148,7 @@ def test_an_issuer_that_signs_something_else_is_not_believed(
     answers = [
         WrongIssuer(authority, lambda asked: replace(asked, names=Names("other.shop.default"))),
         WrongIssuer(authority, lambda asked: replace(asked, usage=Usage.SERVICE)),
-        WrongIssuer(authority, lambda asked: replace(asked, csr_pem=other_csr)),
+        WrongIssuer(authority, lambda asked: replace(asked, possession=SignedRequest(other_csr))),
     ]
     sentences = []
     for issuer in answers:

@@ -21,6 +21,7 @@ from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest, Issuer, Names, Usage
 from certs.leaf import stands_below
 from certs.pair import issue_pair
+from certs.possession import SignedRequest
 from mesh.names import TrustDomain
 
 DOMAIN = TrustDomain("mesh.example")
@@ -263,13 +264,13 @@ def test_a_request_must_prove_its_key(authority: CertificateAuthority, now: date
         Names("a.b.c"),
         now,
         now + timedelta(days=1),
-        csr.public_bytes(serialization.Encoding.PEM),
+        SignedRequest(csr.public_bytes(serialization.Encoding.PEM)),
     )
     assert b"BEGIN CERTIFICATE" in authority.issue(request, now)
     with pytest.raises(RequestError, match=r"^the signing request is not signed with the key that it"):
-        authority.issue(replace(request, csr_pem=forged), now)
+        authority.issue(replace(request, possession=SignedRequest(forged)), now)
     with pytest.raises(RequestError, match=r"^the signing request is not PKCS#10 in PEM$"):
-        authority.issue(replace(request, csr_pem=b"garbage"), now)
+        authority.issue(replace(request, possession=SignedRequest(b"garbage")), now)
 
 
 def test_a_chain_stands_below_its_own_root_only(

@@ -20,6 +20,7 @@ from certs.issuers.cert_manager.beside import Beside
 from certs.issuers.cert_manager.requests import UNTIL, is_left_behind, request
 from certs.issuers.contract import CertificateRequest, Names, Usage
 from certs.issuers.reference import IssuerReference
+from certs.possession import SignedRequest
 from tests.unit.certs.issuers.cas import Ca, ca
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -149,7 +150,7 @@ def test_what_is_left_behind_says_so_itself() -> None:
 )
 def test_each_usage_has_its_words(usage: Usage, words: list[str]) -> None:
     """And a request without a URI has no identity to tell."""
-    wanted = CertificateRequest(usage, Names("x"), NOW, NOW + HOUR, b"csr")
+    wanted = CertificateRequest(usage, Names("x"), NOW, NOW + HOUR, SignedRequest(b"csr"))
     made = request(wanted, IssuerReference("Issuer", "mesh"), timedelta(milliseconds=5), NOW)
     assert made["spec"]["usages"] == words
     assert made["spec"]["duration"] == "1s"
