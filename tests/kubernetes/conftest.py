@@ -7,12 +7,14 @@ MESHWRIGHT_PARTS=required they fail instead.
 import itertools
 import os
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from certs.issuers.cert_manager.issuer import CertManagerIssuer
 from kube.api import Api
 from kube.connection import found
 from mesh.identity import ProxyName
@@ -20,10 +22,12 @@ from tests import envoy
 from tests.kubernetes import containers, objects
 from tests.kubernetes import kubectl as tool
 from tests.kubernetes.accounts import Accounts
+from tests.kubernetes.asking import Asking
 from tests.kubernetes.kubectl import SECONDS, Document, Kubectl
 from tests.kubernetes.leftovers import until_nothing_is_left
 from tests.kubernetes.objects import NODE
 from tests.kubernetes.shop import opened
+from tests.kubernetes.signing import Opened, Signing
 from tests.program import Program
 from tests.typed import Command, Typed
 from tools.real_parts.building import is_built, shared
@@ -104,7 +108,9 @@ def cert_manager_kinds(administrator: Kubectl) -> None:
     """Install cert-manager's kinds, and the namespace of its own Secrets; nobody signs yet."""
     if missing := _missing(CERT_MANAGER):
         _skip(f"there is no {missing}: `make test-kubernetes` builds it, with Go (https://go.dev)")
-    administrator("apply", "--server-side", "-f", str(shared(CERT_MANAGER)))
+    kinds = ("certificaterequests", "clusterissuers", "issuers")
+    files = [f"-f={shared(CERT_MANAGER)}/cert-manager.io_{each}.yaml" for each in kinds]
+    administrator("apply", "--server-side", *files)
     administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RESOURCES}})
     administrator.until(_are_established, "crd")
 
@@ -191,3 +197,32 @@ def buyer(kubectl: Kubectl, definitions: str) -> ProxyName:
     """Open a shop; return whose sidecar listens."""
     del definitions
     return opened(kubectl)
+
+
+@pytest.fixture
+def signing(cert_manager_kinds: None, shared_cluster: RunningCluster, namespace: str) -> Iterator[Signing]:
+    """Return a namespace in which nobody signs unless the test has the controllers."""
+    del cert_manager_kinds
+    with Asking(shared_cluster) as ask:
+        yield Signing(ask, shared_cluster.kubeconfig, namespace)
+
+
+@pytest.fixture(name="opened")
+def closed_at_the_end() -> Iterator[Opened]:
+    """Return what closes issuers at the end of a test."""
+    kept: list[CertManagerIssuer] = []
+
+    def keep(made: CertManagerIssuer) -> CertManagerIssuer:
+        kept.append(made)
+        return made
+
+    yield keep
+    for each in kept:
+        each.close()
+
+
+@pytest.fixture
+def aside() -> Iterator[ThreadPoolExecutor]:
+    """Return a thread for who waits while the test goes on."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool

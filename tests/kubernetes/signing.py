@@ -2,9 +2,9 @@
 
 import base64
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,18 +15,41 @@ from cryptography.x509.oid import NameOID
 
 from certs.bundle import TrustBundle
 from certs.issuers.cert_manager.issuer import Asked, CertManagerIssuer
+from certs.issuers.contract import Issuer, Names, Usage
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
+from certs.pair import Making, Pair, issue_pair
 from kube.connection import found
 from mesh.names import TrustDomain
 from tests.kubernetes.asking import Answer, Asking
-from tests.unit.certs.issuers.cas import Ca
+from tests.unit.certs.issuers.cas import Ca, ca
 
 Document = dict[str, Any]
 
 GROUP: Final = "cert-manager.io/v1"
 DOMAIN: Final = TrustDomain("mesh.example")
 SECONDS: Final = 60.0
+HOUR: Final = timedelta(hours=1)
+NAMES: Final = Names(
+    "service-1fd669f05426379b",
+    uris=("spiffe://mesh.example/ns/shop/sa/store",),
+    dns_names=("store.shop", "store.shop.svc.cluster.local"),
+)
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+def new_ca(name: str = "root", **more: Any) -> Ca:
+    """Make a CA."""
+    return ca(name, now(), **more)
+
+
+def issued(issuer: Issuer, making: Making | None = None) -> Pair:
+    """Have a certificate signed for an hour."""
+    return issue_pair(issuer, Usage.SERVICE, NAMES, HOUR, now(), making or Making())
 
 
 def text(content: bytes) -> str:
@@ -98,7 +121,7 @@ class Signing:
         asked = Asked(IssuerReference.parse(issuer), namespace or self.namespace, seconds, roots)
         connection = found(kubeconfig or self.kubeconfig, "")
         return CertManagerIssuer.open(
-            connection, asked, DOMAIN, known or TrustBundle.of([]), datetime.now(UTC), Exchanges()
+            connection, asked, DOMAIN, known or TrustBundle.of([]), now(), Exchanges()
         )
 
     @property
@@ -120,12 +143,16 @@ class Signing:
 
     def answer(self, request: Mapping[str, Any], *conditions: Mapping[str, str], **status: str) -> None:
         """Say what became of a request, as who signs or approves does."""
-        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
         said = [{"lastTransitionTime": at, "message": "by a test", **each} for each in conditions]
         body = {"status": {"conditions": said, **status}}
         path = f"{self.requests}/{request['metadata']['name']}/status"
         answer = self.ask("PATCH", path, body, "application/merge-patch+json")
         assert answer.status == 200, answer
+
+
+Opened = Callable[[CertManagerIssuer], CertManagerIssuer]
+"""Takes note of an issuer that the test is to close, and returns it."""
 
 
 def is_ready(found: Mapping[str, Any]) -> bool:

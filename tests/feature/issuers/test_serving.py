@@ -1,7 +1,6 @@
 """A server whose service certificates a real OpenBao signs, and one that changes its issuer."""
 
 import asyncio
-import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +9,10 @@ import pytest
 
 from certs.bundle import TrustBundle
 from certs.leaf import read_leaf, stands_below
-from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from tests.feature.issuers.conftest import Pki
-from tests.feature.serve.delta_sidecar import Sidecar
+from tests.feature.issuers.sidecar import come, found, gone, secrets
 from tests.program import SECONDS, Program, Server
 from tests.typed import Typed
-from xds.protocol.resource import SECRET
 
 
 @pytest.fixture
@@ -39,47 +36,6 @@ def _told(pki: Pki, token: Path) -> list[str]:
     return [word for name, value in said.items() for word in ("--set", f"{name}={value}")]
 
 
-def _secrets(program: Program, server: Server, wanted: int = 2) -> tuple[bytes, bytes]:
-    """Return chain and roots as a sidecar gets them."""
-    return asyncio.run(_asked(program, str(server.bound["ads"]), wanted))
-
-
-async def _asked(program: Program, address: str, wanted: int) -> tuple[bytes, bytes]:
-    sidecar, running = _come(program, address)
-    async with asyncio.timeout(SECONDS):
-        while len(found := _found(sidecar)) < wanted:
-            assert not running.done()
-            await asyncio.sleep(0.02)
-    await _gone(running)
-    (chain,) = (each for each in found if each.HasField("tls_certificate"))
-    (roots,) = (each for each in found if each.HasField("validation_context"))
-    return (
-        chain.tls_certificate.certificate_chain.inline_bytes,
-        roots.validation_context.trusted_ca.inline_bytes,
-    )
-
-
-def _come(program: Program, address: str) -> tuple[Sidecar, asyncio.Task[None]]:
-    name = "one.store.shop"
-    for end in ("pem", "key"):
-        shutil.copy(program.files / "one" / f"proxy.{end}", program.files / "one" / f"{name}.{end}")
-    sidecar = Sidecar(name)
-    return sidecar, asyncio.create_task(sidecar.run(address, program.files / "one"))
-
-
-async def _gone(running: asyncio.Task[None]) -> None:
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-
-
-def _found(sidecar: Sidecar) -> list[secret_pb2.Secret]:
-    resources = (
-        each for response in sidecar.responses if response.type_url == SECRET for each in response.resources
-    )
-    newest = {each.name: secret_pb2.Secret.FromString(each.resource.value) for each in resources}
-    return list(newest.values())
-
-
 def test_sidecars_get_what_a_vault_signed_and_go_on_while_the_issuer_is_another(
     pki: Pki, program: Program
 ) -> None:
@@ -88,7 +44,7 @@ def test_sidecars_get_what_a_vault_signed_and_go_on_while_the_issuer_is_another(
     program.issued("one")
     token = pki.token()
     server = program.serve(*_told(pki, pki.file("token", token)))
-    chain, roots = _secrets(program, server)
+    chain, roots = secrets(program, server)
     vault = TrustBundle.of([roots])
     assert stands_below(chain, roots)
     assert read_leaf(chain).names.uris == ("spiffe://cluster.local/ns/shop/sa/store",)
@@ -103,7 +59,7 @@ def test_sidecars_get_what_a_vault_signed_and_go_on_while_the_issuer_is_another(
     server.stop()
 
     server = program.serve()
-    again, both = _secrets(program, server)
+    again, both = secrets(program, server)
     assert again == chain
     assert TrustBundle.of([both]) == vault.union(
         TrustBundle.of([(program.files / "one" / "ca.pem").read_bytes()])
@@ -121,24 +77,24 @@ def test_while_its_vault_is_sealed_a_server_serves_what_it_has(pki: Pki, program
     server = program.serve(*flags)
     asyncio.run(_refused(program, server))
     pki.role(allowed_uri_sans=["spiffe://cluster.local/*"])
-    chain, _ = _secrets(program, server)
+    chain, _ = secrets(program, server)
     server.stop()
     with pki.bao.sealed():
         server = program.serve(*flags)
-        assert _secrets(program, server)[0] == chain
+        assert secrets(program, server)[0] == chain
         server.stop()
 
 
 async def _refused(program: Program, server: Server) -> None:
     """Have a sidecar come, and stay until its certificate was refused."""
-    sidecar, running = _come(program, str(server.bound["ads"]))
+    sidecar, running = come(program, str(server.bound["ads"]))
     failed = 'meshwright_certificates_failed_total{issuer="vault",reason="issuer"}'
     async with asyncio.timeout(SECONDS):
         while failed not in (await asyncio.to_thread(server.get, "/metrics"))[1]:
             assert not running.done()
             await asyncio.sleep(0.1)
-    await _gone(running)
-    assert _found(sidecar) == []
+    await gone(running)
+    assert found(sidecar) == []
 
 
 def test_a_first_start_without_its_issuer_is_refused(pki: Pki, program: Program) -> None:

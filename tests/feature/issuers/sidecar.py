@@ -1,0 +1,53 @@
+"""A sidecar of the small shop, and the secrets that a server has for it."""
+
+import asyncio
+import shutil
+
+from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
+from tests.feature.serve.delta_sidecar import Sidecar
+from tests.program import SECONDS, Program, Server
+from xds.protocol.resource import SECRET
+
+
+def secrets(program: Program, server: Server, wanted: int = 2) -> tuple[bytes, bytes]:
+    """Return chain and roots as a sidecar gets them."""
+    return asyncio.run(_asked(program, str(server.bound["ads"]), wanted))
+
+
+async def _asked(program: Program, address: str, wanted: int) -> tuple[bytes, bytes]:
+    sidecar, running = come(program, address)
+    async with asyncio.timeout(SECONDS):
+        while len(there := found(sidecar)) < wanted:
+            assert not running.done()
+            await asyncio.sleep(0.02)
+    await gone(running)
+    (chain,) = (each for each in there if each.HasField("tls_certificate"))
+    (roots,) = (each for each in there if each.HasField("validation_context"))
+    return (
+        chain.tls_certificate.certificate_chain.inline_bytes,
+        roots.validation_context.trusted_ca.inline_bytes,
+    )
+
+
+def come(program: Program, address: str) -> tuple[Sidecar, asyncio.Task[None]]:
+    """Have the sidecar come; who calls this has it go."""
+    name = "one.store.shop"
+    for end in ("pem", "key"):
+        shutil.copy(program.files / "one" / f"proxy.{end}", program.files / "one" / f"{name}.{end}")
+    sidecar = Sidecar(name)
+    return sidecar, asyncio.create_task(sidecar.run(address, program.files / "one"))
+
+
+async def gone(running: asyncio.Task[None]) -> None:
+    """Have it go."""
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+def found(sidecar: Sidecar) -> list[secret_pb2.Secret]:
+    """Return the secrets that it has."""
+    resources = (
+        each for response in sidecar.responses if response.type_url == SECRET for each in response.resources
+    )
+    newest = {each.name: secret_pb2.Secret.FromString(each.resource.value) for each in resources}
+    return list(newest.values())
