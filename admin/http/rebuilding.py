@@ -1,12 +1,13 @@
 """What the command line asks of a server whose ledger is being rebuilt, over the Unix socket alone."""
 
-import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
 from aiohttp import web
 
+from admin.http.answering import answered
 from admin.http.commands import CommandError, body_of
 from admin.pages.jsonable import Document, jsonable
 from admin.pages.streams import plain_address
@@ -38,7 +39,7 @@ class RebuildCommands:
     async def candidates(self, _request: web.Request) -> web.Response:
         """List what proxies have shown."""
         rebuilding = self._required()
-        return self._listed(await asyncio.to_thread(rebuilding.candidates))
+        return await self._listed(rebuilding.candidates)
 
     async def confirm(self, request: web.Request) -> web.Response:
         """Confirm the certificates that are named; of several those before one that cannot be are."""
@@ -52,16 +53,16 @@ class RebuildCommands:
                 _log.warning("proxy certificate confirmed", proxy=str(each.name), serial=each.serial)
             return rebuilding.candidates()
 
-        return self._listed(await asyncio.to_thread(confirmed))
+        return await self._listed(confirmed)
 
     def _required(self) -> Rebuilding:
         if self.rebuilding is None:
             raise CommandError("the ledger is not being rebuilt: this server knows whom it lets in")
         return self.rebuilding
 
-    def _listed(self, found: tuple[Candidate, ...]) -> web.Response:
+    async def _listed(self, found: Callable[[], tuple[Candidate, ...]]) -> web.Response:
         view = self.reading.view()
-        return web.json_response({"candidates": [_candidate(each, view) for each in found]})
+        return await answered(lambda: {"candidates": [_candidate(each, view) for each in found()]}, {})
 
 
 def _candidate(found: Candidate, view: View | None) -> Document:

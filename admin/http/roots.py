@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
+from admin.http.answering import answered
 from admin.http.commands import CommandError, body_of
 from admin.pages.jsonable import Document, Json, jsonable
 from certs.roots.evidence import Behind, Holdout
@@ -118,11 +119,13 @@ def add_roots(app: web.Application, change: RootChange | None, why_not: str) -> 
         return change
 
     async def status(_: web.Request) -> web.Response:
-        return web.json_response(document(await required().status()))
+        found = await required().status()
+        return await answered(lambda: document(found), {})
 
     async def asked(request: web.Request) -> web.Response:
         wanted = read_request(await body_of(request))
-        return web.json_response(document(await _act(required(), wanted)()))
+        found = await _act(required(), wanted)()
+        return await answered(lambda: document(found), {})
 
     app.router.add_get("/certs/rotate-root", status)
     app.router.add_post("/certs/rotate-root", asked)

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import structlog
 from aiohttp import web
 
+from admin.http.answering import answered
 from admin.http.commands import CommandError, ProxyRequest, body_of, require_holder
 from admin.pages.jsonable import Document, jsonable
 from admin.reading import ViewReading
@@ -142,9 +143,7 @@ class TokenCommands:
     async def listed(self, request: web.Request) -> web.Response:
         """Return all tokens."""
         del request
-        return web.json_response(
-            tokens_document(await asyncio.to_thread(self.tokens.tokens), self.clock()), headers=_NO_STORE
-        )
+        return await answered(lambda: tokens_document(self.tokens.tokens(), self.clock()), _NO_STORE)
 
     async def revoke(self, request: web.Request) -> web.Response:
         """Revoke a token."""

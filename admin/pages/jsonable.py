@@ -2,7 +2,8 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -43,3 +44,25 @@ def jsonable(value: object) -> Json:
             }
         case _:
             raise TypeError(f"{type(value).__name__} is not shown")
+
+
+def pieces(document: Document) -> Iterator[str]:
+    """Yield a document's text, which is what `json.dumps` makes of it, entry by entry.
+
+    The encoder keeps the interpreter to itself from end to end, in whatever thread: between two pieces
+    others have a turn.
+    """
+    for number, (name, value) in enumerate(document.items()):
+        yield f"{', ' if number else '{'}{json.dumps(name)}: "
+        yield from _items(value) if isinstance(value, list | dict) and value else (json.dumps(value),)
+    yield "}" if document else "{}"
+
+
+def _items(value: list[Json] | dict[str, Json]) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from (f"{', ' if number else '['}{json.dumps(each)}" for number, each in enumerate(value))
+        yield "]"
+        return
+    for number, (name, each) in enumerate(value.items()):
+        yield f"{', ' if number else '{'}{json.dumps(name)}: {json.dumps(each)}"
+    yield "}"

@@ -15,6 +15,7 @@ from admin.html.frame import Asked, Place
 from admin.html.looks.look import Look
 from admin.html.style import SECURITY_HEADERS
 from admin.html.tones import Verdict
+from admin.http.answering import answered
 from admin.http.guard import NOT_SERVED, known_hosts_only
 from admin.pages.jsonable import Document, jsonable
 from admin.pages.naming import NotShown
@@ -59,7 +60,7 @@ class Site:
         """Answer with every page and what it shows."""
         listed = self._listed()
         if not _is_browser(request):
-            return _json({each.path: each.shows for each in listed})
+            return await _json({each.path: each.shows for each in listed})
         entries = [await each.entry() for each in listed]
         return _html(index(entries, self._asked(request), self._places()))
 
@@ -73,11 +74,11 @@ class Site:
                 raise NotShown(f"there is no page {request.path}")
             document = await found.answer(request)
         except NotShown as error:
-            return self._failed(request, look, str(error), HTTPStatus.NOT_FOUND)
+            return await self._failed(request, look, str(error), HTTPStatus.NOT_FOUND)
         except (web.HTTPNotFound, web.HTTPBadRequest) as error:
-            return self._failed(request, look, error.reason, HTTPStatus(error.status))
+            return await self._failed(request, look, error.reason, HTTPStatus(error.status))
         if not _is_browser(request):
-            return _json(document)
+            return await _json(document)
         # A large mesh makes large pages: not for the event loop.
         return _html(await asyncio.to_thread(drawn, look, document, self._asked(request), self._places()))
 
@@ -94,13 +95,15 @@ class Site:
                 raise
             except web.HTTPException as error:
                 sentence = f"{request.path}: {error.reason}"
-                return self._failed(request, Look("Not here"), sentence, HTTPStatus(error.status))
+                return await self._failed(request, Look("Not here"), sentence, HTTPStatus(error.status))
             except Exception:
                 request.app.logger.exception("a debug page failed: %s", request.path)
                 sentence = f"{request.path} failed; the log of the server says why"
-                return self._failed(request, Look("Failed"), sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
+                return await self._failed(request, Look("Failed"), sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
             if response.status == HTTPStatus.MISDIRECTED_REQUEST:
-                return self._failed(request, Look("Not here"), NOT_SERVED, HTTPStatus.MISDIRECTED_REQUEST)
+                return await self._failed(
+                    request, Look("Not here"), NOT_SERVED, HTTPStatus.MISDIRECTED_REQUEST
+                )
             return response
 
         return middleware
@@ -114,9 +117,11 @@ class Site:
     def _asked(self, request: web.Request) -> Asked:
         return Asked(request.path, tuple(request.query.items()), str(jsonable(self.clock())))
 
-    def _failed(self, request: web.Request, look: Look, sentence: str, status: HTTPStatus) -> web.Response:
+    async def _failed(
+        self, request: web.Request, look: Look, sentence: str, status: HTTPStatus
+    ) -> web.Response:
         if not _is_browser(request):
-            return _json({"error": sentence}, status)
+            return await _json({"error": sentence}, status)
         return _html(failed(look, sentence, self._asked(request), self._places()), status)
 
 
@@ -163,8 +168,8 @@ def _without_empty(request: web.Request) -> web.Request:
     return request.clone(rel_url=request.rel_url.with_query(given))
 
 
-def _json(value: Document, status: int = HTTPStatus.OK) -> web.Response:
-    return web.json_response(value, headers=SECURITY_HEADERS, status=status)
+async def _json(value: Document, status: int = HTTPStatus.OK) -> web.Response:
+    return await answered(lambda: value, SECURITY_HEADERS, status)
 
 
 def _html(page: str, status: int = HTTPStatus.OK) -> web.Response:

@@ -117,7 +117,7 @@ async def test_a_revoked_certificate_is_refused(serve: Serve) -> None:
     server = await serve(workload("one"))
     pair = server.certificate(NAME)
     answer = await server.ask("POST", "/certs/revoke", {"serial": pair.leaf.serial})
-    assert answer == {"name": NAME, "serial": pair.leaf.serial}
+    assert answer == {"name": NAME, "serial": pair.leaf.serial, "joined_by": None}
     await _refused_as(server, pair, "revoked")
 
 

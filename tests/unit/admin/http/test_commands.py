@@ -105,7 +105,7 @@ async def test_a_revocation_is_told_to_the_server(
 ) -> None:
     """So that it can end what lives on the certificate."""
     response = await client.post("/certs/revoke", json={"serial": "ab", "reason": "stolen"})
-    assert await response.json() == {"name": "u.s.n", "serial": "ab"}
+    assert await response.json() == {"name": "u.s.n", "serial": "ab", "joined_by": None}
     assert [(entry.serial, entry.revoked_why) for entry in revoked] == [("ab", "stolen")]
 
 

@@ -1,12 +1,15 @@
 """Values become JSON, and what is not known does not."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from admin.pages.jsonable import jsonable
+from admin.pages.jsonable import Document, Json, jsonable, pieces
 from certs.material import PrivateKey
 from mesh.config import TlsVersion
 
@@ -32,3 +35,25 @@ def test_what_may_hide_a_secret_is_refused(value: object) -> None:
     """A new field of such a type fails here, not in a browser."""
     with pytest.raises(TypeError, match=r"is not shown$"):
         jsonable([value])
+
+
+@given(
+    st.dictionaries(
+        st.text(),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=20,
+        ),
+    )
+)
+def test_a_document_is_written_in_pieces_as_it_is_at_once(document: Document) -> None:
+    """Byte for byte."""
+    assert "".join(pieces(document)) == json.dumps(document)
+
+
+def test_of_a_long_list_each_entry_is_a_piece() -> None:
+    """No longer than that the interpreter is kept to oneself."""
+    entries: list[Json] = [{"cn": f"{number}.store.shop", "serial": "a" * 32} for number in range(1000)]
+    found = list(pieces({"seconds": 1, "entries": entries, "by_name": {str(n): "b" * 60 for n in range(99)}}))
+    assert (len(found) > 1000, max(map(len, found)) < 100) == (True, True)

@@ -1,14 +1,15 @@
 """The pages over HTTP: JSON for programs, HTML for browsers, for hosts that we know."""
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from admin.http import answering
 from admin.pages import debug, routes, site
-from admin.pages.jsonable import Document
+from admin.pages.jsonable import Document, pieces
 from certs.ledger.entry import LedgerEntry
 from mesh.objects import Sourced
 from xds.protocol.snapshot import Snapshot
@@ -73,6 +74,23 @@ async def test_no_page_reads_the_ledger_on_the_event_loop(
     assert (await client.get(f"/debug/connectivity?{asked}")).status == 200
     assert len(read) >= 5
     assert threading.current_thread() not in read
+
+
+async def test_no_page_is_put_into_json_on_the_event_loop(
+    client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of certificates are megabytes of it."""
+    wrote = list[threading.Thread]()
+
+    def noted(document: Document) -> Iterator[str]:
+        wrote.append(threading.current_thread())
+        return pieces(document)
+
+    monkeypatch.setattr(answering, "pieces", noted)
+    for path in PATHS:
+        await client.get(path)
+    assert len(wrote) == len(PATHS)
+    assert threading.current_thread() not in wrote
 
 
 async def test_a_large_mesh_is_not_written_out_on_the_event_loop(
