@@ -8,12 +8,17 @@ endpoints and answers when that snapshot is set, `GET /again` publishes an equal
 
 import argparse
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from benchmarks.synthetic_frame import control, flags, until_told
 from benchmarks.synthetic_resources import around, assignment
+from controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS
+
+os.environ.setdefault(EXPERIMENTS, READ_WHERE_IT_POLLS)  # as `serve` does, before gRPC is imported
+
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource
 from xds.protocol.snapshot import Snapshot

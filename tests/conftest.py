@@ -8,8 +8,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from controller.process.polling import read_where_it_polls
 from tests.envoy import program
 from tests.typed import Typed
+
+read_where_it_polls()  # as `serve` does, before any test imports gRPC
 
 settings.register_profile("fresh", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("steady", settings.get_profile("fresh"), derandomize=True, print_blob=True)

@@ -106,7 +106,9 @@ def serve(
     }
     flags |= named(setting or ())
     from controller.process.native_lines import NativeLines
+    from controller.process.polling import read_where_it_polls
 
+    read_where_it_polls()
     with NativeLines() as native:
         # What is imported stays: the collector need never look through it.
         gc.disable()

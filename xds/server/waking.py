@@ -10,7 +10,7 @@ AT_ONCE: Final = 512
 """Streams that make and write their responses in one turn of the event loop, if it lasts no longer for it.
 
 Between turns gRPC's events are taken: what was written, and the first answers. Its thread wakes for each of
-them, unless the 277 bytes that its socket holds are unread: then it waits until all are taken together. So a
+them, unless the 278 bytes that its socket holds are unread: then it waits until all are taken together. So a
 turn has more streams than that; with 128 each event woke it, and a push to a thousand took a fifth more.
 """
 
