@@ -5,6 +5,7 @@ What a command prints goes to files, where no terminal is either. How one ends i
 so that many may run at once.
 """
 
+import ctypes
 import gc
 import importlib
 import json
@@ -25,6 +26,7 @@ from typing import IO, Final, Self
 ROOT: Final = Path(__file__).parents[1]
 PATH: Final = "/usr/bin:/bin"
 _MOST: Final = 65536
+_CLONE_NEWNS: Final = 0x00020000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +146,14 @@ class Typed(Commands):
         with self._process as process, self._ours:
             process.kill()
 
-    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Running:
-        """Start a command, with our umask."""
+    def start(
+        self, command: Command, stdout: IO[str], stderr: IO[str], mounts: Path | None = None
+    ) -> Running:
+        """Start a command, with our umask; with `mounts`, among the file systems of that namespace."""
         os.umask(umask := os.umask(0o077))
         variables = {"PATH": PATH, **command.environment}
-        asked = json.dumps([str(command.folder), command.arguments, variables, umask])
+        where = "" if mounts is None else str(mounts)
+        asked = json.dumps([where, str(command.folder), command.arguments, variables, umask])
         said, saying = os.pipe()
         try:
             socket.send_fds(self._ours, [asked.encode()], [stdout.fileno(), stderr.fileno(), saying])
@@ -157,10 +162,39 @@ class Typed(Commands):
         return Running(FileIO(said))
 
 
+@dataclass(frozen=True)
+class Mounted(Commands):
+    """Commands that are forked like all others, and see the file systems of a namespace."""
+
+    typed: Typed
+    mounts: Path
+    enter: tuple[str, ...] = ()
+
+    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Running:
+        """Start a command there."""
+        return self.typed.start(command, stdout, stderr, self.mounts)
+
+
+def _stand_in(mounts: str) -> None:
+    """Enter a mount namespace, as nsenter(1) does before it runs a program."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path(mounts).open("rb") as opened:
+        if libc.setns(opened.fileno(), _CLONE_NEWNS) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), mounts)
+
+
 def _become(
-    streams: list[int], folder: str, arguments: list[str], environment: Mapping[str, str], umask: int
+    streams: list[int],
+    mounts: str,
+    folder: str,
+    arguments: list[str],
+    environment: Mapping[str, str],
+    umask: int,
 ) -> None:
     """Make this process look as if it had been started for one command."""
+    if mounts:
+        _stand_in(mounts)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.typed import Mounted, Typed
+
 
 @dataclass(frozen=True)
 class Volume:
@@ -29,7 +31,15 @@ class Volume:
     @property
     def enter(self) -> tuple[str, ...]:
         """Return what to put before a command that is to see it."""
-        return ("nsenter", f"--mount=/proc/{self.holder}/ns/mnt", "--")
+        return ("nsenter", f"--mount={self._mounts}", "--")
+
+    def commands(self, typed: Typed) -> Mounted:
+        """Return commands that see it."""
+        return Mounted(typed, self._mounts, self.enter)
+
+    @property
+    def _mounts(self) -> Path:
+        return Path(f"/proc/{self.holder}/ns/mnt")
 
     @property
     def _filler(self) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.program import PROXIES, Program, Server
-from tests.typed import ROOT, Executed
+from tests.typed import ROOT, Typed
 from tests.volumes import Volume, volume
 
 FULL = "No space left on device"
@@ -26,9 +26,9 @@ def disk() -> Iterator[Volume]:
 
 
 @pytest.fixture
-def program(disk: Volume, tmp_path: Path) -> Iterator[Program]:
+def program(disk: Volume, tmp_path: Path, typed: Typed) -> Iterator[Program]:
     """Return the program, its state on that file system and all else on another."""
-    made = Program(disk.inside / "state", tmp_path, Executed(disk.enter))
+    made = Program(disk.inside / "state", tmp_path, disk.commands(typed))
     yield made
     made.end()
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.feature.state.test_full_disk import REMEMBERED, TROUBLE, failing, listed
 from tests.program import PROXIES, Program
-from tests.typed import Executed
+from tests.typed import Typed
 from tests.volumes import Volume, volume
 
 
@@ -64,9 +64,9 @@ def test_who_was_here_is_let_in_while_others_lock_even_reading(used: Program) ->
     assert used.served(server, "two")
 
 
-def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path) -> None:
+def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path, typed: Typed) -> None:
     """The mesh goes on; who revokes is told that it holds until a restart, and that is refused."""
-    program = Program(device.inside / "state", tmp_path, Executed(device.enter))
+    program = Program(device.inside / "state", tmp_path, device.commands(typed))
     try:
         one, *_ = program.issued(*PROXIES)
         server = program.serve()
