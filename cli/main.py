@@ -15,6 +15,7 @@ from cli.commands.connectivity import connectivity
 from cli.commands.crds import crds
 from cli.commands.diff import diff
 from cli.commands.explain import explain
+from cli.commands.inject import inject, uninject
 from cli.commands.intercept import intercept
 from cli.commands.lint import lint
 from cli.commands.listing import hosts, proxies, sources
@@ -65,6 +66,8 @@ for command in (
     proxies,
     sources,
     hosts,
+    inject,
+    uninject,
     log_level,
     bootstrap,
     unit,

@@ -15,7 +15,8 @@ from typing import Final
 
 PACKAGES: Final = (
     *("admin", "admission", "agent", "catalog", "certs", "checks", "cli", "controller", "delivery", "engine"),
-    *("enrolment", "kube", "mesh", "protos", "providers", "reporting", "sidecars", "specs", "xds"),
+    *("enrolment", "injector", "kube", "mesh"),
+    *("protos", "providers", "reporting", "sidecars", "specs", "xds"),
 )
 """What stands beside this package."""
 ROOT: Final = Path(__file__).resolve().parent.parent

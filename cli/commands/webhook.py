@@ -40,14 +40,15 @@ def webhook(
         scope = Scope.of(named, namespace_selector)
     except ValueError as error:
         raise CommandFailed(str(error)) from error
-    found = configuration(place, _roots(ca), scope.expressions(), home(os.environ))
+    found = configuration(place, roots(ca), scope.expressions(), home(os.environ))
     if as_json:
         print_json(found)
     else:
         sys.stdout.write(printed([found]))
 
 
-def _roots(path: Path) -> bytes:
+def roots(path: Path) -> bytes:
+    """Return the roots in a file (PEM); raise CommandFailed for what is none."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -40,8 +40,9 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
     if not spec.get("containers"):
         yield "spec.containers is empty"
     yield from _nobody(context, sidecar, pod)
-    if {each.get("name") for each in spec.get("volumes") or ()} & set(names.VOLUMES):
-        yield "spec.volumes has a volume of one of the sidecar's names"
+    laid = {str(volume.get("name")) for each in context.overlays for volume in each.volumes}
+    if twice := {each.get("name", "") for each in spec.get("volumes") or ()} & {*names.VOLUMES, *laid}:
+        yield f"spec.volumes has a volume of one of the sidecar's names: {min(twice)}"
     if not sidecar.intercepts:
         if context.interception != Transparent():
             driver = context.selection.driver

@@ -59,9 +59,9 @@ def put_back(pod: Pod, own: Iterable[OwnContainer]) -> None:
 
 
 def written(own: Iterable[OwnContainer]) -> str:
-    """Return them as text."""
+    """Return them as text, their fields in the order in which they stood."""
     found = [{"field": each.field, "index": each.index, "container": each.container} for each in own]
-    return json.dumps(found, sort_keys=True)
+    return json.dumps(found)
 
 
 def read(text: str) -> tuple[OwnContainer, ...]:

@@ -125,7 +125,7 @@ def _noted(
         originals.setdefault(hook.container, {})["lifecycle"] = lifecycles[hook.container]
     return {
         names.PROBES_ANNOTATION: json.dumps(told, sort_keys=True),
-        names.ORIGINALS_ANNOTATION: json.dumps(originals, sort_keys=True),
+        names.ORIGINALS_ANNOTATION: json.dumps(originals),  # in its author's order
     }
 
 
@@ -142,5 +142,5 @@ def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: Added
         annotations=(*sorted(set(more) - set(annotations)), names.ADDED_ANNOTATION),
         labels=tuple(sorted(set(uuid) - set(labels))),
     )
-    metadata["labels"] = {**uuid, **labels}
+    metadata["labels"] = {**labels, **{key: each for key, each in uuid.items() if key not in labels}}
     metadata["annotations"] = {**annotations, **more, names.ADDED_ANNOTATION: new.written()}

@@ -29,6 +29,7 @@ kind: Workload
 metadata: {name: store-1, namespace: shop}
 spec: {address: 10.0.0.1, uuid: u1, service: store, serviceAccount: store}
 """
+PODS = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: b}]}}"
 NOBODY = ("--state", "none")
 NAME = ("--service", "store", "--namespace", "shop", "--out", "out")
 SERVICE = ("--service", "store", "--namespace", "shop")
@@ -39,6 +40,7 @@ NO_AND_UNKNOWN = [
     (("agent",), 2),
     (("agent", "check", "--credentials", "none", "--run", "none", "--status", PORT, "--admin", PORT), 1),
     (("agent", "check", "--ads", "here"), 2),
+    (("agent", "drain", "--status", PORT), 2),
     (("agent", "request", "GET", "/", "--admin", PORT), 2),
     (("agent", "status", "--status", PORT), 2),
     (("agent", "wait", "--seconds", "0", "--status", PORT), 1),
@@ -71,6 +73,9 @@ NO_AND_UNKNOWN = [
     (("explain", "--mesh", "mesh", *ASK), 1),
     (("explain", "--mesh", "none", *ASK), 2),
     (("hosts", *NOBODY, "--namespace", "n"), 2),
+    (("inject", "-f", "pods.yaml"), 1),
+    (("inject", "-f", "none"), 2),
+    (("inject", "-f", "good.yaml", "--config", "pods.yaml"), 2),
     (("intercept", "--include-inbound-ports", "http"), 2),
     (("lint", "bad.yaml"), 1),
     (("lint", "none"), 2),
@@ -85,6 +90,7 @@ NO_AND_UNKNOWN = [
     (("webhook", "--at", "a/b", "--ca", "s/ca/ca.key"), 2),
     (("serve", "--mesh", "none", "--state", "s"), 2),
     (("sources", *NOBODY), 2),
+    (("uninject", "-f", "none"), 2),
     (("no-such-command",), 2),
     (("lint", "--no-such-option"), 2),
 ]
@@ -95,11 +101,13 @@ YES = [
     ("certs", "token", "create", "--state", "s", *SERVICE),
     ("certs", "token", "list", "--state", "s"),
     ("crds", "--kind", "Workload"),
+    ("inject", "-f", "good.yaml"),
     ("intercept", "--dry-run"),
     ("lint", "good.yaml"),
     ("lint", "--codes"),
     ("schema", "Workload"),
     ("webhook", "--at", "mesh-system/meshwright", "--ca", "s/ca/ca.pem"),
+    ("uninject", "-f", "good.yaml"),
     ("unit", "serve", "--program", "/opt/meshwright/bin/meshwright"),
     ("version",),
 ]
@@ -112,6 +120,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "mesh" / "mesh.yaml").write_text(WORKLOAD)
     (tmp_path / "good.yaml").write_text(GOOD)
     (tmp_path / "bad.yaml").write_text(BAD)
+    (tmp_path / "pods.yaml").write_text(PODS)
     return tmp_path
 
 

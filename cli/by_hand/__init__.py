@@ -1,0 +1,1 @@
+"""Manifests that are changed on the command line: their text, of which only what changes is written anew."""

@@ -1,0 +1,168 @@
+"""`meshwright inject` and `meshwright uninject`: sidecars in manifests, by hand."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cli.errors import AnsweredNo, CommandFailed
+from cli.options import AsJson
+from cli.printing.answers import print_json
+
+if TYPE_CHECKING:
+    from cli.by_hand.text import Piece
+    from injector.configuration import InjectionConfig
+    from injector.manifests import Outcome
+    from mesh.names import Namespace
+
+_NOT_ASKED: Final = False
+"""Reading says better than access(2) what may be read."""
+_MOST_BYTES: Final = 64 * 1024 * 1024
+File = Annotated[
+    Path,
+    typer.Option(
+        "--file", "-f", metavar="FILE|-", readable=_NOT_ASKED, help="Manifests; - is standard input."
+    ),
+]
+InNamespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Of what names none.")]
+
+
+def inject(
+    file: File,
+    config: Annotated[
+        Path | None, typer.Option(readable=_NOT_ASKED, help="How: policy, selectors, images, overlays.")
+    ] = None,
+    namespace: InNamespace = "default",
+    image: Annotated[str, typer.Option(help="The sidecar's image. [as the configuration says]")] = "",
+    init_image: Annotated[str, typer.Option(help="The init container's. [the sidecar's]")] = "",
+    ca: Annotated[
+        Path | None, typer.Option(help="The mesh's root, to stand in the pods. [a ConfigMap has it]")
+    ] = None,
+    control_plane_namespace: Annotated[
+        str, typer.Option(metavar="NAME", help="Where the server is. [meshwright-system]")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print manifests with sidecars in their pods; what is none of ours is printed as it stands there.
+
+    What is left out, and why, is said on standard error. Status: 0; 1 if a pod that is to have a sidecar
+    cannot, and then nothing is printed; 2 if the manifests or the configuration cannot be read.
+    """
+    from injector.injecting import Known
+    from injector.manifests import inject as injected
+    from injector.manifests import namespaces_in
+    from sidecars.contract.errors import DriverError
+    from sidecars.registry import DriverRegistry
+
+    found = _read(file)
+    told = _config(config)
+    told = replace(
+        told,
+        image=image or told.image,
+        init_image=init_image or told.init_image,
+        control_plane_namespace=_named(control_plane_namespace) or told.control_plane_namespace,
+    )
+    try:
+        known = Known(told, DriverRegistry.discover().drivers, environment=os.environ, roots=_roots(ca))
+        namespaces = namespaces_in(each.value for each in found)
+    except DriverError as error:
+        raise CommandFailed(error) from error
+    outcomes = [injected(known, namespaces, each.value, namespace) for each in found]
+    _print(found, outcomes, as_json=as_json)
+
+
+def uninject(file: File, namespace: InNamespace = "default", as_json: AsJson = False) -> None:
+    """Print manifests without the sidecars that were put into them, as their authors wrote them.
+
+    Status: 0; 1 if a sidecar cannot be taken out, and then nothing is printed; 2 if they cannot be read.
+    """
+    from injector.manifests import uninject as uninjected
+
+    found = _read(file)
+    _print(found, [uninjected(each.value, namespace) for each in found], as_json=as_json)
+
+
+def _read(file: Path) -> "tuple[Piece, ...]":
+    from cli.by_hand.text import pieces
+
+    name = "standard input" if str(file) == "-" else str(file)
+    content = _content(file, name)
+    try:
+        return pieces(content.decode("utf-8"), name)
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"{name} is no text in UTF-8 (byte {error.start})") from error
+
+
+def _content(file: Path, name: str) -> bytes:
+    try:
+        if str(file) == "-":
+            content = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with file.open("rb") as opened:
+                content = opened.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise CommandFailed(f"{name} cannot be read: {error.strerror or error}") from error
+    if len(content) > _MOST_BYTES:
+        raise CommandFailed(f"{name} is larger than {_MOST_BYTES >> 20} MiB")
+    return content
+
+
+def _config(file: Path | None) -> "InjectionConfig":
+    from cli.by_hand.text import pieces
+    from injector.configuration import ConfigurationError, InjectionConfig, read
+
+    if file is None:
+        return InjectionConfig()
+    try:
+        said = [each.value for each in pieces(_content(file, str(file)).decode("utf-8"), str(file))]
+        said = [each for each in said if each is not None]
+        if len(said) > 1:
+            raise CommandFailed(f"{file} has {len(said)} documents: must have one")
+        return read(said[0] if said else None, str(file))
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"{file} is no text in UTF-8 (byte {error.start})") from error
+    except ConfigurationError as error:
+        raise CommandFailed(error) from error
+
+
+def _named(namespace: str) -> "Namespace | None":
+    from mesh.names import Namespace, is_dns_label
+
+    if namespace and not is_dns_label(namespace):
+        raise CommandFailed(f"--control-plane-namespace is {namespace!r}: must be a DNS label")
+    return Namespace(namespace) if namespace else None
+
+
+def _roots(file: Path | None) -> bytes:
+    from cli.commands.webhook import roots
+
+    return b"" if file is None else roots(file)
+
+
+def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: bool) -> None:
+    said = [each for outcome in outcomes for each in outcome.said]
+    failed = [each for each in said if each.failed]
+    for each in said:
+        for warning in each.warnings:
+            typer.echo(f"warning: {each.what}: {warning}", err=True)
+        if not each.changed and not each.failed:
+            typer.echo(f"left as it is: {each.what}: {each.why}", err=True)
+    if failed:
+        raise AnsweredNo("\n".join(f"{each.what}: {each.why}" for each in failed))
+    texts = [
+        piece.written(outcome.manifest) if outcome.changed else piece.text
+        for piece, outcome in zip(found, outcomes, strict=True)
+    ]
+    if as_json:
+        objects = [
+            {"object": each.what, "changed": each.changed, "why": each.why, "warnings": each.warnings}
+            for each in said
+        ]
+        items = [each.manifest for each in outcomes if each.manifest is not None]
+        print_json({"objects": objects, "manifests": {"apiVersion": "v1", "kind": "List", "items": items}})
+    else:
+        sys.stdout.write("".join(texts))

@@ -1,0 +1,155 @@
+"""Manifests in, manifests out: the pods in them with their sidecars, all else as it was."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from injector.injecting import Injected, Known, injected
+from injector.shapes import checked
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject
+from sidecars.contract.errors import CannotPatchError, DriverError
+from sidecars.contract.kubernetes import Pod
+from sidecars.injection.restoring import is_patched, restored
+
+Manifest = Mapping[str, Any]
+
+_TEMPLATE: Final = ("spec", "template")
+TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("", "Pod"): (),
+    ("", "PodTemplate"): ("template",),
+    ("", "ReplicationController"): _TEMPLATE,
+    ("apps", "DaemonSet"): _TEMPLATE,
+    ("apps", "Deployment"): _TEMPLATE,
+    ("apps", "ReplicaSet"): _TEMPLATE,
+    ("apps", "StatefulSet"): _TEMPLATE,
+    ("apps.openshift.io", "DeploymentConfig"): _TEMPLATE,
+    ("batch", "CronJob"): ("spec", "jobTemplate", *_TEMPLATE),
+    ("batch", "Job"): _TEMPLATE,
+}
+"""Where the pod stands in what makes pods, by API group and kind."""
+_END: Final = frozenset({"CronJob", "Job"})
+
+Change = Callable[[Pod, str, str, str], tuple[Pod | None, "Said"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What became of one object: whether it is another one now, why, and what to know of it."""
+
+    what: str
+    changed: bool
+    why: str
+    failed: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A manifest as it is afterwards, and what became of each object in it that has pods."""
+
+    manifest: Manifest
+    said: tuple[Said, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Say whether anything in it is another thing now."""
+        return any(each.changed for each in self.said)
+
+
+def inject(
+    known: Known, namespaces: Mapping[str, NamespaceObject], manifest: object, default: str
+) -> Outcome:
+    """Return a manifest with sidecars; `default` is the namespace of what names none. Raises nothing.
+
+    `namespaces` are those of which something is known, by name.
+    """
+
+    def change(pod: Pod, namespace: str, what: str, kind: str) -> tuple[Pod | None, Said]:
+        of = namespaces.get(namespace, NamespaceObject(Namespace(namespace)))
+        found: Injected = injected(known, of, pod, ends=kind in _END)
+        said = Said(what, found.pod is not None, found.decision.words, warnings=found.warnings)
+        return found.pod, said
+
+    return _changed(manifest, default, change)
+
+
+def uninject(manifest: object, default: str) -> Outcome:
+    """Return a manifest without sidecars, as its author wrote it; raises nothing."""
+
+    def change(pod: Pod, _namespace: str, what: str, _kind: str) -> tuple[Pod | None, Said]:
+        if not is_patched(pod):
+            return None, Said(what, changed=False, why="it has no sidecar that was injected")
+        return restored(pod), Said(what, changed=True, why="the sidecar is taken out")
+
+    return _changed(manifest, default, change)
+
+
+def namespaces_in(manifests: Iterator[object]) -> Mapping[str, NamespaceObject]:
+    """Return the namespaces that manifests define, with their labels and annotations."""
+    found = {}
+    for each in manifests:
+        for document in _flat(each):
+            if document.get("apiVersion") == "v1" and document.get("kind") == "Namespace":
+                metadata = checked(document).get("metadata", {})
+                name = Namespace(str(metadata.get("name", "")))
+                labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+                found[str(name)] = NamespaceObject(
+                    name, tuple(sorted(labels.items())), tuple(sorted(annotations.items()))
+                )
+    return found
+
+
+def _flat(document: object) -> Iterator[Manifest]:
+    if isinstance(document, Mapping):
+        yield document
+        for each in _items(document) or ():
+            yield from _flat(each)
+
+
+def _items(document: Manifest) -> list[object] | None:
+    """Return what a List holds; None for what is none."""
+    items = document.get("items")
+    return items if str(document.get("kind", "")).endswith("List") and isinstance(items, list) else None
+
+
+def _changed(document: object, default: str, change: Change) -> Outcome:
+    if not isinstance(document, Mapping):
+        return Outcome(cast("Manifest", document))
+    if (items := _items(document)) is not None:
+        found = [_changed(each, default, change) for each in items]
+        of_all = tuple(said for each in found for said in each.said)
+        return Outcome({**document, "items": [each.manifest for each in found]}, of_all)
+    group, kind = str(document.get("apiVersion", "")).rpartition("/")[0], str(document.get("kind", ""))
+    path = TEMPLATES.get((group, kind))
+    if path is None:
+        return Outcome(document)
+    metadata = document.get("metadata")
+    head = metadata if isinstance(metadata, Mapping) else {}
+    namespace = str(head.get("namespace") or default)
+    what = f"{kind} {namespace}/{head.get('name') or head.get('generateName') or '?'}"
+    try:
+        pod, said = change(checked(_at(document, path), ".".join(path)), namespace, what, kind)
+    except DriverError as error:
+        return Outcome(document, (Said(what, changed=False, why=str(error), failed=True),))
+    return Outcome(document if pod is None else _with(document, path, pod), (said,))
+
+
+def _at(document: Manifest, path: tuple[str, ...]) -> object:
+    found: Any = document
+    for index, name in enumerate(path):
+        found = found.get(name) if isinstance(found, Mapping) else None
+        if found is None:
+            raise CannotPatchError(f"{'.'.join(path[: index + 1])} is missing: there is no pod in it")
+    return found
+
+
+def _with(document: Manifest, path: tuple[str, ...], pod: Pod) -> Manifest:
+    """Return a manifest with another pod in the place of its own, the fields in their order."""
+    if path:
+        return {**document, path[0]: _with(document[path[0]], path[1:], pod)}
+    fields = cast("Manifest", pod)
+    there = [name for name in document if name in fields]
+    new = [name for name in fields if name not in document]  # metadata at most, which stands before the spec
+    at = there.index("spec") if "spec" in there else len(there)
+    return {name: fields[name] for name in (*there[:at], *new, *there[at:])}

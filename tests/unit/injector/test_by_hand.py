@@ -1,0 +1,197 @@
+"""`meshwright inject` and `uninject` on files: as written down, the same again, and back.
+
+`UPDATE_GOLDEN=1` rewrites `cases/*.injected`.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+CASES = Path(__file__).parent / "cases"
+CONFIG = CASES / "config.yaml"
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: pod}\nspec: {containers: [{name: a, image: b}]}\n"
+NAMES = sorted(each.stem for each in CASES.glob("*.yaml") if each != CONFIG)
+
+
+def run(*words: str, given: str | None = None) -> Result:
+    """Run the command as a shell would, with what it is given on standard input."""
+    return CliRunner().invoke(app, words, input=given)
+
+
+def injected(text: str, *more: str) -> Result:
+    """Inject what is given on standard input, as the configuration of the cases says."""
+    return run("inject", "-f", "-", "--config", str(CONFIG), *more, given=text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_manifests_come_out_as_written_down(name: str) -> None:
+    """With what is said besides; and the same where they come in with sidecars."""
+    found = run("inject", "-f", str(CASES / f"{name}.yaml"), "--config", str(CONFIG))
+    assert found.exit_code == 0, found.exception
+    for suffix, said in (("injected", found.stdout), ("said", found.stderr)):
+        file = CASES / f"{name}.{suffix}"
+        if os.environ.get("UPDATE_GOLDEN"):
+            file.write_text(said)
+        assert said == file.read_text()
+    assert injected(found.stdout).stdout == found.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_way_back_gives_what_their_authors_wrote(name: str) -> None:
+    """Word for word as values; untouched documents as text."""
+    text = (CASES / f"{name}.yaml").read_text()
+    back = run("uninject", "-f", str(CASES / f"{name}.injected"))
+    assert list(yaml.safe_load_all(back.stdout)) == list(yaml.safe_load_all(text))
+    assert run("uninject", "-f", "-", given=text).stdout == text
+
+
+def test_no_golden_file_is_left_over() -> None:
+    """Of a case that is no more."""
+    kept = {each.stem for suffix in ("injected", "said") for each in CASES.glob(f"*.{suffix}")}
+    assert kept == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n# nothing\n---\n",
+        "a: 1\n---\n\n",
+        "- 1\n- two\n",
+        "%YAML 1.2\n---\nkind:   Service   # as it is\n...\n---\nx: |\n  --- no marker\n",
+        "kind: Service\r\nmetadata: {}\r\n---\r\nkind: X",
+        '{"kind":  "Service"}',
+        "apiVersion: v1\nkind: ConfigMap\ndata: {a: &x 1, b: *x}\n",
+    ],
+)
+def test_what_has_no_pods_is_printed_byte_for_byte(text: str) -> None:
+    """Whatever it is."""
+    for found in (injected(text), run("uninject", "-f", "-", given=text)):
+        assert (found.stdout_bytes, found.stderr, found.exit_code) == (text.encode(), "", 0)
+
+
+def test_a_document_that_begins_behind_its_marker_keeps_it() -> None:
+    """It is a document of its own afterwards, too."""
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: a, image: b}]}}\n"
+    found = injected(f"--- {pod % 'one'}--- # two\n\n# second\n{pod % 'two'}")
+    assert [each["metadata"]["name"] for each in yaml.safe_load_all(found.stdout)] == ["one", "two"]
+    assert "--- # two\n\n# second\napiVersion: v1\n" in found.stdout
+
+
+def test_json_stays_json() -> None:
+    """As `kubectl get -o json` has it; with --json, what became of each is there as well."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    text = json.dumps({**pod, "spec": {"containers": [{"name": "a", "image": "é"}]}})
+    found = injected(text)
+    assert json.loads(found.stdout)["spec"]["initContainers"][1]["name"] == "meshwright-sidecar"
+    assert "é" in found.stdout
+    document = json.loads(injected(text, "--json").stdout)
+    assert document["objects"] == [
+        {"object": "Pod default/a", "changed": True, "why": "the policy is enabled", "warnings": []}
+    ]
+    assert document["manifests"]["items"] == [json.loads(found.stdout)]
+
+
+PLAIN = (
+    *("12:30", "yes", "0o17", "1e3", "0x1F", "y", "2026-01-01", ".5", "+1", "0b1", "1_000", "0444", "1.0"),
+    *("null", "~", "--a", "a", "50m"),
+)
+QUOTED = (*PLAIN, "-", "a: b", "", "- a", "# a", "é")
+
+
+def test_scalars_of_a_touched_document_stand_as_they_stood() -> None:
+    """Readers differ in what YAML 1.1 or 1.2 takes for a number, a date or a truth value."""
+    plain = "".join(f"    - {each}\n" for each in PLAIN)
+    quoted = "".join(f"    - {json.dumps(each)}\n" for each in QUOTED)
+    text = (
+        "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    image: b\n    plain:\n"
+        f"{plain}    quoted:\n{quoted}    lines: |\n      one\n        two\n"
+    )
+    found = injected(text).stdout
+    before, after = (yaml.safe_load(each)["spec"]["containers"][0] for each in (text, found))
+    assert after == before
+    assert after["quoted"] == list(QUOTED)
+    lines = found.splitlines()
+    stood = {each: f"    - {'true' if each == 'yes' else 'null' if each == '~' else each}" for each in PLAIN}
+    assert [each for each in PLAIN if stood[each] not in lines] == []
+    assert "    lines: |" in lines
+
+
+def test_a_namespace_of_the_same_file_counts() -> None:
+    """Its labels and annotations; the pod's own are nearer."""
+    pod = f"---\n{POD.replace('name: pod', 'name: %s, namespace: shop%s')}"
+    labels = "labels: {meshwright.dev/inject: 'false'}"
+    space = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, {labels}}}\n"
+    text = space + pod % ("one", "") + pod % ("two", ", annotations: {meshwright.dev/inject: 'true'}")
+    found = injected(text)
+    assert found.stdout.startswith(space + pod % ("one", ""))
+    assert found.stdout.count("name: meshwright-sidecar") == 1
+    assert found.stderr == (
+        "left as it is: Pod shop/one: the namespace's label meshwright.dev/inject is false\n"
+    )
+
+
+REFUSED = {
+    "openservicemesh.io/inbound-port-exclusion-list: http": "'http' is no port number from 1 to 65535",
+    "openservicemesh.io/outbound-port-exclusion-list: '70000'": "'70000' is no port number",
+    "openservicemesh.io/outbound-ip-range-exclusion-list: 10.0.0.1/8": "has host bits set",
+    "openservicemesh.io/outbound-ip-range-inclusion-list: here": "does not appear to be an IPv4 or IPv6",
+    "openservicemesh.io/sidecar-injection: maybe": "is 'maybe': must be one of disabled, enabled,",
+    "meshwright.dev/inject: 'yes'": "annotation meshwright.dev/inject is 'yes': must be one of false, true",
+    "meshwright.dev/sidecar-placement: first": "is 'first': must be one of classic, native",
+    "meshwright.dev/overlays: larg": "has 'larg'; there are the overlays debug, labelled, large",
+    'meshwright.dev/overlays: "a\\nb"': "annotation meshwright.dev/overlays has a control character",
+    "meshwright.dev/sidecar-driver: pipy": "sidecar driver 'pipy' is unknown",
+    "meshwright.dev/inject: [1]": "metadata.annotations.meshwright.dev/inject must be text",
+}
+
+
+@pytest.mark.parametrize("annotation", REFUSED)
+def test_what_cannot_be_is_refused_and_nothing_is_printed(annotation: str) -> None:
+    """A pod without the sidecar that it is to have must not be applied with the rest."""
+    good = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a, image: b}]}\n---\n"
+    )
+    bad = good.replace("name: good", f"name: bad, annotations: {{{annotation}}}")
+    found = injected(good + bad)
+    assert found.stdout == ""
+    assert found.exit_code == 1
+    assert found.stderr.startswith("meshwright: Pod default/bad: ")
+    assert REFUSED[annotation] in found.stderr
+
+
+UNREADABLE = {
+    "a: [1\n": "standard input, line 2: must be valid YAML",
+    "a: 1\n---\nb: 1\nb: 2\n": "standard input, line 4: must have each key once",
+    "a: 1\n...\nb: 2\n": "standard input, line 3: begin each document with ---",
+    "{": "standard input, line 2: must be valid YAML",
+    '{"a": 1, "a": 2}': "standard input, line 1: must have each key once",
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+def test_what_cannot_be_read_is_said_with_its_line(text: str) -> None:
+    """Nothing is printed."""
+    found = injected(text)
+    assert found.stdout == ""
+    assert found.exit_code == 2
+    assert found.stderr.startswith(f"meshwright: {UNREADABLE[text]}")
+
+
+def test_a_configuration_is_read_as_a_whole(tmp_path: Path) -> None:
+    """All that is wrong with it is said at once."""
+    file = tmp_path / "config.yaml"
+    file.write_text("policy: sometimes\noverlay: {}\nsidecar: {placement: last}\n")
+    found = run("inject", "-f", "-", "--config", str(file), given="")
+    assert found.exit_code == 2
+    assert [line.partition("config.yaml: ")[2] for line in found.stderr.splitlines()] == [
+        'sidecar.placement is "last": must be one of , classic, native',
+        'policy is "sometimes": must be one of disabled, enabled',
+        "overlay is a mapping of 0 keys: unknown field; did you mean overlays?",
+    ]

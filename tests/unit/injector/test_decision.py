@@ -1,0 +1,141 @@
+"""Which pods get a sidecar: each reason, and which of two counts."""
+
+from typing import Any
+
+import pytest
+
+from injector.configuration import InjectionConfig, read
+from injector.decision import Reason, decide
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject
+from sidecars.contract.errors import CannotPatchError
+
+INJECT = "meshwright.dev/inject"
+OSM = "openservicemesh.io/sidecar-injection"
+MODE = "istio.io/dataplane-mode"
+SELECTING = {
+    "neverInjectSelector": [
+        {"matchLabels": {"tier": "batch"}},
+        {"matchExpressions": [{"key": "old", "operator": "Exists"}]},
+    ],
+    "alwaysInjectSelector": [
+        {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["batch", "front"]}]}
+    ],
+}
+
+
+def config(**said: Any) -> InjectionConfig:
+    """Read a configuration."""
+    return read(said, "config.yaml")
+
+
+def found(
+    pod: dict[str, Any] | None = None,
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    *,
+    space: dict[str, str] | None = None,
+    said: dict[str, str] | None = None,
+    name: str = "shop",
+    configured: InjectionConfig | None = None,
+) -> tuple[bool, Reason]:
+    """Return what is decided of a pod with these labels and annotations, in a namespace with those."""
+    metadata = {"labels": labels or {}, "annotations": annotations or {}}
+    document: Any = {"metadata": metadata, "spec": {"containers": [{"name": "a"}], **(pod or {})}}
+    namespace = NamespaceObject(Namespace(name), tuple((space or {}).items()), tuple((said or {}).items()))
+    decision = decide(configured or InjectionConfig(), namespace, document)
+    assert decision.words
+    return decision.inject, decision.reason
+
+
+@pytest.mark.parametrize("policy", ["enabled", "disabled"])
+@pytest.mark.parametrize(
+    ("label", "annotation", "osm", "expected"),
+    [
+        ("", "", "", None),
+        ("true", "false", "", True),
+        ("false", "true", "enabled", False),
+        ("", "true", "disabled", True),
+        ("", "false", "", False),
+        ("", "", "enabled", True),
+        ("", "", "yes", True),
+        ("", "", "no", False),
+    ],
+)
+def test_a_switch_wins_over_the_policy(
+    policy: str, label: str, annotation: str, osm: str, expected: bool | None
+) -> None:
+    """A label over an annotation, ours over Open Service Mesh's; the pod's over its namespace's."""
+    labels = {INJECT: label} if label else {}
+    annotations = {key: value for key, value in ((INJECT, annotation), (OSM, osm)) if value}
+    configured = config(policy=policy)
+    by_policy = (policy == "enabled", Reason.POLICY)
+    on_pod = by_policy if expected is None else (expected, Reason.POD)
+    assert found(None, labels, annotations, configured=configured) == on_pod
+    on_space = by_policy if expected is None else (expected, Reason.NAMESPACE)
+    assert found(space=labels, said=annotations, configured=configured) == on_space
+    opposite = {INJECT: "false" if policy == "enabled" else "true"}
+    both = found(None, labels, annotations, space=opposite, configured=configured)
+    assert both == ((policy != "enabled", Reason.NAMESPACE) if expected is None else on_pod)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({"tier": "front"}, (True, Reason.ALWAYS)),
+        ({"tier": "batch"}, (False, Reason.NEVER)),
+        ({"tier": "front", "old": ""}, (False, Reason.NEVER)),
+        ({"tier": "batch", INJECT: "true"}, (True, Reason.POD)),
+        ({"tier": "other"}, (False, Reason.NAMESPACE)),
+    ],
+)
+def test_selectors_stand_between_the_pod_and_its_namespace(
+    labels: dict[str, str], expected: tuple[bool, Reason]
+) -> None:
+    """Never beats always."""
+    assert found(None, labels, space={INJECT: "false"}, configured=config(**SELECTING)) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"pod": {"hostNetwork": True}}, Reason.HOST_NETWORK),
+        *(
+            ({"name": each}, Reason.SYSTEM_NAMESPACE)
+            for each in ("kube-system", "kube-public", "kube-node-lease")
+        ),
+        ({"name": "meshwright-system"}, Reason.CONTROL_PLANE),
+        ({"space": {"openservicemesh.io/ignore": ""}}, Reason.IGNORED_NAMESPACE),
+        ({"annotations": {"sidecar.istio.io/status": "{}"}}, Reason.OTHER_MESH),
+        ({"annotations": {"linkerd.io/proxy-version": "x"}}, Reason.OTHER_MESH),
+        ({"labels": {"osm-proxy-uuid": "x"}}, Reason.OTHER_MESH),
+        ({"pod": {"initContainers": [{"name": "istio-proxy"}]}}, Reason.OTHER_MESH),
+        ({"space": {MODE: "Kmesh"}}, Reason.OTHER_DATA_PLANE),
+        ({"labels": {MODE: "ambient"}, "space": {MODE: "none"}}, Reason.OTHER_DATA_PLANE),
+    ],
+)
+def test_never_whatever_the_pod_says(arguments: dict[str, Any], reason: Reason) -> None:
+    """Where it could not work, or the pod is somebody else's."""
+    arguments = {**arguments, "labels": {INJECT: "true", **arguments.get("labels", {})}}
+    assert found(**arguments) == (False, reason)
+
+
+def test_a_namespace_of_another_mesh_is_left_alone_where_this_one_has_a_name() -> None:
+    """Without a name, whoever monitors it is taken for us."""
+    space = {"openservicemesh.io/monitored-by": "osm"}
+    assert found(space=space) == (True, Reason.POLICY)
+    assert found(space=space, configured=config(mesh="osm")) == (True, Reason.POLICY)
+    assert found(space=space, configured=config(mesh="other")) == (False, Reason.OTHER_MESH)
+
+
+def test_a_pod_may_leave_its_namespace_s_other_data_plane() -> None:
+    """As in Istio."""
+    assert found(labels={MODE: "none"}, space={MODE: "ambient"}) == (True, Reason.POLICY)
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations", "space", "said"])
+def test_a_switch_that_is_none_is_refused(where: str) -> None:
+    """By its name, with what it may be; `1` is not taken for true."""
+    arguments: dict[str, Any] = {where: {INJECT: "1"}}
+    with pytest.raises(CannotPatchError, match="is '1': must be one of false, true"):
+        found(**arguments)
