@@ -41,7 +41,7 @@ class ChangeStatus:
 class RootChange:
     """Takes the steps of a change of the root, one at a time, whoever asks.
 
-    `said` returns what proxies say now; it is called on the event loop. `stepped` has whatever depends on
+    `said` returns what proxies say now. `stepped` has whatever depends on
     roots look at them, after each step. Steps raise CertificateError, and then nothing is other. `held` is
     why none can be taken at all, if so: without a ledger nobody is known, and nobody would be waited for.
     """
@@ -50,7 +50,7 @@ class RootChange:
         self,
         authority: ChangingAuthority,
         ledger: Ledger,
-        said: Callable[[], Said],
+        said: Callable[[], Awaitable[Said]],
         stepped: Callable[[], Awaitable[None]],
         clock: Callable[[], datetime],
         held: str = "",
@@ -193,7 +193,7 @@ class RootChange:
         await self._stepped()
 
     async def _held_by(self, rotation: Rotation) -> ChangeStatus:
-        said, now = self._said(), self._clock()
+        said, now = await self._said(), self._clock()
 
         def found() -> tuple[Holdout, ...]:  # the ledger is a file, and chains are verified
             return holdouts(rotation, evidence(rotation, self._ledger.entries(), said, self._authority, now))

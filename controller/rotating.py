@@ -14,7 +14,7 @@ from controller.root_change import RootChange
 from controller.root_evidence import Said
 from controller.server_tls import ServerTls
 from delivery.assembly import Delivery
-from delivery.proxies.status import ProxyState
+from delivery.time_slices import in_slices
 from enrolment.trust import Confirmations
 from sidecars.contract.events import Broker, RootsChanged
 
@@ -42,13 +42,13 @@ def root_change(
     if not isinstance(authority, ChangingAuthority):
         return None
 
-    def said() -> Said:
-        here = (each.name for each in delivered.registry.statuses() if each.state is ProxyState.CONNECTED)
+    async def said() -> Said:
+        taken = None if elsewhere else await in_slices(pages.taken())
+        here = (each.name for each in delivered.registry.connected())
         confirmed = {
             name: frozenset.intersection(*map(authority.confirmed, each.possible))
             for name, each in confirmations.all().items()
         }
-        taken = None if elsewhere else tuple(pages.taken())
         return Said(taken, frozenset(here), confirmed, _ours(authority, tls, webhook))
 
     async def stepped() -> None:

@@ -36,3 +36,12 @@ class Slices:
             if step is not None:
                 return step
         raise AssertionError("a computation ended without a result")
+
+
+async def in_slices(items: Iterator[T]) -> tuple[T, ...]:
+    """Return what is computed one by one, with a turn of the loop for everybody else now and then."""
+    slices, found = Slices(), list[T]()
+    for each in items:
+        found.append(each)
+        await slices.give_way()
+    return tuple(found)

@@ -88,7 +88,7 @@ class ControllerContext:
     needed: both change. `kubernetes` is None outside a cluster. `catalog` has what this driver's own
     translation came to, by proxy, and None for the proxies of others. `secrets` is told how to ask what the
     driver's proxies have taken of secrets: a change of the root waits for them, and where a driver does not
-    say it people must give its proxies up by name.
+    say it people must give its proxies up by name. Who asks goes through the answer in slices of time.
     """
 
     host: str

@@ -31,7 +31,7 @@ async def start(context: ControllerContext) -> HealthProbes:
         await server.stop(grace)
 
     context.debug.streams(server.statuses)
-    context.secrets(TakenSecrets(server.accepted, context.catalog.snapshot).all)
+    context.secrets(TakenSecrets(server.takers, context.catalog.snapshot).all)
     lifetime.spawn("ADS server", lifetime.until_over(close))
     probe = HealthProbe(port, counted=True)
     return HealthProbes(liveness=probe, readiness=probe, startup=probe)

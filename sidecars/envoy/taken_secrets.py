@@ -1,7 +1,6 @@
 """What Envoys have taken of the secrets in force, by what they acknowledge: read of each secret once."""
 
-import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from google.protobuf.any_pb2 import Any
@@ -13,9 +12,7 @@ from xds.cache import NodeKey
 from xds.protocol.resource import SECRET, Resource, ResourceName, Version
 from xds.protocol.resources import NO_RESOURCES
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.type_urls import TypeUrl
-
-Accepted = Callable[[TypeUrl, ResourceName], Iterable[tuple[NodeKey, Version]]]
+from xds.protocol.stream import Accepted
 
 _CERTIFICATE: Final = ResourceName(names.SERVICE_CERTIFICATE)
 
@@ -23,39 +20,44 @@ _CERTIFICATE: Final = ResourceName(names.SERVICE_CERTIFICATE)
 class TakenSecrets:
     """Compares what each stream has accepted with what is published for its proxy."""
 
-    def __init__(self, accepted: Accepted, published: Callable[[NodeKey], Snapshot | None]) -> None:
-        self._accepted = accepted
+    def __init__(
+        self,
+        takers: Callable[[], Iterable[tuple[NodeKey, Accepted]]],
+        published: Callable[[NodeKey], Snapshot | None],
+    ) -> None:
+        self._takers = takers
         self._published = published
         self._read: dict[Version, bytes] = {}
 
-    def all(self) -> list[Taken]:
-        """Return of each proxy that has asked for secrets what it has taken, on each of its streams."""
+    def all(self) -> Iterator[Taken]:
+        """Yield of each proxy that has asked for secrets what it has taken, on all of its streams.
+
+        One after the other: there may be thousands, and who goes through them on the event loop gives way.
+        """
         before, self._read = self._read, {}
-        versions = functools.cache(self._versions)
-        return [self._of(node, self._published(node), versions, before) for node in versions(_CERTIFICATE)]
+        streams: dict[NodeKey, list[Accepted]] = {}
+        for node, accepted in self._takers():
+            streams.setdefault(node, []).append(accepted)
+        for node, found in streams.items():
+            asked = [each for each in found if each(SECRET, _CERTIFICATE) is not None]
+            if asked:
+                yield self._of(node, self._published(node), asked, before)
 
     def _of(
         self,
         node: NodeKey,
         published: Snapshot | None,
-        versions: Callable[[ResourceName], Mapping[NodeKey, set[Version]]],
+        streams: list[Accepted],
         before: Mapping[Version, bytes],
     ) -> Taken:
         secrets = NO_RESOURCES if published is None else published.resources(SECRET)
         found = {
             name: self._content(secrets[name], before)
             for name in secrets
-            if versions(name).get(node) == {secrets[name].version}
+            if {each(SECRET, name) for each in streams} == {secrets[name].version}
         }
         roots = b"".join(content for name, content in found.items() if name != _CERTIFICATE)
         return Taken(node, roots, found.get(_CERTIFICATE, b""))
-
-    def _versions(self, name: ResourceName) -> Mapping[NodeKey, set[Version]]:
-        """Return which versions of a secret each proxy has taken, on all its streams."""
-        found: dict[NodeKey, set[Version]] = {}
-        for node, version in self._accepted(SECRET, name):
-            found.setdefault(node, set()).add(version)
-        return found
 
     def _content(self, resource: Resource, before: Mapping[Version, bytes]) -> bytes:
         """Return what is public of a secret; what nobody has any more is forgotten."""

@@ -7,7 +7,7 @@ and secrets; when the clusters are warm, listeners and routes; when those are in
 
 import abc
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from xds.protocol import common_step, renewal
@@ -36,6 +36,10 @@ _SWITCH: Final = (LISTENER, ROUTE)
 _WAITING: Final = frozenset((CLUSTER, LISTENER, ROUTE))
 """The types that wait for each other."""
 _NONE: Final[frozenset[Nonce]] = frozenset()  # one for all streams: each of its own would be 216 bytes
+
+
+Accepted = Callable[[TypeUrl, ResourceName], Version | None]
+"""Says which version of a resource a client has taken; None if it never asked for the type."""
 
 
 class Stream(abc.ABC):

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ import grpc.aio
 from protos.envoy.service.status.v3 import csds_pb2
 from xds.cache import NodeKey, Snapshots
 from xds.connections.guard import ConnectionGuard
-from xds.protocol.resource import ResourceName, TypeUrl, Version
+from xds.protocol.stream import Accepted
 from xds.server.auxiliary import check_health, fetch_status, stream_status, watch_health
 from xds.server.budget import Account, Accounts, Bound, Excess
 from xds.server.call import Call, Result, Serve, alone
@@ -127,11 +127,9 @@ class AdsServer:
         """Describe the streams there are, in the order they were opened."""
         return tuple(conversation.status() for _, conversation in sorted(self._conversations.items()))
 
-    def accepted(self, type_url: TypeUrl, name: ResourceName) -> Iterator[tuple[NodeKey, Version]]:
-        """Yield of each stream with this type which version of a resource its client has taken, if any."""
-        for each in self._conversations.values():
-            if (version := each.accepted(type_url, name)) is not None:
-                yield each.node_key, version
+    def takers(self) -> list[tuple[NodeKey, Accepted]]:
+        """Return whose each stream is, and what says which version of a resource its client has taken."""
+        return [(each.node_key, each.accepted) for each in self._conversations.values()]
 
     @property
     def calls(self) -> int:

@@ -30,7 +30,7 @@ def authority(tmp_path: Path) -> ChangingAuthority:
 def _change(authority: ChangingAuthority, ledger: MemoryLedger) -> RootChange:
     """Return what changes its root, at a clock that stands; the server itself always follows at once."""
 
-    def said() -> Said:
+    async def said() -> Said:
         trusted = authority.held_in(authority.trust_bundle())
         return Said((), frozenset(), {}, Ours(frozenset({Fingerprint(authority.fingerprint)}), trusted))
 
