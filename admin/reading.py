@@ -7,6 +7,7 @@ from typing import Protocol
 
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import View
+from certs.issuers.succeeding_authority import Standing
 from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
 from delivery.history.push import Push
@@ -154,6 +155,9 @@ class CertificateReading(Protocol):
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return the proxy certificates."""
+
+    def authority(self) -> Standing:
+        """Return who signs them."""
 
 
 class MeshReading(

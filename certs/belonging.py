@@ -7,6 +7,7 @@ loss goes by another, so that a switch that was left on begins nothing a second 
 
 import enum
 from dataclasses import dataclass
+from pathlib import Path
 
 
 class Lost(enum.Enum):
@@ -66,3 +67,44 @@ def loss(found: Found) -> Loss | None:
     if found.first is not None and found.signed_by not in (None, found.authority):
         return Loss(Lost.OTHER_AUTHORITY, found.first)
     return None
+
+
+def sentence(lost: Loss, state: Path, ledger: Path) -> str:
+    """Say what is lost, and every way out."""
+    authority = state / "ca"
+    anew = f"--begin-anew {lost.serial}: then every proxy needs a new certificate"
+    rebuilt = f"rebuild it from what proxies show with --rebuild-ledger {lost.serial}"
+    refused = "every proxy would be refused"
+    match lost.lost:
+        case Lost.LEDGER:
+            return (
+                f"ledger {ledger} is missing or empty, and the CA in {authority} has issued certificates: "
+                f"{refused}; put the ledger back, {rebuilt}, or begin a new one with {anew}"
+            )
+        case Lost.OTHER_LEDGER:
+            return (
+                f"ledger {ledger} does not belong to the CA in {authority}: it does not know {lost.serial}, "
+                f"the first proxy certificate that was issued; put the right one there, {rebuilt}, or "
+                f"begin a new one with {anew}"
+            )
+        case Lost.DAMAGED_LEDGER:
+            return (
+                f"ledger {ledger} is damaged, or is no ledger: {refused}; put a copy there, {rebuilt}, or "
+                f"begin a new one with {anew}"
+            )
+        case Lost.AUTHORITY:
+            return (
+                f"the CA in {authority} is missing, and ledger {ledger} knows certificates that it issued: "
+                f"{refused}; put ca.pem and ca.key back, give authority_directory if the CA there "
+                f"has signed, or make a new CA with {anew}"
+            )
+        case Lost.OTHER_AUTHORITY:
+            return (
+                f"the CA in {authority} is not the one that issued what ledger {ledger} knows: {refused}; "
+                f"put the right ca.pem and ca.key there, or begin a new ledger with {anew}"
+            )
+        case Lost.BOTH:
+            return (
+                f"the CA and the ledger are missing in {state}, where a server has run: {refused}; put ca/ "
+                f"and {ledger.name} back, or begin with new ones with {anew}"
+            )

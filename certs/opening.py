@@ -11,16 +11,15 @@ from typing import Final
 import structlog
 
 from certs import files, sealed_state
-from certs.belonging import Found, Loss, Lost, loss
+from certs.belonging import Found, Loss, Lost, loss, sentence
 from certs.errors import CorruptPairError, DamagedError, RequestError, StateError
-from certs.issuers import root
 from certs.issuers.contract import Authority
+from certs.issuers.succeeding_authority import OpenedAuthority, has_authority, open_authority
+from certs.issuers.watched import WatchedFiles
 from certs.ledger.contract import Ledger
 from certs.ledger.rebuilding import RebuildingLedger
 from certs.ledger.sqlite import SqliteLedger
 from certs.pair_files import PairFiles
-from certs.roots import kept
-from certs.roots.authority import ChangingAuthority
 from certs.sealing import Seal
 from certs.serial import read_serial
 from certs.stored import ADS_SERVER
@@ -43,8 +42,8 @@ class FirstProxy:
     One that cannot be noted now is noted when the next one is issued, or at the next start.
     """
 
-    def __init__(self, state: Path) -> None:
-        self._path = state / "ca" / _MARK
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _MARK
         self._noted = False
 
     def read(self) -> str | None:
@@ -73,21 +72,37 @@ class Opened:
     rebuilt: then nobody is let in.
     """
 
-    authority: Authority
     ledger: Ledger
     first: FirstProxy
     seal: Seal
+    whose: OpenedAuthority
     made: bool
     rebuilding: RebuildingLedger | None = None
+
+    @property
+    def authority(self) -> Authority:
+        """Return who signs."""
+        return self.whose.authority
+
+
+@dataclass(frozen=True, slots=True)
+class Custody:
+    """Where the keys of a mesh are.
+
+    `passphrase` is the file with that of the private keys in the state directory, if they are to be
+    encrypted; `authority` the files of a CA that is somebody else's, None for the directory's own.
+    """
+
+    passphrase: Path | None = None
+    authority: WatchedFiles | None = None
+
+
+_PLAIN: Final = Custody()
 
 
 def begun(state: Path) -> bool:
     """Say whether a mesh has begun in a state directory: a CA or a ledger is there, or a part of one."""
-    return _has_authority(state) or (state / LEDGER_FILE).exists()
-
-
-def _has_authority(state: Path) -> bool:
-    return root.is_there(state) or kept.is_under_way(state)
+    return has_authority(state, None) or (state / LEDGER_FILE).exists()
 
 
 @contextmanager
@@ -98,38 +113,43 @@ def opened(
     begin_anew: str = "",
     rebuild: str = "",
     usual: timedelta = VALIDITY,
-    passphrase: Path | None = None,
+    custody: Custody = _PLAIN,
 ) -> Iterator[Opened]:
     """Open both, made on the first start, for as long as the context lasts; the caller holds the lock.
 
     Where one of them is lost it is StateError, unless `begin_anew` is the serial that the error names: then
     what is left of the ledger is moved aside. If `rebuild` is, a lost ledger is rebuilt beside what is left;
-    proxy certificates live the `usual` time where nothing is asked. `passphrase` is the file with that of the
-    private keys, if they are to be encrypted. Raises StateError as well where any of it cannot be used.
+    proxy certificates live the `usual` time where nothing is asked. `custody` says where keys are.
+    Raises StateError as well where any of it cannot be used.
     """
-    seal = sealed_state.opened(state, passphrase)
-    first, ledger_path = FirstProxy(state), state / LEDGER_FILE
-    made = not _has_authority(state)
-    authority = None if made else _authority(state, trust_domain, now, seal)
-    lost = _lost(state, ledger_path, first, authority, seal)
+    seal, ledger_path = sealed_state.opened(state, custody.passphrase), state / LEDGER_FILE
+    first = FirstProxy(state if custody.authority else state / "ca")
+
+    def authority() -> OpenedAuthority:
+        return open_authority(state, trust_domain, now, seal, ledger_path, custody.authority)
+
+    made = not has_authority(state, custody.authority)
+    whose = None if made else authority()
+    lost = _lost(state, ledger_path, first, whose, seal)
     if lost is not None:
-        if authority is not None and _is_to_be_rebuilt(lost, rebuild):
+        if whose is not None and _is_to_be_rebuilt(lost, rebuild):
             with SqliteLedger.open(state / REBUILDING_FILE) as confirmed:
-                confirmed.name_authority(authority.fingerprint)
-                rebuilding = RebuildingLedger(confirmed, partial(_signer_of, authority), usual)
-                yield Opened(authority, rebuilding, first, seal, made=False, rebuilding=rebuilding)
+                confirmed.name_authority(whose.authority.fingerprint)
+                rebuilding = RebuildingLedger(confirmed, partial(_signer_of, whose.authority), usual)
+                yield Opened(rebuilding, first, seal, whose, made=False, rebuilding=rebuilding)
             return
         if not begin_anew or read_serial(begin_anew) != lost.serial:
-            raise StateError(_sentence(lost, state, ledger_path))
+            raise StateError(sentence(lost, state, ledger_path))
         _begin_anew(ledger_path, first)
         _log.warning("begun anew: proxies need new certificates", lost=lost.lost.name.lower())
-    authority = authority or _authority(state, trust_domain, now, seal)
+    whose = whose or authority()
     with SqliteLedger.open(ledger_path) as ledger:
-        ledger.name_authority(authority.fingerprint)
-        if ledger.authority() != authority.fingerprint:  # a process has died when another root began to sign
-            ledger.change_authority(authority.fingerprint)
+        signer = whose.authority.fingerprint
+        ledger.name_authority(signer)
+        if ledger.authority() != signer:  # another began to sign meanwhile, or a process has died as it did
+            ledger.change_authority(signer)
         first.note(ledger)
-        yield Opened(authority, ledger, first, seal, made)
+        yield Opened(ledger, first, seal, whose, made)
 
 
 def _signer_of(authority: Authority, pem: bytes) -> str:
@@ -157,7 +177,7 @@ def rebuilt(state: Path) -> int:
     with SqliteLedger.open(kept_path) as ledger:
         if not (count := len(ledger.entries())):
             raise RequestError("no certificate is confirmed: the ledger would refuse every proxy")
-    _begin_anew(ledger_path, FirstProxy(state))
+    _begin_anew(ledger_path, FirstProxy(state), FirstProxy(state / "ca"))
     try:
         for end in reversed(_SQLITE_FILES):  # what was confirmed last: until then the ledger is lost
             with suppress(FileNotFoundError):
@@ -167,16 +187,11 @@ def rebuilt(state: Path) -> int:
     return count
 
 
-def _authority(state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal) -> Authority:
-    """Open who signs for a state directory: the one place that says which issuer that is."""
-    return ChangingAuthority.open(state, trust_domain, now, seal)
-
-
 def _lost(
-    state: Path, ledger_path: Path, first: FirstProxy, authority: Authority | None, seal: Seal
+    state: Path, ledger_path: Path, first: FirstProxy, whose: OpenedAuthority | None, seal: Seal
 ) -> Loss | None:
     """Return what is lost, by what there is; makes nothing."""
-    signer = None if authority is None else authority.fingerprint
+    signer = None if whose is None else whose.authority.fingerprint
     marked, shown = first.read(), _shown(state, seal)
     if not _has_content(ledger_path):
         return loss(Found(signer, marked, shown=shown))
@@ -184,8 +199,8 @@ def _lost(
         with SqliteLedger.open(ledger_path) as ledger:
             known = marked is not None and ledger.entry(marked) is not None
             signed_by = ledger.authority()
-            if authority is not None and signed_by == authority.other:
-                signed_by = signer  # whichever of the two signs now: their places may have just changed
+            if whose is not None and signed_by is not None and whose.may_follow(signed_by):
+                signed_by = signer  # whichever of them signs now: their places may have just changed
             return loss(Found(signer, marked, True, known, ledger.first(), signed_by, shown))
     except DamagedError:
         if (lost := loss(Found(signer, marked, True, shown=shown, damaged=True))) is None:
@@ -210,7 +225,7 @@ def _shown(state: Path, seal: Seal) -> str | None:
     return None if pair is None else pair.leaf.serial
 
 
-def _begin_anew(ledger_path: Path, first: FirstProxy) -> None:
+def _begin_anew(ledger_path: Path, *notes: FirstProxy) -> None:
     try:
         number = 1
         while (aside := ledger_path.with_name(f"{ledger_path.name}.lost-{number}")).exists():
@@ -218,45 +233,7 @@ def _begin_anew(ledger_path: Path, first: FirstProxy) -> None:
         for end in reversed(_SQLITE_FILES):  # the ledger itself last: until then it is still to be begun anew
             with suppress(FileNotFoundError):
                 ledger_path.with_name(ledger_path.name + end).rename(aside.with_name(aside.name + end))
-        first.forget()
+        for first in notes:
+            first.forget()
     except OSError as error:
         raise StateError(f"{ledger_path} cannot be moved aside: {error.strerror}") from error
-
-
-def _sentence(lost: Loss, state: Path, ledger: Path) -> str:
-    authority = state / "ca"
-    anew = f"--begin-anew {lost.serial}: then every proxy needs a new certificate"
-    rebuilt = f"rebuild it from what proxies show with --rebuild-ledger {lost.serial}"
-    refused = "every proxy would be refused"
-    match lost.lost:
-        case Lost.LEDGER:
-            return (
-                f"ledger {ledger} is missing or empty, and the CA in {authority} has issued certificates: "
-                f"{refused}; put the ledger back, {rebuilt}, or begin a new one with {anew}"
-            )
-        case Lost.OTHER_LEDGER:
-            return (
-                f"ledger {ledger} does not belong to the CA in {authority}: it does not know {lost.serial}, "
-                f"the first proxy certificate that was issued; put the right one there, {rebuilt}, or "
-                f"begin a new one with {anew}"
-            )
-        case Lost.DAMAGED_LEDGER:
-            return (
-                f"ledger {ledger} is damaged, or is no ledger: {refused}; put a copy there, {rebuilt}, or "
-                f"begin a new one with {anew}"
-            )
-        case Lost.AUTHORITY:
-            return (
-                f"the CA in {authority} is missing, and ledger {ledger} knows certificates that it issued: "
-                f"{refused}; put ca.pem and ca.key back, or make a new CA with {anew}"
-            )
-        case Lost.OTHER_AUTHORITY:
-            return (
-                f"the CA in {authority} is not the one that issued what ledger {ledger} knows: {refused}; "
-                f"put the right ca.pem and ca.key there, or begin a new ledger with {anew}"
-            )
-        case Lost.BOTH:
-            return (
-                f"the CA and the ledger are missing in {state}, where a server has run: {refused}; put ca/ "
-                f"and {ledger.name} back, or begin with new ones with {anew}"
-            )

@@ -1,5 +1,6 @@
 """Pairs as files of the state directory."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from certs.leaf import read_leaf
 from certs.material import PrivateKey
 from certs.pair import Pair, matched_pair
 from certs.sealing import PLAIN, Seal, UnopenedError, private_keys, without_keys
-from certs.stored import Holder
+from certs.stored import ADS_SERVER, WEBHOOK, Holder
 
 
 class PairFiles:
@@ -60,11 +61,16 @@ class PairFiles:
 
         What is no certificate ends never. Raises StateError.
         """
-        ends = list[datetime]()
-        for path in sorted((self._state / "services").glob("*/*/certificate.pem")):
+        return max(self._ends("services/*/*"), default=None)
+
+    def last_end(self) -> datetime | None:
+        """Return the same of all pairs, the server's own among them."""
+        return max((*self._ends("services/*/*"), *self._ends(ADS_SERVER), *self._ends(WEBHOOK)), default=None)
+
+    def _ends(self, holders: str) -> Iterator[datetime]:
+        for path in sorted(self._state.glob(f"{holders}/certificate.pem")):
             with suppress(ValueError):
-                ends.append(read_leaf(without_keys(files.read(path) or b"")).not_after)
-        return max(ends, default=None)
+                yield read_leaf(without_keys(files.read(path) or b"")).not_after
 
     def _path(self, holder: Holder) -> Path:
         return self._state / holder / "certificate.pem"

@@ -22,16 +22,17 @@ _ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 
 
 def ads_server_certificate(
-    issuer: Issuer, pairs: Pairs, now: datetime, hosts: Sequence[str] = ()
+    issuer: Issuer, pairs: Pairs, now: datetime, hosts: Sequence[str] = (), *, patient: bool = False
 ) -> ServerCertificate:
     """Return the server's certificate, which is kept in `pairs`.
 
     It is for `ads.<trust domain>`, `localhost`, 127.0.0.1, ::1 and the `hosts` (DNS names or addresses),
     and for TLS servers only. The stored one is used until it is due or the hosts change; a new one that
-    cannot be stored serves until a restart. Raises RequestError for a host that is neither, IssuerError,
+    cannot be stored serves until a restart. To who is `patient` one that is due is good as long as it is
+    valid. Raises RequestError for a host that is neither, IssuerError,
     StateError where what is stored cannot be read.
     """
-    return _kept(issuer, pairs, ADS_SERVER, server_names(issuer.trust_domain, hosts), now)
+    return _kept(issuer, pairs, ADS_SERVER, server_names(issuer.trust_domain, hosts), now, patient=patient)
 
 
 def webhook_certificate(issuer: Issuer, pairs: Pairs, now: datetime, host: str) -> ServerCertificate:
@@ -42,8 +43,12 @@ def webhook_certificate(issuer: Issuer, pairs: Pairs, now: datetime, host: str) 
     return _kept(issuer, pairs, WEBHOOK, _names("webhook", (host,)), now)
 
 
-def _kept(issuer: Issuer, pairs: Pairs, holder: Holder, names: Names, now: datetime) -> ServerCertificate:
-    pair, unkept = kept_pair(pairs, holder, issuer, Usage.SERVER, names, lambda: VALIDITY, now)
+def _kept(
+    issuer: Issuer, pairs: Pairs, holder: Holder, names: Names, now: datetime, *, patient: bool = False
+) -> ServerCertificate:
+    pair, unkept = kept_pair(
+        pairs, holder, issuer, Usage.SERVER, names, lambda: VALIDITY, now, patient=patient
+    )
     if unkept:
         _log.warning("server certificate issued, and not stored", serial=pair.leaf.serial, reason=unkept)
     return ServerCertificate(

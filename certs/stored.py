@@ -119,15 +119,17 @@ def kept_pair(
     names: Names,
     lifetime: Callable[[], timedelta],
     now: datetime,
+    *,
+    patient: bool = False,
 ) -> tuple[Pair, str | None]:
     """Return the pair that is kept if it still fits, otherwise one that was issued, and is kept now.
 
     The text says of one that was issued why it is not kept; None says that the kept one serves. So does one
-    that is due while its issuer cannot sign. Raises RequestError, IssuerError, and StateError where what is
-    kept cannot be read.
+    that is due while its issuer cannot sign, and any that is due to who is `patient`. Raises RequestError,
+    IssuerError, and StateError where what is kept cannot be read.
     """
     found = kept(pairs, holder, issuer, usage, names, now)
-    if found.pair is not None and not found.due:
+    if found.pair is not None and (patient or not found.due):
         return found.pair, None
     try:
         return issued_pair(pairs, holder, issuer, usage, names, lifetime(), now)

@@ -39,6 +39,20 @@ def authority(found: Lived, now: datetime) -> Check:
     return Check.ok(name, left)
 
 
+def given_authority(found: Lived | None, now: datetime, place: str) -> Check:
+    """Judge a CA that somebody else renews, in files at a place; None where there is none."""
+    name, do = "CA", f"whoever renews {place} must put a CA there: the server takes it as soon as it is good"
+    if found is None:
+        return Check.failed(name, f"it is to be in {place}, and is not there", do)
+    until = stamp(found.not_after)
+    if now < found.not_before:
+        return Check.failed(name, f"that in {place} is valid from {stamp(found.not_before)}", "set the clock")
+    if now > found.not_after:
+        return Check.failed(name, f"that in {place} expired at {until}", do)
+    left = f"somebody else's, in {place}, valid until {until}, {length(found.not_after - now)} left"
+    return Check.ok(name, left)
+
+
 def services(found: Iterable[Certificate], now: datetime) -> Check:
     """Judge the service certificates in force, which the server renews after about half of their life."""
     name, known = "service certificates", sorted(found, key=lambda each: each.not_after)

@@ -35,6 +35,7 @@ def about(found: Found, wanted: str) -> Found | None:
         "service_certificates": services if known else None,
         "participants": taking if known else None,
         "proxy_certificates": proxies,
+        **{name: found[name] for name in ("authority",) if name in found},
     }
 
 

@@ -20,6 +20,7 @@ from cli.printing.answers import records
 from cli.printing.files import write_credentials
 from cli.structlog_alone import on_standard_error
 from controller.errors import NothingIssued, SettingsError, StartupError, StateInUse
+from controller.issuing import custody
 from controller.process import lock
 from controller.proxies import ProxyIssuing, without_server
 from controller.settings import Settings, load
@@ -130,7 +131,7 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
 
     def here() -> object:
         with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
-            return offline_certificates(issuing.entries(), now())
+            return offline_certificates(issuing.entries(), now(), issuing.whose.standing())
 
     try:
         return by_either(lambda: ask(state, "GET", "/debug/certs"), here)
@@ -178,10 +179,10 @@ def opened_here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> I
     """Open a state directory that no server uses; raise IssuingError, StateInUse, NothingIssued."""
     on_standard_error()
     domain = TrustDomain(trust_domain)
-    passphrase = settings_of(state, shared=shared).key_passphrase_file
+    keys = custody(settings_of(state, shared=shared))
     try:
         with without_server(
-            state, domain, now, ProxyTerms(), shared=shared, new=new, passphrase=passphrase
+            state, domain, now, ProxyTerms(), shared=shared, new=new, custody=keys
         ) as issuing:
             yield issuing
     except (StateInUse, NothingIssued):

@@ -14,7 +14,7 @@ from certs.opening import Opened, opened
 from certs.renewal import CA_ENDS_SOON
 from controller.drivers import MeshDrivers
 from controller.errors import StartupError
-from controller.issuing import issuing
+from controller.issuing import custody, issuing
 from controller.process import descriptors, lock
 from controller.process.handshakes import FailedHandshakes
 from controller.process.listening import bound
@@ -65,7 +65,7 @@ async def run(
             found = stack.enter_context(_opened(settings, clock()))
             _say(found, settings, clock())
             drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
-            if (signs := await issuing(settings, found.authority, clock(), stop)) is None:
+            if (signs := await issuing(settings, found, clock(), stop)) is None:
                 return
             stack.callback(signs.close)
             parts = join(settings, found, signs, drivers, clock)
@@ -83,7 +83,7 @@ def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextMana
     domain = TrustDomain(settings.trust_domain)
     usual = timedelta(days=settings.proxy_certificate_days)
     anew, rebuild = settings.begin_anew, settings.rebuild_ledger
-    return opened(settings.state, domain, now, anew, rebuild, usual, settings.key_passphrase_file)
+    return opened(settings.state, domain, now, anew, rebuild, usual, custody(settings))
 
 
 def _say(found: Opened, settings: Settings, now: datetime) -> None:

@@ -23,8 +23,6 @@ from controller.wiring import Parts
 from mesh.host_port import HostPort
 from sidecars.contract.events import CertificateRevoked
 
-_NOT_OURS = "the root is not this server's to change: its CA is given to it, and changes where it comes from"
-
 _log = structlog.get_logger("controller.doors")
 
 
@@ -84,7 +82,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))
     add_rebuild_commands(app, RebuildCommands(parts.opened.rebuilding, parts.reading))
-    add_roots(app, parts.roots, _NOT_OURS)
+    add_roots(app, parts.roots, parts.opened.whose.why_not)
     add_token_commands(app, TokenCommands(parts.tokens, parts.reading, parts.clock))
     async with serving(app, sockets.unix):
         yield

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import structlog
-
 from certs.errors import CertificateError
-from certs.issuers.contract import Issuer, IssuerKind
+from certs.issuers.contract import IssuerKind
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.opening import CertManagerTold, OpenedIssuer, Told, VaultTold, open_issuer
 from certs.issuers.reference import IssuerReference
 from certs.issuers.watched import WatchedFiles
+from certs.opening import Custody, Opened
 from controller.settings import Settings
+from controller.tending import tending
 from delivery.asking import Asking, AtOnce, InTurn
-
-_log = structlog.get_logger("controller.issuing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,40 +29,25 @@ class Issuing:
 
     async def tending(self, clock: Callable[[], datetime]) -> None:
         """Keep its logins and roots current, until cancelled; what fails is said once."""
-        said = ""
-        while True:
-            await asyncio.sleep(self.opened.seconds)
-            found = await asyncio.to_thread(self._tended, clock())
-            if found and found != said:
-                _log.error("issuer not as it should be", issuer=self.opened.kind.value, reason=found)
-            elif said and not found:
-                _log.info("issuer is well again", issuer=self.opened.kind.value)
-            said = found
+        await tending("issuer", self.opened.kind.value, self.opened.seconds, self._tended, clock)
 
     def close(self) -> None:
         """Begin with nothing more, and end at once whatever is being asked of another machine."""
         self.asking.close()
         self.opened.close()
 
-    def _tended(self, now: datetime) -> str:
-        """Return what is wrong; empty if nothing is. For a thread."""
-        try:
-            self.opened.tend(now)
-        except CertificateError as error:
-            return str(error)
-        return ""
+    async def _tended(self, now: datetime) -> None:
+        await asyncio.to_thread(self.opened.tend, now)
 
 
-async def issuing(
-    settings: Settings, authority: Issuer, now: datetime, stop: asyncio.Event
-) -> Issuing | None:
+async def issuing(settings: Settings, found: Opened, now: datetime, stop: asyncio.Event) -> Issuing | None:
     """Open it; None if told to stop meanwhile: one across a network may be silent for a while.
 
     Raises CertificateError where it cannot sign and never could.
     """
     exchanges = Exchanges()
     opening = asyncio.create_task(
-        asyncio.to_thread(open_issuer, told(settings), authority, settings.state, now, exchanges)
+        asyncio.to_thread(open_issuer, told(settings), found.whose, settings.state, now, exchanges)
     )
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -91,11 +74,28 @@ def told(settings: Settings) -> Told:
             return _cert_manager(settings, settings.cert_manager_issuer)
 
 
+def custody(settings: Settings) -> Custody:
+    """Return where the settings tell the keys of the mesh to be."""
+    directory, certificate = settings.authority_directory, settings.authority_certificate
+    authority = None
+    if directory is not None or certificate is not None:
+        key, roots = settings.authority_key, settings.authority_roots
+        authority = _watched(directory, certificate, key, roots, "authority_roots")
+    return Custody(settings.key_passphrase_file, authority)
+
+
 def _files(settings: Settings) -> WatchedFiles:
-    if settings.ca_directory is not None:
-        return WatchedFiles.within(settings.ca_directory)
-    certificate, key = settings.ca_certificate, settings.ca_key
-    return WatchedFiles(certificate or Path(), key or Path(), settings.ca_roots)
+    return _watched(
+        settings.ca_directory, settings.ca_certificate, settings.ca_key, settings.ca_roots, "ca_roots"
+    )
+
+
+def _watched(
+    directory: Path | None, certificate: Path | None, key: Path | None, roots: Path | None, setting: str
+) -> WatchedFiles:
+    if directory is not None:
+        return WatchedFiles.within(directory, setting)
+    return WatchedFiles(certificate or Path(), key or Path(), roots, roots_setting=setting)
 
 
 def _vault(settings: Settings) -> VaultTold:

@@ -9,7 +9,7 @@ from typing import Final
 from admin.http.commands import ProxyRequest
 from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate, SignedProxy
-from certs.opening import Opened, begun, opened
+from certs.opening import Custody, Opened, begun, opened
 from certs.proxy import issue_proxy, sign_proxy
 from certs.signing_request import SigningRequest
 from certs.terms import ProxyTerms
@@ -23,7 +23,10 @@ _LEFT: Final = frozenset({"lost+found", ".ca.new"})
 
 
 class ProxyIssuing:
-    """Issues and revokes with one CA and ledger; may be used from several threads. `made`: the CA is new."""
+    """Issues and revokes with one CA and ledger; may be used from several threads.
+
+    `made` says that the CA is new, `whose` where it is.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class ProxyIssuing:
         issued: Callable[[], None],
     ) -> None:
         self._issuer = found.authority
+        self.whose = found.whose
         self._ledger = found.ledger
         self._first = found.first
         self.made = found.made
@@ -103,18 +107,18 @@ def without_server(
     *,
     shared: bool = False,
     new: bool = False,
-    passphrase: Path | None = None,
+    custody: Custody | None = None,
 ) -> Iterator[ProxyIssuing]:
     """Open a state directory that no server uses, for as long as the context lasts.
 
     It is made only if it may be `new`, and only where nothing else is: a path that was mistaken is no new
-    mesh. `passphrase` is the file with that of its keys, if they are encrypted. Raises StartupError if a
-    server does use it, CertificateError if it cannot be used.
+    mesh. `custody` says where its keys are. Raises StartupError if a server does use it, CertificateError if
+    it cannot be used.
     """
     if not begun(state):
         _require_room(state, new=new)
     lock.prepare(state, shared=shared)
-    with lock.held(state), opened(state, trust_domain, clock(), passphrase=passphrase) as found:
+    with lock.held(state), opened(state, trust_domain, clock(), custody=custody or Custody()) as found:
         yield ProxyIssuing(found, clock, lambda: terms, lambda: None)
 
 

@@ -10,6 +10,7 @@ from catalog.policy.provenance import MadeFrom
 from catalog.relations.groups import group_of
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
+from certs.issuers.succeeding_authority import Standing
 from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
 from certs.opening import Opened
@@ -150,6 +151,10 @@ class ServerReading:
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return the proxy certificates."""
         return self.opened.ledger.entries()
+
+    def authority(self) -> Standing:
+        """Return who signs them."""
+        return self.opened.whose.standing()
 
     def freshness(self) -> Mapping[str, Freshness]:
         """Return how fresh each source is."""

@@ -1,6 +1,6 @@
 """The change of the mesh's root, joined with everything that it concerns."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -27,19 +27,20 @@ def root_change(
     delivered: Delivery,
     tls: ServerTls,
     pages: DriverPages,
-    events: Broker,
     confirmations: Confirmations,
     webhook: "Webhook | None",
+    stepped: Callable[[], Awaitable[None]],
     clock: Callable[[], datetime],
     *,
     elsewhere: bool,
 ) -> RootChange | None:
     """Return what changes the root; None where it is not ours to change.
 
-    `elsewhere` says that service certificates are of another issuer.
+    `stepped` has whatever depends on roots look at them; `elsewhere` says that service certificates are of
+    another issuer.
     """
-    authority = found.authority
-    if not isinstance(authority, ChangingAuthority):
+    authority = found.whose.changing
+    if authority is None:
         return None
 
     async def said() -> Said:
@@ -51,15 +52,23 @@ def root_change(
         }
         return Said(taken, frozenset(here), confirmed, _ours(authority, tls, webhook))
 
-    async def stepped() -> None:
-        await tls.look(clock())
-        if webhook is not None:
-            await webhook.look()
-        delivered.gathering.changed()
-        events.publish(RootsChanged())
-
     held = "" if found.rebuilding is None else REBUILT
     return RootChange(authority, found.ledger, said, stepped, clock, held)
+
+
+async def roots_changed(
+    delivered: Delivery,
+    tls: ServerTls,
+    events: Broker,
+    webhook: "Webhook | None",
+    clock: Callable[[], datetime],
+) -> None:
+    """Have whatever depends on roots look at them."""
+    await tls.look(clock())
+    if webhook is not None:
+        await webhook.look()
+    delivered.gathering.changed()
+    events.publish(RootsChanged())
 
 
 def _ours(authority: ChangingAuthority, tls: ServerTls, webhook: "Webhook | None") -> Ours:

@@ -188,6 +188,8 @@ class Server:
         yield "free memory", trimming()
         if parts.webhook is not None:
             yield from parts.webhook.works()
+        if parts.opened.whose.tend is not None:
+            yield "authority", parts.following.running(parts.clock)
         if parts.roots is not None:
             yield "root change", parts.roots.stepping()
         if self._reload is not None:

@@ -21,8 +21,19 @@ _log = structlog.get_logger("controller.server_tls")
 class ServerTls:
     """What drivers' servers show in handshakes."""
 
-    def __init__(self, issuer: Issuer, pairs: Pairs, hosts: tuple[str, ...], now: datetime) -> None:
-        """Raise CertificateError if there is no certificate to begin with."""
+    def __init__(
+        self,
+        issuer: Issuer,
+        pairs: Pairs,
+        hosts: tuple[str, ...],
+        now: datetime,
+        settled: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
+        """Raise CertificateError if there is no certificate to begin with.
+
+        `settled` returns from when on all agents have heard of what signs, None where they have for ever.
+        """
+        self._settled = settled
         self._issuer = issuer
         self._pairs = pairs
         self._hosts = hosts
@@ -51,5 +62,8 @@ class ServerTls:
             self._said = ""
 
     def _made(self, now: datetime) -> TlsIdentity:
-        certificate = ads_server_certificate(self._issuer, self._pairs, now, self._hosts)
+        settled = self._settled()
+        # One of a root that agents have not heard of yet would keep them from hearing of it.
+        patient = settled is not None and now < settled
+        certificate = ads_server_certificate(self._issuer, self._pairs, now, self._hosts, patient=patient)
         return TlsIdentity(certificate.chain_pem, certificate.key.reveal(), self._issuer.trust_bundle())

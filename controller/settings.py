@@ -1,6 +1,6 @@
 """Settings of the server: flags, then environment `MESHWRIGHT_*`, then the config file, then defaults."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Final, Self
@@ -93,6 +93,14 @@ class Settings(BaseSettings):
     key_passphrase_file: MaybePath = None
     """File with the passphrase by which the private keys in the state directory are encrypted; none: they are
     not."""
+    authority_directory: MaybePath = None
+    """Directory with the CA that signs for proxies and server: tls.crt, tls.key, ca.crt; none: its own."""
+    authority_certificate: MaybePath = None
+    """The same by files: the CA's certificate, and the intermediates above it."""
+    authority_key: MaybePath = None
+    """Its key."""
+    authority_roots: MaybePath = None
+    """The roots, if it is none itself."""
     begin_anew: str = ""
     """The serial that a refusal to start names: begin without the CA or ledger that is lost."""
     rebuild_ledger: str = ""
@@ -307,10 +315,13 @@ class Settings(BaseSettings):
                 raise ValueError(f"{of[0]} is of issuer {kind}: give that as well, or leave it out")
         if self.issuer is IssuerKind.CERT_MANAGER and self.cert_manager_issuer is None:
             raise ValueError("issuer cert-manager needs cert_manager_issuer (docs/certificates.md)")
-        if self.issuer is IssuerKind.FILES:
-            pair, directory = {"ca_certificate", "ca_key"} & told, "ca_directory" in told
-            if directory == bool(pair) or (pair and len(pair) != 2) or (directory and "ca_roots" in told):
-                raise ValueError("issuer files needs ca_directory, or ca_certificate and ca_key, not both")
+        if self.issuer is IssuerKind.FILES and not _names_files(told, "ca"):
+            raise ValueError("issuer files needs ca_directory, or ca_certificate and ca_key, not both")
+        if any(each.startswith("authority_") for each in told) and not _names_files(told, "authority"):
+            raise ValueError(
+                "an authority in files needs authority_directory, or authority_certificate and "
+                "authority_key, not both"
+            )
         if self.issuer is IssuerKind.VAULT:
             if lacking := [name for name in ("vault_address", "vault_role") if name not in told]:
                 raise ValueError(f"issuer vault needs {lacking[0]} (docs/certificates.md)")
@@ -340,6 +351,13 @@ class Settings(BaseSettings):
         config = init_settings().get("config") or env_settings().get("config")
         from_file = InitSettingsSource(settings_cls, read_config(Path(config)) if config else {})
         return init_settings, env_settings, from_file
+
+
+def _names_files(told: Collection[str], of: str) -> bool:
+    """Say whether a CA in files is told of in one of the two ways, and not in both."""
+    pair = sum(f"{of}_{each}" in told for each in ("certificate", "key"))
+    directory, roots = f"{of}_directory" in told, f"{of}_roots" in told
+    return not (pair or roots) if directory else pair == 2
 
 
 def sources_named(mesh: Path | None, context: str | None, providers: Iterable[str]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from certs.pair import Making
 from certs.pair_files import PairFiles
 from certs.terms import ProxyTerms
 from controller.drivers import DriverPages, MeshDrivers
+from controller.following import Following
 from controller.issuing import Issuing
 from controller.kept import DNS_ANSWERS, VERDICTS, Kept, StateFile
 from controller.process.room import StateRoom
@@ -26,7 +27,7 @@ from controller.proxies import ProxyIssuing
 from controller.reading import ServerReading
 from controller.reloading import Reloading
 from controller.root_change import RootChange
-from controller.rotating import root_change
+from controller.rotating import root_change, roots_changed
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
@@ -91,6 +92,7 @@ class Parts:
     webhook: "Webhook | None"
     confirmations: Confirmations
     roots: RootChange | None
+    following: Following
     listening: dict[str, str]
 
     @property
@@ -174,8 +176,9 @@ def join(
     webhook = None
     if cluster is not None and settings.webhook_address and (place := settings.webhook_reached_at):
         webhook = _webhook(settings, cluster, place, found, delivered, drivers, metrics, clock)
-    tls = ServerTls(found.authority, pairs, settings.ads_hosts, clock())
+    tls = ServerTls(found.authority, pairs, settings.ads_hosts, clock(), found.whose.settled)
     pages, events, confirmations = DriverPages(), Broker(), Confirmations()
+    changed = partial(roots_changed, delivered, tls, events, webhook, clock)
     return Parts(
         settings=settings,
         reloading=Reloading(settings),
@@ -202,12 +205,13 @@ def join(
             delivered,
             tls,
             pages,
-            events,
             confirmations,
             webhook,
+            changed,
             clock,
             elsewhere=signs.opened.kind is not IssuerKind.BUILT_IN,
         ),
+        following=Following(found, changed),
         listening={},
     )
 

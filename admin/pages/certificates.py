@@ -8,6 +8,7 @@ from typing import Protocol
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.streams import plain_address
 from admin.reading import CertificateReading, ProxyReading
+from certs.issuers.succeeding_authority import Standing
 from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
 from delivery.proxies.held_certificates import HeldCertificate
@@ -37,7 +38,7 @@ async def certificates(reading: CertificatePage, now: datetime) -> Document:
             participation(each, reading.held_certificate(each.name))
             for each in of_statuses(entries, statuses, now)
         ]
-        return offline_certificates(entries, now) | {
+        return offline_certificates(entries, now, reading.authority()) | {
             "service_certificates": services,
             "participants": proxies,
         }
@@ -46,7 +47,7 @@ async def certificates(reading: CertificatePage, now: datetime) -> Document:
     return await asyncio.to_thread(made)
 
 
-def offline_certificates(entries: Iterable[LedgerEntry], now: datetime) -> Document:
+def offline_certificates(entries: Iterable[LedgerEntry], now: datetime, authority: Standing) -> Document:
     """Return the same without a server: nobody knows service certificates then, which is not that none are.
 
     `service_certificates` is null, and so is `participants`: nobody is connected.
@@ -55,6 +56,20 @@ def offline_certificates(entries: Iterable[LedgerEntry], now: datetime) -> Docum
         "service_certificates": None,
         "participants": None,
         "proxy_certificates": [ledger_entry(entry, now) for entry in entries],
+        "authority": authority_document(authority),
+    }
+
+
+def authority_document(found: Standing) -> Document:
+    """Return who signs for proxies: whose CA, where it is, and the former ones that are trusted still."""
+    return {
+        "kind": found.kind.value,
+        "place": found.place,
+        "signer": found.signer,
+        "not_after": jsonable(found.not_after),
+        "formers": [
+            {"roots": list(each.roots.fingerprints), "until": jsonable(each.until)} for each in found.formers
+        ],
     }
 
 
@@ -101,6 +116,7 @@ def ledger_entry(entry: LedgerEntry, now: datetime) -> Document:
         "revoked_why": entry.revoked_why or None,
         "term_seconds": None if entry.term is None else int(entry.term.total_seconds()),
         "joined_by": entry.joined_by or None,
+        "signer": entry.signer or None,
         "expired": now > entry.not_after,
         "in_force": entry.in_force(now),
     }

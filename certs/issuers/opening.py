@@ -12,6 +12,7 @@ from certs.issuers.contract import Issuer, IssuerKind
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
 from certs.issuers.succeeding import SucceedingIssuer, known
+from certs.issuers.succeeding_authority import OpenedAuthority
 from certs.issuers.succession import Succession
 from certs.issuers.vault.http import VaultApi
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from certs.issuers.cert_manager.issuer import CertManagerIssuer
 
 _LOOKING: Final = 5.0
+_AUTHORITY: Final = "authority"
+"""How an authority whose CA is somebody else's is noted as issuer: not the built-in one."""
 _ASKING: Final = 60.0
 
 
@@ -97,12 +100,13 @@ class OpenedIssuer:
 
 
 def open_issuer(
-    told: Told, authority: Issuer, state: Path, now: datetime, exchanges: Exchanges | None = None
+    told: Told, whose: OpenedAuthority, state: Path, now: datetime, exchanges: Exchanges | None = None
 ) -> OpenedIssuer:
     """Open who was told of. Raises IssuerError, StateError, where it cannot sign and never could.
 
     `exchanges` are what is asked over a network: who stops them need not wait for an opening.
     """
+    authority = whose.authority
     own = TrustBundle.of([authority.trust_bundle()])
     # Where nothing is noted the authority has signed: there was nobody else.
     before = known(state) or Succession(IssuerKind.BUILT_IN, own, now)
@@ -114,6 +118,9 @@ def open_issuer(
         return SucceedingIssuer(inner, name, state, before, ends, now, drops=drops)
 
     match told:
+        case None if whose.kind is IssuerKind.FILES:
+            made = succeeding(authority, _AUTHORITY, drops=False)
+            return OpenedIssuer(made, IssuerKind.FILES, False, _LOOKING, made.look)
         case None:
             made = succeeding(authority, IssuerKind.BUILT_IN, drops=True)
             return OpenedIssuer(made, IssuerKind.BUILT_IN, False, _ASKING, made.look)

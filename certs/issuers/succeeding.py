@@ -1,7 +1,8 @@
-"""The issuer of service certificates, and those before it: noted, so that a restart knows of them."""
+"""An issuer, and those before it: noted, so that a restart knows of them."""
 
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -12,18 +13,33 @@ from certs import files
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError, StateError
 from certs.issuers.contract import CertificateRequest, Issuer
-from certs.issuers.succession import Succession, followed, read, written
+from certs.issuers.succession import SETTLING, Former, Succession, followed, read, written
 from certs.leaf import stands_below
 from mesh.names import TrustDomain
 
 ISSUER_FILE: Final = "issuer.json"
+AUTHORITY_FILE: Final = "authority.json"
 
 _log = structlog.get_logger("certs.issuers.succeeding")
 
 
-def known(state: Path) -> Succession | None:
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What an issuer signs, where is kept who has, and how long it takes until all have heard of a root."""
+
+    file: str
+    signs: str
+    settling: timedelta
+
+
+SERVICES: Final = Role(ISSUER_FILE, "service certificates", SETTLING)
+CHANNEL: Final = Role(AUTHORITY_FILE, "proxy certificates", timedelta(hours=1))
+"""The authority's: sidecars hear of roots at once, agents whenever they ask."""
+
+
+def known(state: Path, role: Role = SERVICES) -> Succession | None:
     """Return which issuer has signed, None where that was never noted. Raises StateError."""
-    path = state / ISSUER_FILE
+    path = state / role.file
     content = files.read(path)
     if content is None:
         return None
@@ -54,11 +70,13 @@ class SucceedingIssuer:
         now: datetime,
         *,
         drops: bool,
+        role: Role = SERVICES,
     ) -> None:
         """Note who signs now if it is another; raise StateError where that cannot be."""
         self._inner = inner
         self._name = name
-        self._path = state / ISSUER_FILE
+        self._role = role
+        self._path = state / role.file
         self._ends = ends
         self._drops = drops
         self._succession = before
@@ -95,6 +113,11 @@ class SucceedingIssuer:
         """Return the same of what signs: what a former one has signed is replaced when it is due."""
         return self._with_others(self._inner.signing_bundle())
 
+    @property
+    def formers(self) -> tuple[Former, ...]:
+        """Return who signs no more, and is trusted still."""
+        return self._succession.formers
+
     def settled(self) -> datetime:
         """Return from when on all have heard of what signs."""
         return self._succession.settled
@@ -104,10 +127,18 @@ class SucceedingIssuer:
         before, roots = self._succession, TrustBundle.of([self._inner.trust_bundle()])
         found = before.lasting(now)
         if (self._name, roots) != (before.name, before.roots):
-            found = followed(before, self._name, roots, self._ends(), now, drops=self._drops)
+            found = followed(
+                before,
+                self._name,
+                roots,
+                self._ends(),
+                now,
+                drops=self._drops,
+                settling=self._role.settling,
+            )
         if found != before:  # a mesh that only ever had its own CA needs no file, and no room for one
             files.write_private(self._path, written(found))
-            _say(before, found)
+            _say(before, found, self._role)
             self._succession = found
 
     def _with_others(self, bundle: bytes) -> bytes:
@@ -128,9 +159,9 @@ def _united(pems: tuple[bytes, ...]) -> bytes:
     return TrustBundle.of(pems).pem
 
 
-def _say(before: Succession, found: Succession) -> None:
-    if before.name != found.name:
-        _log.warning("another issuer signs service certificates", issuer=found.name, before=before.name)
+def _say(before: Succession, found: Succession, role: Role) -> None:
+    if before.name and before.name != found.name:
+        _log.warning(f"another issuer signs {role.signs}", issuer=found.name, before=before.name)
     if len(found.formers) > len(before.formers):
         until = found.formers[-1].until.isoformat()
         _log.warning("roots of the issuer before are trusted until all that it signed has ended", until=until)

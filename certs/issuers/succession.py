@@ -47,12 +47,20 @@ class Succession:
 
 
 def followed(
-    before: Succession, name: str, roots: TrustBundle, ends: datetime | None, now: datetime, *, drops: bool
+    before: Succession,
+    name: str,
+    roots: TrustBundle,
+    ends: datetime | None,
+    now: datetime,
+    *,
+    drops: bool,
+    settling: timedelta = SETTLING,
 ) -> Succession:
     """Return who signs after this: the issuer of this name, with these roots.
 
     `ends` is the end of the last certificate that was issued until now; None where none was. `drops` says
-    that an issuer of the same name decides itself when a root of its own is not trusted any more.
+    that an issuer of the same name decides itself when a root of its own is not trusted any more; `settling`
+    is how long it takes until all have heard of a root.
     """
     known = before.trusted
     gone = set(before.roots.fingerprints) - set(roots.fingerprints)
@@ -60,7 +68,7 @@ def followed(
     if gone and ends is not None and now < ends and not (drops and name == before.name):
         formers = (*formers, Former(before.roots, ends))
     news = not known.holds(roots)
-    settled = now + SETTLING if news and ends is not None and now < ends else before.settled
+    settled = now + settling if news and ends is not None and now < ends else before.settled
     return Succession(name, roots, settled, formers)
 
 

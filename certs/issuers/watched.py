@@ -1,4 +1,4 @@
-"""Service certificates signed by a CA in files that somebody else renews."""
+"""A CA in files that somebody else renews."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,18 +24,25 @@ _log = structlog.get_logger("certs.issuers.watched")
 class WatchedFiles:
     """A CA's certificate and key, and its roots if it is an intermediate; in a `directory` if there is one.
 
-    A volume of Kubernetes exchanges all of its files by one link, which is followed once for all of them.
+    `roots_setting` is what tells of roots where none were told of. A volume of Kubernetes exchanges all of
+    its files by one link, which is followed once for all of them.
     """
 
     certificate: Path
     key: Path
     roots: Path | None = None
     directory: Path | None = None
+    roots_setting: str = "ca_roots"
 
     @classmethod
-    def within(cls, directory: Path) -> Self:
+    def within(cls, directory: Path, roots_setting: str = "ca_roots") -> Self:
         """Return those of a directory as a Secret of type `kubernetes.io/tls` is mounted."""
-        return cls(Path("tls.crt"), Path("tls.key"), Path("ca.crt"), directory)
+        return cls(Path("tls.crt"), Path("tls.key"), Path("ca.crt"), directory, roots_setting)
+
+    @property
+    def place(self) -> Path:
+        """Return where people find them."""
+        return self.directory or self.certificate
 
     def now(self) -> CaFiles:
         """Return where they are at this moment."""
@@ -43,7 +50,7 @@ class WatchedFiles:
         if self.directory is not None:
             data = self.directory / _DATA
             base = data.resolve() if data.is_symlink() else self.directory
-        roots = base / self.roots if self.roots is not None else Path("ca_roots")
+        roots = base / self.roots if self.roots is not None else Path(self.roots_setting)
         return CaFiles(base / self.certificate, base / self.key, roots, _MEND)
 
 
@@ -55,10 +62,20 @@ class _Content:
 
 
 class WatchedIssuer:
-    """An Issuer whose CA is exchanged as a whole whenever its files hold another that is good."""
+    """An Authority whose CA is exchanged as a whole whenever its files hold another that is good.
 
-    def __init__(self, watched: WatchedFiles, trust_domain: TrustDomain, now: datetime) -> None:
+    `signs` is what it signs, for the log.
+    """
+
+    def __init__(
+        self,
+        watched: WatchedFiles,
+        trust_domain: TrustDomain,
+        now: datetime,
+        signs: str = "service certificates",
+    ) -> None:
         """Begin with what the files hold; raise StateError where that is no CA that can sign now."""
+        self._signs = signs
         self._watched = watched
         self._trust_domain = trust_domain
         self._content, self._signer = self._read(now)
@@ -80,6 +97,34 @@ class WatchedIssuer:
         """Return the same."""
         return self._signer.signing_bundle()
 
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells the key that signs from others'."""
+        return self._signer.fingerprint
+
+    @property
+    def other(self) -> str:
+        """Return nothing: it has one CA at a time."""
+        return ""
+
+    @property
+    def leaving(self) -> str:
+        """Return its own."""
+        return self.fingerprint
+
+    @property
+    def not_after(self) -> datetime:
+        """Return the end of the CA that signs."""
+        return self._signer.not_after
+
+    def trusts(self, signer: str) -> bool:
+        """Say so of all that TLS has let in."""
+        return self._signer.trusts(signer)
+
+    def signer_of(self, chain_pem: bytes) -> str:
+        """Return the fingerprint of the CA that signs, if what it stands below has signed this."""
+        return self._signer.signer_of(chain_pem)
+
     def look(self, now: datetime) -> None:
         """Take what the files hold if it is another; raise StateError where it is bad, and go on as before.
 
@@ -88,7 +133,7 @@ class WatchedIssuer:
         content, signer = self._read(now)
         if content != self._content:
             self._content, self._signer = content, signer
-            _log.info("another CA signs service certificates", fingerprint=signer.fingerprint)
+            _log.info(f"another CA signs {self._signs}", fingerprint=signer.fingerprint)
 
     def _read(self, now: datetime) -> tuple[_Content, CertificateAuthority]:
         told = self._watched.now()

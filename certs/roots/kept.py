@@ -88,7 +88,15 @@ def recovered(state: Path) -> Rotation | None:
 
 def other_roots(state: Path) -> bytes:
     """Return the root that does not sign, or those above it, as PEM; one that has expired hurts nobody."""
-    folder = state / _OTHER
+    return _roots(state / _OTHER)
+
+
+def signing_roots(state: Path) -> bytes:
+    """Return the root of the CA that is in the directory, or those above it; empty where there is none."""
+    return _roots(state / _SIGNER)
+
+
+def _roots(folder: Path) -> bytes:
     return files.read(folder / "roots.pem") or files.read(folder / "ca.pem") or b""
 
 

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
+from certs.issuers.watched import WatchedFiles
+from certs.opening import Custody
 from checks.certificates import Certificate
 from checks.problems import Found
 from checks.server import Moment, Proxy, Source
@@ -154,7 +156,15 @@ def told(page: Page, state: Path) -> Told:
     cluster = context if _field(settings, "kubernetes") else None
     sources = sources_named(mesh, cluster, _object(settings, "providers"))
     domain, shared = str(_field(settings, "trust_domain")), bool(_field(settings, "shared_state"))
-    return Told(state, mesh, sources, domain, shared, addresses)
+    return Told(state, mesh, sources, domain, shared, addresses, custody=Custody(None, _authority(settings)))
+
+
+def _authority(settings: Page) -> WatchedFiles | None:
+    """Return where the CA is if it is somebody else's: as far as its certificate goes."""
+    if directory := settings.get("authority_directory"):
+        return WatchedFiles.within(Path(str(directory)))
+    certificate = settings.get("authority_certificate")
+    return WatchedFiles(Path(str(certificate)), Path()) if certificate else None
 
 
 def _field(page: Page, name: str) -> object:

@@ -119,8 +119,8 @@ def _ledger(told: Told, now: datetime) -> Issued | str | Unseen | None:
         if (user := user_of(told.state)) != os.geteuid():
             return Unseen(f"it is that of {named(user)}", f"ask as {named(user)} (`runuser -u`)")
         domain = TrustDomain(told.trust_domain)
-        with held(told.state), opened(told.state, domain, now, passphrase=told.passphrase) as found:
-            return issued(offline_certificates(found.ledger.entries(), now))
+        with held(told.state), opened(told.state, domain, now, custody=told.custody) as found:
+            return issued(offline_certificates(found.ledger.entries(), now, found.whose.standing()))
     except StateInUse as error:
         return Unseen(str(error), "wait if that one is starting; else look at its log")
     except (StartupError, CertificateError) as error:

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from certs.material import PeerCertificate
+from certs.opening import Custody
 from certs.peer import read_peer
 from certs.privacy import exposures, user_of
 from checks import certificates, ports, server
@@ -15,6 +16,7 @@ from checks.check import Check, Unseen
 from checks.server import State
 from cli.checking import kernel
 from cli.checking.looking import Look
+from controller.issuing import custody
 from controller.process.room import probed
 from controller.settings import Settings
 from mesh.host_port import HostPort
@@ -35,7 +37,7 @@ class Told:
     shared: bool = False
     addresses: tuple[tuple[str, str, HostPort], ...] = ()
     cluster: Settings | None = None
-    passphrase: Path | None = None
+    custody: Custody = field(default_factory=Custody)
 
     @classmethod
     def of(cls, settings: Settings) -> "Told":
@@ -53,7 +55,7 @@ class Told:
             settings.shared_state,
             tuple(addresses),
             settings if settings.kubernetes else None,
-            settings.key_passphrase_file,
+            custody(settings),
         )
 
 
@@ -79,20 +81,25 @@ def _seen(path: Path) -> State:
 
 def authority(told: Told, now: datetime) -> Check:
     """Look at the CA's certificate; its key is not read."""
-    found = Look("CA", lambda: _ca(told.state)).seen()
+    found, files = Look("CA", lambda: _ca(told)).seen(), told.custody.authority
+    if isinstance(found, Unseen):
+        return Check.unseen("CA", found)
+    if files is not None:
+        return certificates.given_authority(found, now, str(files.place))
     if found is None:
         return Check.warning("CA", f"there is none in {told.state} yet", "the first start makes one")
-    return Check.unseen("CA", found) if isinstance(found, Unseen) else certificates.authority(found, now)
+    return certificates.authority(found, now)
 
 
-def _ca(state: Path) -> PeerCertificate | None:
-    path = state / "ca" / "ca.pem"
+def _ca(told: Told) -> PeerCertificate | None:
+    files = told.custody.authority
+    path = told.state / "ca" / "ca.pem" if files is None else files.now().certificate
     return read_peer(path.read_bytes()) if path.exists() else None
 
 
 def clock(told: Told, issued: Iterable[datetime]) -> Check:
     """Look at the clock, beside the CA's making and when proxy certificates were issued."""
-    found = Look("CA", lambda: _ca(told.state)).seen()
+    found = Look("CA", lambda: _ca(told)).seen()
     made = [] if found is None or isinstance(found, Unseen) else [found.not_before]
     return clocks.beside_certificates(kernel.clock(), [*made, *issued])
 

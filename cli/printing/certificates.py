@@ -76,6 +76,7 @@ def certificates_lines(found: Found) -> Iterator[str]:
         yield from (f"  {words} {each[name]}" for words, name in _FIELDS if each.get(name))
         if isinstance(term := each.get("term_seconds"), int):
             yield f"  renewed for {_life(term)} each time, as was asked for"
+        yield from _signed_by(each, found.get("authority"))
         if not each.get("in_force"):
             yield "  it is not in force: whoever shows it is refused"
     for each in records(found, "participants"):
@@ -90,6 +91,17 @@ def certificates_lines(found: Found) -> Iterator[str]:
         yield f"  {each.get('uri')}"
         yield f"  valid from {each.get('not_before')} until {each.get('not_after')}"
         yield from (f"  {name}" for name in texts(each, "dns_names"))
+
+
+def _signed_by(each: Found, authority: object) -> Iterator[str]:
+    """Yield whose CA has signed a proxy certificate, as far as the ledger knows."""
+    if not isinstance(authority, Mapping) or not (signer := each.get("signer")):
+        return
+    if signer != authority.get("signer"):
+        yield f"  signed by another CA than now: {str(signer)[:16]}"
+        return
+    whose = "somebody else's CA" if authority.get("kind") == "files" else "the server's own CA"
+    yield f"  signed by {whose} in {authority.get('place')}, valid until {authority.get('not_after')}"
 
 
 def _life(seconds: int) -> str:

@@ -17,9 +17,10 @@ from cryptography.hazmat.primitives import serialization
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError, StateError
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Issuer, KeyKind, Usage
+from certs.issuers.contract import Issuer, IssuerKind, KeyKind, Usage
 from certs.issuers.opening import CertManagerTold, open_issuer
 from certs.issuers.reference import IssuerReference
+from certs.issuers.succeeding_authority import OpenedAuthority
 from certs.issuers.succession import SETTLING
 from certs.pair import Making
 from certs.pair_files import PairFiles
@@ -134,6 +135,7 @@ def test_a_ca_that_is_another_is_trusted_before_it_signs(
     state = tmp_path / "state"
     state.mkdir()
     own = CertificateAuthority.open(tmp_path / "own", DOMAIN, now())
+    whose = OpenedAuthority(own, IssuerKind.BUILT_IN, tmp_path)
     roots = {name: TrustBundle.of([each]) for name, each in (("own", own.trust_bundle()),)}
     first, second = new_ca("first"), new_ca("second")
     roots |= {name: TrustBundle.of([each.pem]) for name, each in (("first", first), ("second", second))}
@@ -144,12 +146,12 @@ def test_a_ca_that_is_another_is_trusted_before_it_signs(
     def kept(issuer: Issuer, account: str) -> None:
         PairFiles(state).keep(Holder(f"services/shop/{account}"), issued(issuer))
 
-    built_in = open_issuer(None, own, state, now())
+    built_in = open_issuer(None, whose, state, now())
     kept(built_in.issuer, "before")
     signing.secret(first)
     reference = IssuerReference.parse(signing.ca_issuer())
     told = CertManagerTold(reference, signing.namespace, SECONDS, kubeconfig=signing.kubeconfig)
-    now_asked = open_issuer(told, own, state, now())
+    now_asked = open_issuer(told, whose, state, now())
     try:
         assert now_asked.issuer.trust_bundle() == trusted("own", "first")
         assert now_asked.issuer.signing_bundle() == trusted("own", "first")
@@ -163,7 +165,7 @@ def test_a_ca_that_is_another_is_trusted_before_it_signs(
         kept(now_asked.issuer, "at-last")
     finally:
         now_asked.close()
-    back = open_issuer(None, own, state, now())
+    back = open_issuer(None, whose, state, now())
     assert back.issuer.trust_bundle() == trusted("own", "first", "second")
     assert issued(back.issuer).leaf.names == NAMES
 

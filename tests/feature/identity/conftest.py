@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,12 +16,12 @@ import pytest
 
 from certs import sealed_state
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
+from certs.issuers.contract import Authority, Names, Usage
+from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
 from certs.pair import Pair, issue_pair
-from certs.sealing import PLAIN, Seal
 from controller.app import run
 from controller.server import Bound
 from controller.settings import load
@@ -83,13 +83,11 @@ class Client:
 class Server:
     """The running server, its mesh directory, and clients with the certificates that a test wants."""
 
-    def __init__(self, mesh: Path, state: Path, bound: Bound, seal: Seal = PLAIN) -> None:
+    def __init__(self, mesh: Path, state: Path, bound: Bound, signs: Authority | None = None) -> None:
         self.mesh = mesh
         self.state = state
         self.bound = bound
-        self.authority = CertificateAuthority.open(
-            state, TrustDomain("cluster.local"), datetime.now(UTC), seal
-        )
+        self.authority = signs or authority(state, {})
 
     def write(self, *documents: str, port: int = 18080) -> None:
         """Replace the manifests by the service (with its target port) and these documents."""
@@ -160,6 +158,16 @@ class Server:
         return found
 
 
+def authority(state: Path, settings: Mapping[str, object]) -> Authority:
+    """Return who signs for a server with these settings."""
+    domain, now = TrustDomain("cluster.local"), datetime.now(UTC)
+    passphrase, elsewhere = (settings.get(each) for each in ("key_passphrase_file", "authority_directory"))
+    if isinstance(elsewhere, Path):
+        return WatchedIssuer(WatchedFiles.within(elsewhere), domain, now)
+    seal = sealed_state.opened(state, passphrase if isinstance(passphrase, Path) else None)
+    return CertificateAuthority.open(state, domain, now, seal)
+
+
 @pytest.fixture
 async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
     """Start servers (usually one) with a mesh directory and state of the test's own; end them after it."""
@@ -190,9 +198,7 @@ async def serving(folder: Path) -> AsyncIterator[Callable[..., Any]]:
         except asyncio.CancelledError:
             await task  # it failed to start: say how
             raise
-        passphrase = settings.get("key_passphrase_file")
-        assert passphrase is None or isinstance(passphrase, Path)
-        return Server(mesh, state, bound, sealed_state.opened(state, passphrase))
+        return Server(mesh, state, bound, authority(state, settings))
 
     yield start
     stop.set()

@@ -10,6 +10,8 @@ import pytest
 from admin.reading import LateMoment
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View
+from certs.issuers.contract import IssuerKind
+from certs.issuers.succeeding_authority import Standing
 from certs.ledger.entry import LedgerEntry
 from certs.material import PrivateKey, ServiceCertificate
 from delivery.history.push import Answer, Push, Trigger
@@ -176,6 +178,10 @@ class FakeReading:
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Answer as told."""
         return self.the_ledger
+
+    def authority(self) -> Standing:
+        """Answer that the CA is the server's own."""
+        return Standing(IssuerKind.BUILT_IN, "/state/ca", "ab12", datetime(2036, 1, 1, tzinfo=UTC))
 
     def counts(self) -> Mapping[str, Counts]:
         """Answer one of each for the directory."""

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from certs import files, sealed_state
 from certs.errors import StateError
 from certs.issuers.contract import KeyKind, Names, Usage
-from certs.opening import Opened, opened
+from certs.opening import Custody, Opened, opened
 from certs.pair import Making, issue_pair
 from certs.pair_files import PairFiles
 from certs.roots.authority import ChangingAuthority
@@ -53,7 +53,7 @@ def written(path: Path, words: str) -> Path:
 
 def begun(state: Path, now: datetime, passphrase: Path | None = None) -> None:
     """Have everything in a directory that has a key, a root that is being changed as well."""
-    with opened(state, DOMAIN, now, passphrase=passphrase) as found:
+    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
         pairs = PairFiles(state, found.seal)
         for holder in HOLDERS:
             pair = issue_pair(found.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now)
@@ -64,7 +64,7 @@ def begun(state: Path, now: datetime, passphrase: Path | None = None) -> None:
 
 def keys(state: Path, now: datetime, passphrase: Path | None) -> list[object]:
     """Return all that a directory has keys for, as whoever opens it finds it."""
-    with opened(state, DOMAIN, now, passphrase=passphrase) as found:
+    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
         pairs = PairFiles(state, found.seal)
         return [found.authority.fingerprint, found.authority.other, *map(pairs.load, HOLDERS)]
 
@@ -119,7 +119,7 @@ def test_a_root_is_changed_with_encrypted_keys(state: Path, now: datetime, passp
     begun(state, now, passphrase)
     first = keys(state, now, passphrase)[0]
     while True:
-        with opened(state, DOMAIN, now, passphrase=passphrase) as found:
+        with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
             assert isinstance(found.authority, ChangingAuthority)
             if found.authority.rotation is None:
                 break
@@ -144,7 +144,7 @@ def test_a_ca_of_somebody_elses_making(state: Path, now: datetime, passphrase: P
 @pytest.mark.parametrize("kind", KeyKind)
 def test_each_kind_of_key(kind: KeyKind, state: Path, now: datetime, passphrase: Path) -> None:
     """RSA as ECDSA."""
-    with opened(state, DOMAIN, now, passphrase=passphrase) as found:
+    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
         pair = issue_pair(
             found.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now, Making(key=kind)
         )
@@ -156,7 +156,7 @@ def test_each_kind_of_key(kind: KeyKind, state: Path, now: datetime, passphrase:
 def refused(state: Path, now: datetime, passphrase: Path | None) -> str:
     """Return why a directory cannot be opened; nothing in it is other then."""
     before = contents(state)
-    with pytest.raises(StateError) as error, opened(state, DOMAIN, now, passphrase=passphrase):
+    with pytest.raises(StateError) as error, opened(state, DOMAIN, now, custody=Custody(passphrase)):
         pass
     assert contents(state) == before
     assert "horse" not in str(error.value)

@@ -76,6 +76,12 @@ FAILED = [
     ),
     (server.event_loop(Answer(503, "the event loop does not turn\n"), (), NOW), "does not turn", "restarted"),
     (certificates.authority(_lived(-YEAR, -DAY), NOW), "it expired at 2026-04-30T00:00:00Z", "new mesh"),
+    (certificates.given_authority(None, NOW, "/ca"), "it is to be in /ca, and is not there", "renews /ca"),
+    (
+        certificates.given_authority(_lived(-YEAR, -DAY), NOW, "/ca"),
+        "that in /ca expired at 2026-04-30T00:00:00Z",
+        "takes it as soon as it is good",
+    ),
     (
         certificates.authority(_lived(DAY, YEAR), NOW),
         "it is valid from 2026-05-02T00:00:00Z",
@@ -133,6 +139,7 @@ WELL = [
     server.in_step((Proxy(CN, "connected", waits=timedelta(seconds=1)), Proxy("v", "expected", waits=DAY))),
     server.event_loop(Answer(200, "alive"), (Moment(NOW - DAY, timedelta(seconds=2)),), NOW),
     certificates.authority(_lived(-DAY, YEAR), NOW),
+    certificates.given_authority(_lived(-DAY, DAY), NOW, "/ca"),
     certificates.services((_lived(-MINUTE, DAY),), NOW),
     certificates.proxies((_lived(-DAY, YEAR),), NOW),
     clock.beside_certificates(Clock(NOW, kept=False), (NOW - DAY,)),

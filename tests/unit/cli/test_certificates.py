@@ -51,6 +51,24 @@ def test_without_a_server_nobody_knows_who_takes_part() -> None:
     assert about(offline, "u1") == offline
 
 
+@pytest.mark.parametrize(
+    ("signer", "line"),
+    [
+        ("ab12", "  signed by somebody else's CA in /etc/ca, valid until t8"),
+        ("cd34" * 16, "  signed by another CA than now: cd34cd34cd34cd34"),
+        (None, "  valid until t9"),
+    ],
+)
+def test_whose_ca_has_signed_it(signer: str | None, line: str) -> None:
+    """As the ledger knows it; of one whose signer was not noted nothing is said."""
+    authority = {"kind": "files", "place": "/etc/ca", "signer": "ab12", "not_after": "t8"}
+    found = about({**FOUND, "authority": authority, "proxy_certificates": [{**NEW, "signer": signer}]}, "u1")
+    assert found is not None
+    lines = [*certificates_lines(found)]
+    assert line in lines
+    assert sum("signed by" in each for each in lines) == (signer is not None)
+
+
 def test_everything_is_said_of_it() -> None:
     """In lines for people; what is not known has none."""
     found = about(FOUND, "a1")

@@ -8,8 +8,9 @@ from certs.issuers.opening import CertManagerTold, Told, VaultTold
 from certs.issuers.reference import IssuerReference
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
 from certs.issuers.watched import WatchedFiles
+from certs.opening import Custody
 from controller.errors import SettingsError
-from controller.issuing import told
+from controller.issuing import custody, told
 from controller.settings import load
 
 VAULT = {"issuer": "vault", "vault_address": "https://v:8200/", "vault_role": "mesh"}
@@ -60,6 +61,21 @@ def test_an_issuer_of_cert_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     assert others.issuer == IssuerReference("StepIssuer", "a.b", "certmanager.step.sm")
 
 
+def test_where_keys_are() -> None:
+    """The directory's own CA, unless it is somebody else's: by names, or in a directory."""
+
+    def found(**given: object) -> Custody:
+        return custody(load({"state": "/s", "mesh": "/m", **given}))
+
+    assert found() == Custody()
+    assert found(key_passphrase_file="/p") == Custody(Path("/p"))
+    by_name = WatchedFiles(Path("/c"), Path("/k"), Path("/r"), roots_setting="authority_roots")
+    told = {"authority_certificate": "/c", "authority_key": "/k", "authority_roots": "/r"}
+    assert found(**told) == Custody(authority=by_name)
+    within = WatchedFiles.within(Path("/d"), "authority_roots")
+    assert found(authority_directory="/d") == Custody(authority=within)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -71,6 +87,10 @@ def test_an_issuer_of_cert_manager(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"issuer": "files", "ca_certificate": "/c"}, "issuer files needs"),
         ({"issuer": "files", "ca_certificate": "/c", "ca_key": "/k", "ca_directory": "/d"}, "not both"),
         ({"ca_key": "/k"}, "ca_key is of issuer files"),
+        ({"authority_certificate": "/c"}, "needs authority_directory, or authority_certificate and auth"),
+        ({"authority_roots": "/c"}, "an authority in files needs"),
+        ({"authority_directory": "/d", "authority_roots": "/r"}, "not both"),
+        ({"authority_directory": "/d", "authority_key": "/k"}, "not both"),
         ({**VAULT, "vault_address": "v:8200"}, "--vault-address is 'v:8200': must be a URL"),
         ({**VAULT, "vault_address": "https://u:p@v"}, "must be a URL without user"),
         ({**VAULT, "vault_address": "https://v:99999"}, "must be a URL"),

@@ -45,8 +45,16 @@ async def test_certificates_are_shown_by_what_they_say(reading: Any, now: Any) -
                 "revoked_why": None,
                 "term_seconds": None,
                 "joined_by": None,
+                "signer": None,
                 "expired": True,
                 "in_force": False,
             }
         ],
+        "authority": {
+            "kind": "built-in",
+            "place": "/state/ca",
+            "signer": "ab12",
+            "not_after": "2036-01-01T00:00:00.000Z",
+            "formers": [],
+        },
     }

@@ -10,9 +10,10 @@ import structlog
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError, StateError
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
+from certs.issuers.contract import IssuerKind, Names, Usage
 from certs.issuers.opening import open_issuer
 from certs.issuers.succeeding import ISSUER_FILE, SucceedingIssuer, known
+from certs.issuers.succeeding_authority import OpenedAuthority
 from certs.issuers.succession import SETTLING, Succession, read, written
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.pair import issue_pair
@@ -193,7 +194,7 @@ def test_the_built_in_one_is_the_authority_itself(tmp_path: Path) -> None:
     """Byte for byte, also as it changes its root."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(tmp_path, DOMAIN, now)
-    opened = open_issuer(None, authority, tmp_path, now)
+    opened = open_issuer(None, OpenedAuthority(authority, IssuerKind.BUILT_IN, tmp_path), tmp_path, now)
     assert opened.issuer.trust_bundle() == opened.issuer.signing_bundle() == authority.trust_bundle()
     assert (opened.kind.value, opened.remote) == ("built-in", False)
     opened.tend(now)

@@ -1,0 +1,103 @@
+"""A server whose CA is in files that somebody else renews: exchanged while proxies are connected."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from certs.bundle import TrustBundle
+from certs.leaf import stands_below
+from certs.material import PrivateKey
+from certs.pair import matched_pair
+from tests.feature.identity.following import Follower
+from tests.feature.identity.test_enrolment import PORTS
+from tests.feature.identity.test_root_change import ABSENT, BARE, ENROLLED, MESH, ROTATE, follower
+from tests.unit.certs.issuers.cas import Ca, ca
+
+Serve = Callable[..., Awaitable[Any]]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look more often."""
+    monkeypatch.setattr("controller.following.LOOKING", 0.1)
+    monkeypatch.setattr("certs.issuers.opening._LOOKING", 0.1)
+
+
+class Volume:
+    """A Secret that is mounted, and exchanged by one link."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._times = 0
+
+    def exchange(self, name: str) -> Ca:
+        """Have another root in it."""
+        made, self._times = ca(name, datetime.now(UTC)), self._times + 1
+        made.put(self.folder / f"..{self._times}", made)
+        link = self.folder / "..tmp"
+        link.symlink_to(f"..{self._times}")
+        link.rename(self.folder / "..data")
+        for each in ("tls.crt", "tls.key", "ca.crt"):
+            if not (self.folder / each).is_symlink():
+                (self.folder / each).symlink_to(f"..data/{each}")
+        return made
+
+
+async def standing(server: Any, former: int) -> dict[str, Any]:
+    """Return how the authority stands once there are so many former ones."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + 60
+    while True:
+        found: dict[str, Any] = (await server.ask("GET", "/debug/certs"))["authority"]
+        if len(found["formers"]) == former:
+            return found
+        assert loop.time() < deadline, found
+        await asyncio.sleep(0.05)
+
+
+async def newcomer(server: Any, uuid: str) -> Follower:
+    """Return a proxy with what the running server issues now."""
+    wanted = {"uuid": uuid, "service": "store", "namespace": "shop"}
+    made = await server.ask("POST", "/certs/issue-proxy", wanted)
+    pair = matched_pair(made["chain_pem"].encode(), PrivateKey(made["key_pem"].encode()))
+    return Follower(server, made["name"], pair, made["trust_bundle_pem"].encode())
+
+
+async def test_another_ca_comes_while_proxies_are_connected(serve: Serve, tmp_path: Path) -> None:
+    """None of those is lost, agents learn the new root, and who comes now comes by the new one."""
+    volume = Volume(tmp_path / "volume")
+    first = volume.exchange("first")
+    server = await serve(*MESH, **PORTS, authority_directory=volume.folder)
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(follower(server, ENROLLED).running())
+        two = await stack.enter_async_context(follower(server, BARE).running(agent=False))
+        assert two.roots == first.pem
+        opened = await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}')
+        second = volume.exchange("second")
+        found = await standing(server, 1)
+        assert (found["kind"], found["place"]) == ("files", str(volume.folder))
+        three = await stack.enter_async_context((await newcomer(server, "three")).running())
+        assert stands_below(three.pair.chain_pem, second.pem)
+        both = TrustBundle.of([first.pem, second.pem])
+        while TrustBundle.of([one.roots]) != both or TrustBundle.of([two.mesh_roots]) != both:
+            await asyncio.sleep(0.05)
+        # No stream was ended for it: there is one more than before, the newcomer's.
+        await server.until(dict.fromkeys((ENROLLED, BARE, ABSENT), "connected"))
+        assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == opened + 1
+        # Who has not heard of the new root may come again: the server goes on to show what the former signed.
+        async with server.client(two.pair, first.pem) as client:
+            await client.ask(BARE)
+            await client.receive()
+        connector = aiohttp.UnixConnector(str(server.state / "meshwright.sock"))
+        async with (
+            aiohttp.ClientSession(connector=connector) as asking,
+            asking.post(f"http://localhost{ROTATE}", json={}) as answer,
+        ):
+            assert "the root is somebody else's" in await answer.text()
+            assert answer.status == 400
