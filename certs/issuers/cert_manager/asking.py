@@ -18,7 +18,7 @@ from kube.resource import Raw, Resource
 from kube.streams import event
 
 _GRANTS: Final = "docs/kubernetes/cert-manager.yaml grants it"
-_REMOVING_SECONDS: Final = 2.0
+_REMOVING_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.5
 _FINAL: Final = frozenset(
     {Reason.CONFIG, Reason.CREDENTIALS, Reason.FORBIDDEN, Reason.UNAUTHORIZED, Reason.NOT_SERVED}

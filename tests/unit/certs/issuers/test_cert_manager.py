@@ -62,6 +62,10 @@ def test_what_an_approver_and_an_issuer_say_is_told_apart() -> None:
         raw = _raw(*(ready if each == "ready" else _condition(each) for each in conditions))
         assert isinstance(judged(raw), expected), conditions
     assert judged(_raw(_condition("Denied", "False"))) == Waiting()
+    said = judged(_raw(_condition("Approved")))
+    assert isinstance(said, Waiting)
+    assert said.why.startswith("it was approved, and its issuer has said nothing yet")
+    assert judged(_raw(_condition("Approved"), ready)) == Waiting("why")
     assert judged(_raw(_condition("Ready", "False", "Failed"))) == Refused("signing failed: why")
     assert judged(_raw(_condition("Ready", "False", "Denied"))) == Refused("it was denied: why")
 
