@@ -11,6 +11,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.issuers.contract import Names, Usage
+from certs.pem import UNREADABLE, loaded
 from certs.possession import written
 from certs.profile import common_name
 from certs.serial import serial_text
@@ -39,11 +40,11 @@ class Leaf:
 
 def read_leaf(pem: bytes) -> Leaf:
     """Read the first certificate of a PEM text. Raises ValueError when it is none or is malformed."""
-    certificate = x509.load_pem_x509_certificate(pem)
     try:
+        certificate = x509.load_pem_x509_certificate(pem)
         names = _names(certificate)
         usages = _extension(certificate, x509.ExtendedKeyUsage)
-    except (x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+    except UNREADABLE as error:
         raise ValueError(str(error)) from error
     return Leaf(
         names,
@@ -57,7 +58,7 @@ def read_leaf(pem: bytes) -> Leaf:
 
 def roots(bundle_pem: bytes) -> tuple[tuple[str, datetime], ...]:
     """Return serial and end of validity of each root of a bundle. Raises ValueError if it is no PEM."""
-    found = x509.load_pem_x509_certificates(bundle_pem)
+    found = loaded(bundle_pem)
     return tuple((serial_text(each.serial_number), each.not_valid_after_utc) for each in found)
 
 
@@ -71,8 +72,7 @@ def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:
 
     Looks at signatures and names only, not at validity. Raises ValueError for text that is no PEM.
     """
-    chain = x509.load_pem_x509_certificates(chain_pem)
-    roots = x509.load_pem_x509_certificates(bundle_pem)
+    chain, roots = loaded(chain_pem), loaded(bundle_pem)
     links = itertools.pairwise(chain)
     return all(signed_by(lower, upper) for lower, upper in links) and any(
         signed_by(chain[-1], root) for root in roots

@@ -5,14 +5,25 @@ from typing import Final
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     ValueError,
     UnsupportedAlgorithm,
     x509.InvalidVersion,
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
-"""All that the library raises of a certificate that it can make nothing of: few of them are ValueErrors."""
+"""All that the library raises of what it can make nothing of: few of them are ValueErrors."""
+
+
+def loaded(pem: bytes) -> list[x509.Certificate]:
+    """Return the certificates of a PEM text, at least one, each as far as it must be read to be one.
+
+    Raises ValueError, without words of the text.
+    """
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except UNREADABLE:
+        raise ValueError("is not a certificate in PEM") from None
 
 
 def certificates_in(pem: bytes) -> list[x509.Certificate]:
@@ -20,13 +31,10 @@ def certificates_in(pem: bytes) -> list[x509.Certificate]:
 
     Raises ValueError, without words of the text, also where extensions or the key of one cannot be read.
     """
-    try:
-        found = x509.load_pem_x509_certificates(pem)
-    except _UNREADABLE:
-        raise ValueError("is not a certificate in PEM") from None
+    found = loaded(pem)
     for each in found:
         try:
             _ = each.extensions, each.public_key()
-        except _UNREADABLE:
+        except UNREADABLE:
             raise ValueError("has a key or extensions that cannot be read") from None
     return found

@@ -5,14 +5,13 @@ from collections.abc import Iterable
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from certs.pem import loaded
 from certs.signing_request import key_digest
 
 
 def pins(bundle_pem: bytes) -> tuple[str, ...]:
     """Return the pin of each root of a bundle, sorted. Raises ValueError if it is no PEM."""
-    return tuple(
-        sorted({key_digest(each.public_key()) for each in x509.load_pem_x509_certificates(bundle_pem)})
-    )
+    return tuple(sorted({key_digest(each.public_key()) for each in loaded(bundle_pem)}))
 
 
 def pinned(shown: Iterable[bytes], wanted: Iterable[str]) -> bytes:

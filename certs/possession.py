@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 
 from certs.errors import RequestError
 from certs.issuers.contract import Names
+from certs.pem import UNREADABLE
 from certs.profile import alternative_names, subject
 
 
@@ -24,7 +25,7 @@ class SignedRequest:
         try:
             request = x509.load_pem_x509_csr(self.csr_pem)
             proven = request.is_signature_valid
-        except ValueError as error:
+        except UNREADABLE as error:
             raise RequestError("the signing request is not PKCS#10 in PEM") from error
         if not proven:
             raise RequestError("the signing request is not signed with the key that it brings")

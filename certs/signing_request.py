@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from certs.errors import RequestError
+from certs.pem import UNREADABLE
 from certs.possession import written
 
 MOST_BYTES: Final = 16 * 1024
@@ -55,7 +56,7 @@ def judged(der: bytes) -> SigningRequest:
         raise RequestError(
             f"the key of the signing request is of a kind that is not known: {_RIGHT}"
         ) from error
-    except ValueError as error:
+    except UNREADABLE as error:
         raise RequestError(f"the signing request is not PKCS#10 in DER with a key: {_RIGHT}") from error
     _require_strong(key)
     _require_proven(request)
@@ -87,7 +88,7 @@ def _require_proven(request: x509.CertificateSigningRequest) -> None:
     try:
         digest = request.signature_hash_algorithm
         proven = request.is_signature_valid
-    except (UnsupportedAlgorithm, ValueError) as error:
+    except UNREADABLE as error:
         raise RequestError(f"the signing request is signed in a way that is not known: {_SIGNED}") from error
     if not isinstance(digest, _DIGESTS):
         name = "no hash" if digest is None else digest.name

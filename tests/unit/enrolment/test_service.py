@@ -149,6 +149,29 @@ async def test_a_use_that_has_certified_a_key_is_not_given_back_by_its_next_fail
     assert again.signed.name == first.signed.name
 
 
+async def test_of_many_with_one_use_one_joins_whatever_fails_meanwhile(
+    signs: Signs, store: SqliteTokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, with a key each; twice nothing is signed, and the use is there for the next."""
+    signed = list[str]()
+
+    def sign(name: ProxyName, request: SigningRequest, validity: timedelta | None, by: str) -> SignedProxy:
+        signed.append(by)
+        if len(signed) <= 2:
+            raise IssuerError("away")
+        return Signs.sign(signs, name, request, validity, by)
+
+    monkeypatch.setattr(signs, "sign", sign)
+    joining = enrolment(signs, store)
+    ends = list[str]()
+    for _ in range(3):
+        tried = (joining.join(csr(), KIND, DATA, "10.0.0.1") for _ in range(8))
+        ends += [type(each).__name__ for each in await asyncio.gather(*tried, return_exceptions=True)]
+    assert (ends.count("Granted"), ends.count("IssuerError"), ends.count("ProofRefused")) == (1, 2, 21)
+    assert len(signed) == 3
+    assert [each.used for each in store.tokens()] == [1]
+
+
 async def test_a_name_that_contradicts_is_not_certified(signs: Signs, store: SqliteTokens) -> None:
     """And nothing of the token is used."""
     joining = enrolment(signs, store, contradicts=lambda name: f"{name} is another's")
