@@ -6,6 +6,8 @@ namespace; a narrowing leaves out of that what it does not name. The server's si
 by request.
 """
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from catalog.policy import splits
@@ -24,6 +26,9 @@ from mesh.names import Port
 from mesh.policy import TrafficSplit
 from mesh.service import EscapedSlashes, Protocol, ServiceKey, ServicePort
 from mesh.workload import Endpoint
+
+Place = tuple[ServiceKey, ServicePort]
+"""A service's port."""
 
 
 @derived
@@ -104,13 +109,36 @@ def routes(
 
     Here and below a client is as `catalog.relations.permissive.asked_for` says: None is anybody.
     """
+    return routes_where(view, key, port, partial(reaches, view, client))
+
+
+def routes_where(
+    view: View, key: ServiceKey, port: ServicePort, reached: Callable[[Place], bool]
+) -> tuple[OutboundRoute, ...]:
+    """Return the same by whom places are `reached`; it is asked of places behind the service alone."""
     found: list[OutboundRoute] = []
     for split in splits.in_force(view, key, protocol_of(view, key, port)):
         matches = splits.matches(view, split)
-        found.append(OutboundRoute(matches, _shares(view, client, split, port), split.key))
+        found.append(OutboundRoute(matches, _shares(view, split, port, reached), split.key))
     if not found or found[-1].matches is not None:
-        found.append(OutboundRoute(None, _itself(view, client, key, port)))
+        found.append(OutboundRoute(None, _itself(view, key, port, reached)))
     return tuple(found) if any(route.backends for route in found) else ()
+
+
+@derived
+def places_behind(view: View, key: ServiceKey) -> tuple[Place, ...]:
+    """Return where calls to a service may lead: its own ports, and those of its splits' backends."""
+    found: dict[Place, None] = {}
+    for port in view.services[key].ports:
+        found[key, port] = None
+        for split in splits.in_force(view, key, protocol_of(view, key, port)):
+            found.update((place, None) for place, _ in _backends(view, split, port))
+    return tuple(found)
+
+
+def reaches(view: View, client: ServiceIdentity | None, place: Place) -> bool:
+    """Say whether a client may call anybody at a place."""
+    return bool(permitted(view, client, *place))
 
 
 def called_at(
@@ -137,24 +165,28 @@ def escaped_slashes(view: View, key: ServiceKey, protocol: Protocol) -> EscapedS
 
 
 def _itself(
-    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
+    view: View, key: ServiceKey, port: ServicePort, reached: Callable[[Place], bool]
 ) -> tuple[WeightedBackend, ...]:
     # Where all is permitted a service that nobody is behind is there all the same, and answers 503.
-    shown = is_permissive(view, key.namespace) or _reaches(view, client, key, port)
+    shown = is_permissive(view, key.namespace) or reached((key, port))
     return (WeightedBackend(key, str(port.target_port), 1),) if shown else ()
 
 
 def _shares(
-    view: View, client: ServiceIdentity | None, split: TrafficSplit, port: ServicePort
+    view: View, split: TrafficSplit, port: ServicePort, reached: Callable[[Place], bool]
 ) -> tuple[WeightedBackend, ...]:
     """Return the shares of a split that a client may call; none where their weights are all zero."""
-    shares: list[WeightedBackend] = []
+    shares = tuple(
+        WeightedBackend(place[0], str(place[1].target_port), weight)
+        for place, weight in _backends(view, split, port)
+        if reached(place)
+    )
+    return shares if any(each.weight for each in shares) else ()
+
+
+def _backends(view: View, split: TrafficSplit, port: ServicePort) -> Iterator[tuple[Place, int]]:
+    """Yield the places of a split's backends that stand for a port of its apex, with their weights."""
     for key, weight in splits.known_weights(view, split).items():
         backend_port = splits.backend_port(port, view.services[key])
-        if backend_port is not None and _reaches(view, client, key, backend_port):
-            shares.append(WeightedBackend(key, str(backend_port.target_port), weight))
-    return tuple(shares) if any(each.weight for each in shares) else ()
-
-
-def _reaches(view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort) -> bool:
-    return bool(answering(view, client, key, port))
+        if backend_port is not None:
+            yield (key, backend_port), weight

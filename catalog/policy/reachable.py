@@ -7,11 +7,22 @@ first by name has it: where the one is everybody's and the other the group's own
 own that is both.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from catalog.policy.destinations import destinations
-from catalog.policy.outbound import called_at, escaped_slashes, granted, protocol_of, routes
+from catalog.policy.outbound import (
+    Place,
+    called_at,
+    escaped_slashes,
+    granted,
+    places_behind,
+    protocol_of,
+    reaches,
+    routes,
+    routes_where,
+)
 from catalog.policy.proxy import OutboundRoute, OutboundService, Reachable, SocketAddress
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
@@ -103,7 +114,7 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
         asked = asked_for(view, client, key)
         offer = _offered_to_all(view, key, ipv6) if asked is None else _offered(view, asked, key, ipv6)
         if not taken.isdisjoint(offer.places):
-            offer = _offered(view, asked, key, ipv6, taken)
+            offer = _free(view, asked, key, ipv6, partial(reaches, view, asked), taken)
         taken |= offer.places
         found += offer.services
     return _Offer(tuple(found), frozenset(taken))
@@ -114,18 +125,35 @@ def _offered_to_all(view: View, key: ServiceKey, ipv6: bool) -> _Offer:
     return _offered(view, None, key, ipv6)
 
 
-def _offered(
+def _offered(view: View, client: ServiceIdentity | None, key: ServiceKey, ipv6: bool) -> _Offer:
+    """Return what a service offers a client: the very same for all by whom the same is reached behind it.
+
+    A headless service is called at the endpoints that a client may call, and offers each its own.
+    """
+    if view.services[key].headless:
+        return _free(view, client, key, ipv6, partial(reaches, view, client))
+    reached = tuple(each for each in places_behind(view, key) if reaches(view, client, each))
+    return _offered_where(view, key, ipv6, reached)
+
+
+@derived
+def _offered_where(view: View, key: ServiceKey, ipv6: bool, reached: tuple[Place, ...]) -> _Offer:
+    return _free(view, None, key, ipv6, reached.__contains__)
+
+
+def _free(
     view: View,
     client: ServiceIdentity | None,
     key: ServiceKey,
     ipv6: bool,
+    reached: Callable[[Place], bool],
     taken: Collection[SocketAddress] = (),
 ) -> _Offer:
-    """Return what a service offers a client at places that are not taken, sorted."""
+    """Return what a service offers at places that are not taken to whom these are `reached`, sorted."""
     here: set[SocketAddress] = set()
     found: dict[Port, OutboundService] = {}
     for port in sorted(view.services[key].ports, key=lambda each: each.port):
-        ways = routes(view, client, key, port)
+        ways = routes_where(view, key, port, reached)
         if view.services[key].headless:
             ways = tuple(map(_as_called, ways))
         places = called_at(view, client, key, port) if ways else ()

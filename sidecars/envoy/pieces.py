@@ -7,7 +7,7 @@ configurations.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 from zlib import crc32
 
@@ -43,6 +43,9 @@ _Judged = partial(Piece, faults=judged)
 
 BATCHES: Final = 64
 """Into how many what many proxies have in common is divided: of a service, one of them is made again."""
+
+REMEMBERED: Final = 2048
+"""How many pieces of what is called: the very same for all its callers is known without comparing it."""
 
 
 def parts(policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
@@ -126,26 +129,32 @@ def _reached(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
         yield Pieces(_destination, (terms, destination))
 
 
-def _routes(service: OutboundService) -> Iterator[Piece]:
+@lru_cache(REMEMBERED)
+def _routes(service: OutboundService) -> tuple[Piece]:
     to, number = service.upstream, service.port
     calls = Calls(to, number) if isinstance(to, ServiceKey) else AllOutbound()
     split = replace(service, addresses=(), listen=(), escaped_slashes=EscapedSlashes.REJECT)
-    yield _Judged(routes.outbound, (split,), calls)
+    return (_Judged(routes.outbound, (split,), calls),)
 
 
 def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
     if isinstance(destination, ExternalDestination):
         yield _Judged(clusters.external, (terms.headers, destination), AllOutbound())
         return
-    reached = Reached(destination.service, destination.target_port)
     # Of HTTP it is the rules that ask who calls: all callers share one cluster.
     caller = None if destination.is_http else destination.caller
-    place = replace(destination, endpoints=(), caller=caller)
-    yield _Judged(clusters.destination, (terms, place), reached)
+    yield _cluster(terms, replace(destination, endpoints=(), caller=caller))
     if not destination.as_called:
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
         places = replace(destination, is_http=False, server_name="", identities=())
+        reached = Reached(destination.service, destination.target_port)
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))
+
+
+@lru_cache(REMEMBERED)
+def _cluster(terms: MeshTerms, place: ServiceDestination) -> Piece:
+    reached = Reached(place.service, place.target_port)
+    return _Judged(clusters.destination, (terms, place), reached)
 
 
 def _calling(policy: ProxyPolicy) -> Calling:

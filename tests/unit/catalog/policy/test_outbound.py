@@ -317,3 +317,25 @@ def test_all_addresses_meet_every_address() -> None:
     assert conflict_names(mesh) == [
         ("outbound 10.0.0.1:8001 of workload default/b", "outbound 0.0.0.0:8001 of workload default/a")
     ]
+
+
+def test_what_a_service_offers_is_derived_once_for_all_who_reach_the_same_behind_it() -> None:
+    """The very same value for two callers of a split's both backends; another for who reaches one alone."""
+    mesh = a.view(
+        *SPLIT,
+        a.split("half", "shop", ("v1", 1), ("v2", 1)),
+        a.workload("reader", "10.0.0.10"),
+        a.workload("guest", "10.0.0.11"),
+        a.target("reader-to-v1", "reader", "v1", a.http("all"), a.tcp("any")),
+        a.target("reader-to-v2", "reader", "v2", a.http("all"), a.tcp("any")),
+        a.target("guest-to-v1", "guest", "v1", a.http("all"), a.tcp("any")),
+    )
+    offered = {
+        name: {(each.upstream.name, each.port): each for each in policy(mesh, name).outbound}
+        for name in ("buyer", "reader", "guest")
+    }
+    assert offered["buyer"].keys() == offered["reader"].keys() >= {("shop", 80), ("shop", 90), ("v2", 90)}
+    assert all(offered["reader"][place] is each for place, each in offered["buyer"].items())
+    shared = offered["guest"]["shop", Port(80)].routes[-1].backends
+    assert shared == (backend("v1"),)
+    assert offered["guest"]["v1", Port(80)] is offered["buyer"]["v1", Port(80)]
