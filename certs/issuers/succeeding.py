@@ -165,5 +165,5 @@ def _say(before: Succession, found: Succession, role: Role) -> None:
     if len(found.formers) > len(before.formers):
         until = found.formers[-1].until.isoformat()
         _log.warning("roots of the issuer before are trusted until all that it signed has ended", until=until)
-    elif len(found.formers) < len(before.formers):
+    elif not found.trusted.holds(before.trusted):
         _log.info("roots of a former issuer are trusted no more: all that it signed has ended")

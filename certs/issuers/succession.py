@@ -41,8 +41,15 @@ class Succession:
         return TrustBundle.of((self.roots.pem, *(each.roots.pem for each in self.formers)))
 
     def lasting(self, now: datetime) -> "Succession":
-        """Return it without those formers of whom nothing is left."""
-        left = tuple(each for each in self.formers if now < each.until)
+        """Return it without those formers of whom nothing is left.
+
+        Roots that are in force again are no former's: who signs decides when they are trusted no more.
+        """
+        own = set(self.roots.fingerprints)
+        others = (
+            replace(each, roots=each.roots.among(set(each.roots.fingerprints) - own)) for each in self.formers
+        )
+        left = tuple(each for each in others if now < each.until and each.roots.fingerprints)
         return self if left == self.formers else replace(self, formers=left)
 
 
@@ -64,12 +71,12 @@ def followed(
     """
     known = before.trusted
     gone = set(before.roots.fingerprints) - set(roots.fingerprints)
-    formers = before.lasting(now).formers
+    formers = before.formers
     if gone and ends is not None and now < ends and not (drops and name == before.name):
         formers = (*formers, Former(before.roots, ends))
     news = not known.holds(roots)
     settled = now + settling if news and ends is not None and now < ends else before.settled
-    return Succession(name, roots, settled, formers)
+    return Succession(name, roots, settled, formers).lasting(now)
 
 
 def written(succession: Succession) -> bytes:

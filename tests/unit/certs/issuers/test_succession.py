@@ -14,7 +14,7 @@ from certs.issuers.contract import IssuerKind, Names, Usage
 from certs.issuers.opening import open_issuer
 from certs.issuers.succeeding import ISSUER_FILE, SucceedingIssuer, known
 from certs.issuers.succeeding_authority import OpenedAuthority
-from certs.issuers.succession import SETTLING, Succession, read, written
+from certs.issuers.succession import SETTLING, Former, Succession, read, written
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.pair import issue_pair
 from certs.pair_files import PairFiles
@@ -114,6 +114,28 @@ def test_a_change_while_another_is_not_over_and_a_change_back(scene: Scene) -> N
     assert back.trust_bundle() == scene.roots(0, 1, 2).pem
     back.look(scene.now + DAY)
     assert back.trust_bundle() == scene.issuers[0].trust_bundle()
+
+
+def test_whose_roots_are_in_force_again_is_no_former(scene: Scene) -> None:
+    """From the built-in one to a Vault and back, and then its root gives way: it is trusted no longer."""
+    scene.issued(scene.start(0, name="own", drops=True))
+    scene.issued(scene.start(1))
+    back = scene.start(0, name="own", drops=True)
+    assert back.trust_bundle() == scene.roots(0, 1).pem
+    changed = scene.start(2, name="own", drops=True)
+    assert changed.trust_bundle() == changed.signing_bundle() == scene.roots(1, 2).pem
+    again = scene.start(1)
+    assert again.trust_bundle() == scene.roots(1, 2).pem
+    assert [each.roots for each in known(scene.state).formers] == [scene.roots(2)]  # type: ignore[union-attr]
+
+
+def test_of_a_former_with_several_roots_those_stay_that_are_not_in_force(scene: Scene, now: datetime) -> None:
+    """Also where it was noted before it was known that they are."""
+    both = Former(scene.roots(0, 1), now + DAY)
+    found = Succession("own", scene.roots(0), now, (both,)).lasting(now)
+    assert [each.roots for each in found.formers] == [scene.roots(1)]
+    assert found.trusted == scene.roots(0, 1)
+    assert found.lasting(now + DAY).formers == ()
 
 
 def test_it_is_settled_a_while_after_a_root_was_first_trusted(scene: Scene) -> None:
