@@ -75,7 +75,8 @@ class CertManagerTold:
     @property
     def name(self) -> str:
         """Return what tells its issuer from others."""
-        return f"{IssuerKind.CERT_MANAGER}:{self.issuer}:{self.namespace}"
+        within = "" if self.issuer.is_namespaced is False else f":{self.namespace}"
+        return f"{IssuerKind.CERT_MANAGER}:{self.issuer}{within}"
 
 
 Told = VaultTold | CertManagerTold | WatchedFiles | None

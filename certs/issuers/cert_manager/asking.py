@@ -50,7 +50,7 @@ class Asking:
             made = await self._api.create(REQUESTS, self._namespace, document)
         except KubeError as error:
             raise _unasked(error) from error
-        name = str(_metadata(made).get("name") or "")
+        name = _name(made)
         try:
             return await self._answered(name, made)
         finally:
@@ -161,7 +161,7 @@ class Asking:
             listed = await self._api.list(REQUESTS, self._namespace, labels=f"{LABEL}={OURS}")
         except KubeError as error:
             raise _unasked(error) from error
-        left = [str(_metadata(each).get("name")) for each in listed["items"] if is_left_behind(each, now)]
+        left = [_name(each) for each in listed["items"] if is_left_behind(each, now)]
         for name in left:
             await self._remove(name)
         if left:
@@ -177,6 +177,13 @@ def _unasked(error: KubeError) -> IssuerError:
             return IssuerError(f"{error} ({_GRANTS})")
         case _:
             return IssuerError(str(error))
+
+
+def _name(raw: Raw) -> str:
+    """Return an object's name; raise IssuerError where it has none: to remove that is to remove all."""
+    if not isinstance(found := _metadata(raw).get("name"), str) or not found:
+        raise IssuerError(f"the API server's answer is not understood: one of {REQUESTS} has no name")
+    return found
 
 
 def _version(raw: Raw) -> str:

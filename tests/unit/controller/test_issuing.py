@@ -55,10 +55,11 @@ def test_an_issuer_of_cert_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _load(**CERT_MANAGER, **more, kubeconfig="/k", kube_context="c")
     assert found == CertManagerTold(mesh, "there", 5.0, Path("/r"), Path("/k"), "c")
     assert isinstance(found, CertManagerTold)
-    assert found.name == "cert-manager:ClusterIssuer/mesh:there"
+    assert found.name == "cert-manager:ClusterIssuer/mesh"
     others = _load(issuer="cert-manager", cert_manager_issuer="StepIssuer.certmanager.step.sm/a.b")
     assert isinstance(others, CertManagerTold)
     assert others.issuer == IssuerReference("StepIssuer", "a.b", "certmanager.step.sm")
+    assert others.name == "cert-manager:StepIssuer.certmanager.step.sm/a.b:here"
 
 
 def test_where_keys_are() -> None:

@@ -16,11 +16,15 @@ from hypothesis import strategies as st
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError
 from certs.issuers.cert_manager.answers import Refused, Signed, Waiting, ends, judged, unfit
+from certs.issuers.cert_manager.asking import Asking
 from certs.issuers.cert_manager.beside import Beside
 from certs.issuers.cert_manager.requests import UNTIL, is_left_behind, request
 from certs.issuers.contract import CertificateRequest, Names, Usage
 from certs.issuers.reference import IssuerReference
 from certs.possession import SignedRequest
+from kube.api import Api
+from kube.errors import ApiError, KubeError
+from kube.resource import Raw
 from tests.unit.certs.issuers.cas import Ca, ca
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -159,6 +163,63 @@ def test_each_usage_has_its_words(usage: Usage, words: list[str]) -> None:
     assert made["spec"]["usages"] == words
     assert made["spec"]["duration"] == "1s"
     assert list(made["metadata"]["annotations"]) == [UNTIL]
+
+
+class _Api(Api):
+    """An API that has only this to say to whoever makes or lists an object."""
+
+    def __init__(self, said: KubeError | dict[str, Any]) -> None:
+        self._said = said
+
+    async def create(self, *_: Any, **__: Any) -> Raw:
+        """Say it."""
+        if isinstance(self._said, KubeError):
+            raise self._said
+        return self._said
+
+    async def list(self, *_: Any, **__: Any) -> Raw:
+        """Say it."""
+        return {"items": [await self.create()]}
+
+
+def _refusal(status: int, reason: str, said: str) -> ApiError:
+    what, resource = (
+        "certificaterequests.cert-manager.io in namespace here",
+        "certificaterequests.cert-manager.io",
+    )
+    return ApiError(status, reason, said, verb="create", resource=resource, what=what, named=False)
+
+
+_DENIED = 'certificaterequests.cert-manager.io is forbidden: User "u" cannot create resource'
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            _refusal(404, "NotFound", "the server could not find the requested resource"),
+            "does not serve .*: cert-manager's CustomResourceDefinitions are not installed there",
+        ),
+        (
+            _refusal(403, "Forbidden", _DENIED),
+            r"grants no `create` .* to u \(docs/.*cert-manager.yaml grants it\)",
+        ),
+        (
+            _refusal(403, "Forbidden", 'admission webhook "w" denied the request: no'),
+            "denied the request: no$",
+        ),
+        ({"metadata": {"name": ""}}, "has no name"),
+        ({"metadata": {"annotations": {UNTIL: "2020-01-01T00:00:00+00:00"}}}, "has no name"),
+    ],
+)
+async def test_what_an_api_server_says_is_said_with_what_mends_it(said: Any, sentence: str) -> None:
+    """An object without a name is none: to remove that would be to remove all there are."""
+    asking = Asking(_Api(said), IssuerReference("Widget", "x", "example.com"), "here", 1)
+    with pytest.raises(IssuerError, match=sentence):
+        await asking.signed({})
+    if isinstance(said, dict) and said["metadata"].get("annotations"):
+        with pytest.raises(IssuerError, match=sentence):
+            await asking.look(NOW)
 
 
 @contextlib.asynccontextmanager
