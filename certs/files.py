@@ -76,6 +76,15 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
         raise StateError(f"{path} cannot be written: {error.strerror}") from error
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return which file stands at a path now; None where there is none, or nobody can tell."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def touch_private(path: Path) -> None:
     """Make an empty file (0600, whatever the umask) where there is none. Raises OSError as it comes."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC

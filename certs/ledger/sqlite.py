@@ -166,7 +166,7 @@ class SqliteLedger:
     def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
         """Revoke a certificate and return its entry. Raises RequestError, UnwrittenError."""
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
-            entry = self._known(connection, read_serial(serial))
+            entry = self._known_last(connection, read_serial(serial))
             # First of all: it holds whatever comes of writing it.
             self._unwritten.note(entry, Stamp.REVOKED, Noted.of(now, why))
             try:
@@ -221,6 +221,15 @@ class SqliteLedger:
         if entry is None:
             raise unknown(serial, rows.near(connection, serial))
         return entry
+
+    def _known_last(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
+        """Return the same, or as it was last looked up where the file cannot be read, or was taken away."""
+        try:
+            return self._known(connection, serial)
+        except sqlite3.Error:
+            if (last := self._seen.last(serial)) is None:
+                raise
+            return last
 
     @contextmanager
     def _statements(self) -> Iterator[sqlite3.Connection]:

@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from certs import files
 from certs.errors import StateError
 from certs.ledger.contract import Ledger
 
@@ -34,7 +35,7 @@ class StateRoom:
         self._ledger = ledger
         self._monotonic = monotonic
         self._since = 0.0
-        self._files = {path: _identity(path) for path in (state, ledger_path)}
+        self._files = {path: files.identity(path) for path in (state, ledger_path)}
         self.trouble = ""
 
     def remarks(self) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ class StateRoom:
 
     def _moved(self) -> str:
         for path, before in self._files.items():
-            if _identity(path) != before:
+            if files.identity(path) != before:
                 return (
                     f"{path} is not there any more, or is another than at the start: put it back, and restart"
                 )
@@ -110,11 +111,3 @@ def _reason(directory: Path, error: OSError) -> str:
         except OSError:
             return str(error.strerror)
     return str(error.strerror)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

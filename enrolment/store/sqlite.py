@@ -11,6 +11,7 @@ from typing import Final, Self
 
 import structlog
 
+from certs import files
 from certs.database import GIVE_UP_PAGES, Schema, changing, explained, is_full, open_private
 from certs.errors import RequestError
 from enrolment.store.contract import Redeemed, TokenRefused
@@ -58,7 +59,7 @@ class SqliteTokens:
         self._path = path
         self._lock = threading.Lock()
         self._connection = _opened(path)
-        self._found = _identity(path)
+        self._found = files.identity(path)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -137,11 +138,11 @@ class SqliteTokens:
     @contextmanager
     def _asking(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
-            if _identity(self._path) != self._found:
+            if files.identity(self._path) != self._found:
                 _log.error("join tokens opened anew: their file is not what it was", path=str(self._path))
                 self._connection.close()
                 self._connection = _opened(self._path)
-                self._found = _identity(self._path)
+                self._found = files.identity(self._path)
             with explained(self._path, _SCHEMA):
                 yield self._connection
 
@@ -155,15 +156,6 @@ def _opened(path: Path) -> sqlite3.Connection:
     connection = open_private(path, _SCHEMA)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return which file stands at a path now; None where there is none, or nobody can tell."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _revoked(

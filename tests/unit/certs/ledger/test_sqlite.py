@@ -238,6 +238,23 @@ def test_a_revocation_that_cannot_be_written_is_in_force_and_said(ledger: Sqlite
         assert again.entries() == (expected,)
 
 
+def test_a_revocation_holds_though_the_file_was_taken_away(ledger: SqliteLedger, state: Path) -> None:
+    """Nobody can read it then; it is said not to be kept, and is written once the file is there again."""
+    path, aside = state / "ledger.db", state / "aside"
+    ledger.record(new_entry("1f"))
+    assert ledger.entry("1f") is not None
+    path.rename(aside)
+    with pytest.raises(UnwrittenError, match="that 1f is revoked is not kept") as unkept:
+        ledger.revoke("1f", START, "stolen")
+    found = ledger.entry("1f")
+    assert found is not None
+    assert (found.state, found, ledger.unwritten) == ("revoked", unkept.value.entry, 1)
+    aside.rename(path)
+    ledger.write_unwritten()
+    with SqliteLedger.open(path) as again:
+        assert again.entries() == (found,)
+
+
 def test_an_entry_that_was_looked_up_is_known_while_others_lock_it(ledger: SqliteLedger, state: Path) -> None:
     """As it is by now: claimed, or revoked; one that was not is an error, and never an entry."""
     for serial in ("1a", "2a", "3a"):
