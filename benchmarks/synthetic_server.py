@@ -8,6 +8,7 @@ endpoints and answers when that snapshot is set, `GET /again` publishes an equal
 
 import argparse
 import asyncio
+import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Final
 
 from benchmarks.synthetic_frame import control, flags, until_told
 from benchmarks.synthetic_resources import around, assignment
+from controller.process.memory import tended, tending
 from controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS
 
 os.environ.setdefault(EXPERIMENTS, READ_WHERE_IT_POLLS)  # as `serve` does, before gRPC is imported
@@ -71,7 +73,7 @@ class Synthetic:
 
 
 async def serve(told: argparse.Namespace) -> None:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT, and collect garbage as the program does."""
     directory: Path = told.tls_dir
     identity = TlsIdentity(*((directory / name).read_bytes() for name in ("s.pem", "s.key", "ca.pem")))
     synthetic = Synthetic(told.services, told.endpoints, mesh=told.types == "mesh")
@@ -83,7 +85,11 @@ async def serve(told: argparse.Namespace) -> None:
         return {"streams": len(server.statuses()), "responses_encoded": encoded, "rss_kib": _resident()}
 
     await server.start(f"127.0.0.1:{told.port}")
-    await until_told(told, control({"bump": synthetic.bump, "again": synthetic.again}, stats))
+    with tended():
+        gc.freeze()
+        collecting = asyncio.create_task(tending(lambda: 0, lambda: True), name="memory")
+        await until_told(told, control({"bump": synthetic.bump, "again": synthetic.again}, stats))
+        collecting.cancel()
     await server.stop(0.5)
 
 
