@@ -40,7 +40,7 @@ class Firewall(Generic[V]):
         if not self._pending and not self._node.stale:
             return
         self._pending.clear()
-        self._graph.refresh_before(self._node, self._level, str(self._node))
+        self._graph.refresh_before(self._node, self._level, self._node)
         if self._node.changed_at != self._seen_at:
             self._seen_at = self._node.changed_at
             self._changed()
@@ -127,6 +127,6 @@ class Firewalls(Generic[P, V]):
 
     def _settle(self, node: Derivation, wall: Gate) -> None:
         self._pending.pop(node, None)
-        self._graph.refresh_before(node, self._level, str(node))
+        self._graph.refresh_before(node, self._level, node)
         if wall.changed_at < node.changed_at:
             self._graph.changed(wall)

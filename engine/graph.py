@@ -187,11 +187,14 @@ class Graph:
         finally:
             del self._path[node]
 
-    def refresh_before(self, node: Derivation, level: int, name: str) -> None:
-        """Bring up to date what a stage is made of; raise OrderError if it needs that or a later stage."""
+    def refresh_before(self, node: Derivation, level: int, stage: object) -> None:
+        """Bring up to date what a stage is made of; raise OrderError if it needs that or a later stage.
+
+        `stage` says in the error which one it is: its name, or what is behind it.
+        """
         self.refresh(node)
         if node.level >= level:
-            raise OrderError(f"{name}, stage {level}, cannot depend on stage {node.level}, as {node} does")
+            raise OrderError(f"{stage}, stage {level}, cannot depend on stage {node.level}, as {node} does")
 
     def _mark(self, changed: Node) -> None:
         # What is stale has stale readers only, for who comes up to date has its reads do so first. So the

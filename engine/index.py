@@ -1,7 +1,7 @@
 """Indexes: the keys of a table by what their inputs have in common, kept current with every change."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast, overload
 
 from engine.graph import Graph
 from engine.node import ABSENT, Absent, Derivation, Family, Function, Source
@@ -14,6 +14,7 @@ FEW: Final = 4
 E = TypeVar("E", bound=Hashable)
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 
 class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
@@ -53,7 +54,24 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
 
     def __getitem__(self, entry: E) -> tuple[K, ...]:
         self._read(entry)
-        found = self._members[entry]
+        return self._keys_of(self._members[entry])
+
+    # By themselves these ask for the entry and catch the error: dear where most that is sought is not there.
+    def __contains__(self, entry: object) -> bool:
+        self._read(cast("E", entry))
+        return entry in self._members
+
+    @overload
+    def get(self, entry: E, /) -> tuple[K, ...] | None: ...
+    @overload
+    def get(self, entry: E, default: tuple[K, ...] | T, /) -> tuple[K, ...] | T: ...
+    def get(self, entry: E, default: object = None, /) -> object:
+        """Return the keys of an entry, or `default`."""
+        self._read(entry)
+        found = self._members.get(entry)
+        return default if found is None else self._keys_of(found)
+
+    def _keys_of(self, found: tuple[K, ...] | SortedKeys[K]) -> tuple[K, ...]:
         if isinstance(found, SortedKeys):
             with self._graph.lock:
                 return found.all()

@@ -1,7 +1,7 @@
 """Inputs: values by key, read through a mapping that records what was read."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast, overload
 
 from engine.graph import Edit, Graph
 from engine.node import ABSENT, Absent, Family, Source, same
@@ -10,6 +10,7 @@ from engine.sorted_keys import SortedKeys
 K = TypeVar("K")
 V = TypeVar("V")
 P = TypeVar("P")
+T = TypeVar("T")
 
 
 K_contra = TypeVar("K_contra", contravariant=True)
@@ -60,6 +61,20 @@ class Table(Mapping[K, V], Generic[K, V]):
     def __getitem__(self, key: K) -> V:
         self._read(key)
         return self._values[key]
+
+    # By themselves these ask for the key and catch the error: dear where most of what is sought is not there.
+    def __contains__(self, key: object) -> bool:
+        self._read(cast("K", key))
+        return key in self._values
+
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V | T, /) -> V | T: ...
+    def get(self, key: K, default: object = None, /) -> object:
+        """Return the value of a key, or `default`."""
+        self._read(key)
+        return self._values.get(key, default)
 
     def __iter__(self) -> Iterator[K]:
         self._graph.record(self._keys)
