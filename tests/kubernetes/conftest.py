@@ -208,8 +208,9 @@ def signing(cert_manager_kinds: None, shared_cluster: RunningCluster, namespace:
 
 
 @pytest.fixture(name="opened")
-def closed_at_the_end() -> Iterator[Opened]:
-    """Return what closes issuers at the end of a test."""
+def closed_at_the_end(aside: ThreadPoolExecutor) -> Iterator[Opened]:
+    """Return what closes issuers at the end of a test: whoever waits for one aside does so no longer."""
+    del aside
     kept: list[CertManagerIssuer] = []
 
     def keep(made: CertManagerIssuer) -> CertManagerIssuer:
