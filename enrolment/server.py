@@ -20,7 +20,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from certs.errors import CertificateError, RequestError
 from enrolment.limits import EnrolmentLimits, Exhausted
-from enrolment.proofs.contract import ProofRefused, Unproven
+from enrolment.proofs.contract import NotYet, ProofRefused, Unproven
 from enrolment.service import Enrolment, Granted
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from xds.connections.guard import ConnectionGuard
@@ -238,6 +238,9 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
             return grpc.StatusCode.DEADLINE_EXCEEDED, "no request came", ""
         case Exhausted():
             return grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests: ask again later", ""
+        case NotYet():
+            _log.info("join put off", reason=str(error))
+            return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""
         case Unproven():
             _log.error("proof not judged", reason=str(error))
             return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""

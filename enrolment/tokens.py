@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from certs.errors import RequestError
+from certs.terms import MOST_DAYS
 from mesh.names import Namespace, ProxyUuid, ServiceName, is_dns_label
 
 PROOF_KIND: Final = "join-token"
@@ -115,6 +116,8 @@ def recorded(wanted: TokenRequest, identifier: str, made_by: str, now: datetime)
         raise RequestError(f"uses is {wanted.uses}: a token for one proxy (uuid) has one use")
     if not timedelta(minutes=1) <= wanted.valid <= MOST_VALID:
         raise RequestError(f"a token is valid from a minute to {MOST_VALID.days} days, not {wanted.valid}")
+    if wanted.days is not None and not 1 <= wanted.days <= MOST_DAYS:
+        raise RequestError(f"days is {wanted.days}: must be from 1 to {MOST_DAYS}")
     second = now.replace(microsecond=0)
     uuid = None if wanted.uuid is None else ProxyUuid(wanted.uuid)
     return TokenRecord(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from certs.terms import MOST_DAYS
 from cli.durations import duration
 from cli.errors import AnsweredNo, CommandFailed
 from cli.options import AsJson, Shared, State, Trust
@@ -23,7 +24,8 @@ def create(
     uses: Annotated[int, typer.Option(min=1, help="So many machines may join by it.")] = 1,
     valid_for: Annotated[str, typer.Option(metavar="DURATION", help="Such as 30m, 24h or 7d.")] = "24h",
     certificate_days: Annotated[
-        int | None, typer.Option(min=1, max=3650, help="Validity of certificates. [as the server is set]")
+        int | None,
+        typer.Option(min=1, max=MOST_DAYS, help="Validity of certificates. [as the server is set]"),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A file (0600) for the token; without, it is printed.")

@@ -76,6 +76,10 @@ class Unproven(Exception):
     """Whether a proof entitles cannot be told now: who would know does not answer. Later it may be."""
 
 
+class NotYet(Unproven):
+    """The same where nothing is wrong: whose proof it is will be known in a moment."""
+
+
 class Proof(Protocol):
     """Judges one kind of proof."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from enrolment.proofs.contract import Entitled, Evidence, ProofRefusal, ProofRefused, Unproven
+from enrolment.proofs.contract import Entitled, Evidence, NotYet, ProofRefusal, ProofRefused
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName
 from mesh.workload import WorkloadKey
@@ -71,7 +71,7 @@ class KubernetesProof:
         self._seen_as = seen_as
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
-        """Return whose proxy the Pod's is; raise Unproven while the mesh does not know the Pod."""
+        """Return whose proxy the Pod's is; raise NotYet while the mesh does not know the Pod."""
         del now  # the API server has a clock
         shown = read_review(await self._review(question(evidence.data)))
         return Entitled(holder(shown, self._seen_as(shown.key)), str(shown))
@@ -80,11 +80,11 @@ class KubernetesProof:
 def holder(shown: Shown, seen: Seen | None) -> ProxyName:
     """Return whose proxy the Pod's is that the API server and the mesh both know.
 
-    Raises Unproven where that may be so in a moment: the mesh does not know a Pod of that name, or no proxy
+    Raises NotYet where that may be so in a moment: the mesh does not know a Pod of that name, or no proxy
     of it; ProofRefused where it knows another one: one of the same name that is gone, or came after it.
     """
     if seen is None or not seen.uid:
-        raise Unproven(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
+        raise NotYet(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
     for what, said, known in (
         ("has the UID", shown.uid, seen.uid),
         ("is of the ServiceAccount", shown.identity, seen.identity),
@@ -94,7 +94,7 @@ def holder(shown: Shown, seen: Seen | None) -> ProxyName:
             words = f"{shown}: by its token it {what} {said}, and as the mesh sees it {known or 'none'}"
             raise ProofRefused(ProofRefusal.OTHER_POD, words, str(shown))
     if seen.proxy is None:
-        raise Unproven(
+        raise NotYet(
             f"{shown} of ServiceAccount {shown.identity} has no proxy in the mesh, as far as is known"
         )
     return seen.proxy

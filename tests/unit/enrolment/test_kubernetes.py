@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from enrolment.proofs.contract import ProofRefused, Unproven
+from enrolment.proofs.contract import NotYet, ProofRefused
 from enrolment.proofs.kubernetes import Seen, Shown, holder, question, read_review
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName
@@ -105,5 +105,5 @@ def test_a_pod_that_the_mesh_sees_otherwise_is_refused(seen: Seen, words: str) -
 @pytest.mark.parametrize("seen", [None, replace(SEEN, uid=""), replace(SEEN, proxy=None)])
 def test_a_pod_that_the_mesh_does_not_know_yet_comes_again(seen: Seen | None) -> None:
     """Also where the mesh is known by what was kept of it before Pods had UIDs there, and is not read yet."""
-    with pytest.raises(Unproven):
+    with pytest.raises(NotYet):
         holder(Shown(SHOP, "shop-0", "2b2b", "worker-1"), seen)

@@ -74,6 +74,8 @@ def test_what_is_no_token_is_refused_without_repeating_it(text: str) -> None:
         (TokenRequest("shop", "market", uses=0), "uses is 0: must be from 1 to 10000"),
         (TokenRequest("shop", "market", "u1", uses=2), "uses is 2: a token for one proxy"),
         (TokenRequest("shop", "market", valid=timedelta(seconds=1)), "is valid from a minute to 366 days"),
+        (TokenRequest("shop", "market", days=0), "days is 0: must be from 1 to 3652"),
+        (TokenRequest("shop", "market", days=3653), "days is 3653: must be from 1 to 3652"),
         (TokenRequest("shop", "market", valid=timedelta(days=400)), "is valid from a minute to 366 days"),
     ],
 )
