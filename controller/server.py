@@ -20,6 +20,7 @@ from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER
 from controller.errors import StartupError
 from controller.expiry import looking
+from controller.hearing import hearing
 from controller.measuring import Measuring
 from controller.probing import probing
 from controller.process import descriptors
@@ -180,6 +181,7 @@ class Server:
         if parts.reporter is not None:
             yield from parts.reporter.works()
         yield "issuer", parts.issuing.tending(parts.clock)
+        yield "issuer's roots", hearing(parts.issuing.opened.issuer, parts.pages.taken, parts.clock)
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "state directory", parts.room.watching()
         yield "measurements", self._measuring.run()

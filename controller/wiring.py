@@ -241,7 +241,7 @@ def _delivery(
             counting(metrics, issuing.opened.kind.value),
             making=Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate)),
             asking=issuing.asking,
-            settled=issuing.opened.issuer.settled,
+            waits=issuing.opened.issuer.waits,
         ),
         new_model=lambda: Model(
             translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview

@@ -77,8 +77,8 @@ class ServiceCertificates:
     """Issues what is needed and forgets what is not; for one caller at a time, in whatever thread.
 
     `counted` is told what came of each look. An identity whose certificate could not be issued is tried
-    again after a while of its own, and what it has serves on. Before the issuer is `settled` nobody gets
-    another certificate who can do without.
+    again after a while of its own, and what it has serves on. While the issuer `waits` nobody gets another
+    certificate who can do without.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ServiceCertificates:
         *,
         making: Making = MAKING,
         asking: Asking | None = None,
-        settled: Callable[[], datetime] = lambda: _ALWAYS[0],
+        waits: Callable[[datetime], bool] = lambda _: False,
     ) -> None:
         self._issuer = issuer
         self._pairs = pairs
@@ -98,7 +98,7 @@ class ServiceCertificates:
         self._jitter = jitter
         self._making = making
         self._asking = asking or InTurn()
-        self._settled = settled
+        self._waits = waits
         self._validity: timedelta | None = None
         self._manager: CertificateManager | None = None
         self._needed: dict[ServiceIdentity, tuple[str, ...]] = {}
@@ -217,10 +217,11 @@ class ServiceCertificates:
             failed[failure_kind(error)] += 1
             self._retries.failed(identity, error, manager.get(identity), now)
 
+        waits = self._waits(now)
         for identity in sorted(looked):
             need = identity, self._needed[identity]
             try:
-                if manager.fitting(*need, now, patient=now < self._settled()) is not None:
+                if manager.fitting(*need, now, patient=waits) is not None:
                     self._retries.done(identity)
                 else:
                     requests[need] = manager.request(*need)

@@ -1,7 +1,8 @@
 """An issuer, and those before it: noted, so that a restart knows of them."""
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -80,6 +81,7 @@ class SucceedingIssuer:
         self._ends = ends
         self._drops = drops
         self._succession = before
+        self._lock = threading.Lock()
         try:
             self.look(now)
         except StateError:
@@ -122,8 +124,29 @@ class SucceedingIssuer:
         """Return from when on all have heard of what signs."""
         return self._succession.settled
 
+    def waits(self, now: datetime) -> bool:
+        """Say whether what signs may be believed by somebody not yet who is there."""
+        noted = self._succession
+        return now < noted.settled or not noted.heard
+
+    def awaited(self, now: datetime) -> TrustBundle | None:
+        """Return the roots that all who are there are to take; None if they have, or others may come yet."""
+        noted = self._succession
+        return None if noted.heard or now < noted.settled else noted.roots
+
+    def have_taken(self, roots: TrustBundle) -> None:
+        """Note that all who are there have taken these roots. Raises StateError, and then nothing is."""
+        with self._lock:
+            if self._succession.roots == roots and not self._succession.heard:
+                self._note(replace(self._succession, heard=True))
+                _log.info("all sidecars that are here have taken the roots of the issuer", issuer=self._name)
+
     def look(self, now: datetime) -> None:
         """Take note of other roots, and forget who is over. Raises StateError, and then nothing is other."""
+        with self._lock:
+            self._look(now)
+
+    def _look(self, now: datetime) -> None:
         before, roots = self._succession, TrustBundle.of([self._inner.trust_bundle()])
         found = before.lasting(now)
         if (self._name, roots) != (before.name, before.roots):
@@ -137,9 +160,12 @@ class SucceedingIssuer:
                 settling=self._role.settling,
             )
         if found != before:  # a mesh that only ever had its own CA needs no file, and no room for one
-            files.write_private(self._path, written(found))
+            self._note(found)
             _say(before, found, self._role)
-            self._succession = found
+
+    def _note(self, found: Succession) -> None:
+        files.write_private(self._path, written(found))
+        self._succession = found
 
     def _with_others(self, bundle: bytes) -> bytes:
         noted = self._succession  # read once: a look may exchange it meanwhile

@@ -15,7 +15,7 @@ from certs.bundle import TrustBundle
 
 SETTLING: Final = timedelta(minutes=1)
 """So long after a root was first trusted only those have a certificate below it who have none to go on with:
-time for sidecars to come back after a restart, and to be told of the root."""
+time for sidecars to come back after a restart. Then those that are here must have taken it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,17 @@ class Former:
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """Which issuer signs, by a name that is its own, with which roots; who was before; when it is settled."""
+    """Which issuer signs, by a name that is its own, with which roots; who was before; when it is settled.
+
+    It is settled at `settled` at the earliest, and once it is `heard`: all who were there have taken its
+    roots.
+    """
 
     name: str
     roots: TrustBundle
     settled: datetime
     formers: tuple[Former, ...] = field(default=())
+    heard: bool = True
 
     @property
     def trusted(self) -> TrustBundle:
@@ -74,9 +79,9 @@ def followed(
     formers = before.formers
     if gone and ends is not None and now < ends and not (drops and name == before.name):
         formers = (*formers, Former(before.roots, ends))
-    news = not known.holds(roots)
-    settled = now + settling if news and ends is not None and now < ends else before.settled
-    return Succession(name, roots, settled, formers).lasting(now)
+    news = not known.holds(roots) and ends is not None and now < ends
+    settled = now + settling if news else before.settled
+    return Succession(name, roots, settled, formers, before.heard and not news).lasting(now)
 
 
 def written(succession: Succession) -> bytes:
@@ -86,6 +91,7 @@ def written(succession: Succession) -> bytes:
         "issuer": succession.name,
         "roots": _text(succession.roots),
         "settled": succession.settled.isoformat(),
+        "heard": succession.heard,
         "formers": formers,
     }
     return json.dumps(document, indent=1).encode() + b"\n"
@@ -100,6 +106,7 @@ def read(content: bytes) -> Succession:
             _bundle(document["roots"]),
             _moment(document["settled"]),
             tuple(_former(each) for each in document["formers"]),
+            bool(document.get("heard", True)),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}, or has it in another form") from error

@@ -421,7 +421,7 @@ def test_before_an_issuer_is_settled_who_has_a_certificate_waits(
     """Who has none gets one, and so does whose certificate runs out; then the others as well."""
     settled = [now]
     keeper = ServiceCertificates(
-        issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, settled=lambda: settled[0]
+        issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, waits=lambda at: at < settled[0]
     )
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
     settled[0] = now + timedelta(hours=30)

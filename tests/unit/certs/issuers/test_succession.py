@@ -1,5 +1,6 @@
 """One issuer after another: who is trusted, for how long, and that it is known after a restart."""
 
+import json
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -146,6 +147,33 @@ def test_it_is_settled_a_while_after_a_root_was_first_trusted(scene: Scene) -> N
     assert scene.start(1).settled() == scene.now + SETTLING / 2
     scene.now += SETTLING
     assert scene.start(0).settled() <= scene.now
+
+
+def test_it_is_settled_once_all_who_are_here_have_taken_the_root(scene: Scene) -> None:
+    """Which is asked when others had the time to come; known through restarts, and of these roots alone."""
+    scene.issued(scene.start(0))
+    second = scene.start(1)
+    assert (second.waits(scene.now), second.awaited(scene.now)) == (True, None)
+    scene.now += SETTLING
+    assert (second.waits(scene.now), second.awaited(scene.now)) == (True, scene.roots(1))
+    again = scene.start(1)
+    again.have_taken(scene.roots(0))
+    assert again.awaited(scene.now + DAY) == scene.roots(1)
+    again.have_taken(scene.roots(1))
+    for each in (again, scene.start(1)):
+        assert (each.waits(scene.now), each.awaited(scene.now)) == (False, None)
+    assert scene.start(2).waits(scene.now + DAY / 2)
+
+
+def test_what_a_server_before_has_noted_was_heard(scene: Scene) -> None:
+    """It knew the time alone."""
+    scene.issued(scene.start(0))
+    scene.start(1)
+    noted = json.loads((scene.state / ISSUER_FILE).read_text())
+    del noted["heard"]
+    (scene.state / ISSUER_FILE).write_text(json.dumps(noted))
+    assert scene.start(1).waits(scene.now)
+    assert not scene.start(1).waits(scene.now + SETTLING)
 
 
 def test_an_issuer_that_signs_with_another_root_is_another(scene: Scene) -> None:
