@@ -1,5 +1,6 @@
 """What keeps a pod from having a sidecar, found before anything is made."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,6 +19,7 @@ from sidecars.layout import (
     TPROXY_PORT,
     ProbeKind,
 )
+from specs.own_names import INJECTED
 
 _TAKEN_PORTS: Final = (ADMIN_PORT, OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
 
@@ -39,6 +41,10 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
     spec = spec_of(pod)
     if not spec.get("containers"):
         yield "spec.containers is empty"
+    noted = set(pod.get("metadata", {}).get("annotations") or ()) & INJECTED
+    yield from (f"annotation {name} is the injection's own: leave it out" for name in sorted(noted))
+    known = Counter(each.get("name") for each in all_containers(pod))
+    yield from (f"container {name} is there twice" for name, count in known.items() if count > 1)
     yield from _nobody(context, sidecar, pod)
     laid = {str(volume.get("name")) for each in context.overlays for volume in each.volumes}
     if twice := {each.get("name", "") for each in spec.get("volumes") or ()} & {*names.VOLUMES, *laid}:

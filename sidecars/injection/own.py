@@ -39,7 +39,10 @@ class OwnContainer:
 
 def taken(pod: Pod) -> tuple[OwnContainer, ...]:
     """Take them out of a pod, which is changed; raise CannotPatchError where one is there twice."""
-    found, spec = [], pod["spec"]
+    found: list[OwnContainer] = []
+    spec = pod.get("spec")
+    if spec is None:
+        return ()
     for field in FIELDS:
         there = spec.get(field) or []
         found += [OwnContainer(field, at, each) for at, each in enumerate(there) if _is_own(each)]

@@ -139,7 +139,7 @@ def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: Added
     new = Added(
         volumes=added.volumes,
         pull_secrets=added.pull_secrets,
-        annotations=(*sorted(set(more) - set(annotations)), names.ADDED_ANNOTATION),
+        annotations=tuple(sorted(set(more) - set(annotations))),
         labels=tuple(sorted(set(uuid) - set(labels))),
     )
     metadata["labels"] = {**labels, **{key: each for key, each in uuid.items() if key not in labels}}

@@ -95,7 +95,7 @@ def _take_out(pod: Pod, added: Added) -> None:
         if not kept:
             del spec["imagePullSecrets"]
     for words, keys in zip(_WORDS, (added.annotations, added.labels), strict=True):
-        for key in keys:
+        for key in (*keys, names.ADDED_ANNOTATION):
             metadata.get(words, {}).pop(key, None)
         if metadata.get(words) == {}:
             del metadata[words]
