@@ -6,7 +6,7 @@ from typing import Final
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID
 from tests.kubernetes.objects import Document
 from tools.real_parts.environments import HOME, environment
-from tools.real_parts.images import Image, Text, busybox, iptables, program
+from tools.real_parts.images import Image, Link, Text, busybox, iptables, program
 
 MESH: Final = "tests.local/mesh:1"
 PORT: Final = 8080
@@ -43,6 +43,7 @@ def mesh(envoy: str) -> Image:
         **environment(),
         **iptables(),
         **program(Path(envoy), "/usr/local/bin/envoy"),
+        "/usr/local/bin/meshwright": Link(f"{HOME}/bin/meshwright"),
         _APPLICATION: Text(_SOURCE),
     }
     return Image(MESH, files)
@@ -118,6 +119,11 @@ def meshed(name: str, account: str, ads: str) -> Document:
         securityContext={"fsGroup": PROXY_UID},
         volumes=[{"name": "credentials", "secret": {"secretName": name, "defaultMode": 0o440}}],
     )
+
+
+def application(name: str, **more: object) -> Document:
+    """Return the application's container as its author writes it, who knows of no mesh."""
+    return container("app", PYTHON, _APPLICATION, env=[{"name": "NAME", "value": name}], **more)
 
 
 def away() -> tuple[str, ...]:

@@ -1,0 +1,30 @@
+"""What `meshwright inject` prints is taken by a real API server, which refuses fields that there are not."""
+
+import pytest
+
+from tests.kubernetes.kubectl import Kubectl
+from tests.unit.injector.test_by_hand import CASES, NAMES
+
+LEFT_OUT = "left-out"
+"""Nothing of it changes, and a document in it is of a kind that no cluster has."""
+
+
+def test_every_case_that_is_written_down_would_be_taken(kubectl: Kubectl) -> None:
+    """As far as the server's validation and its strict look at fields; admission plug-ins among them."""
+    texts = [(CASES / f"{name}.injected").read_text("utf-8") for name in NAMES if name != LEFT_OUT]
+    asked = ("create", "--dry-run=server", "--validate=strict", "-o", "name", "-f", "-")
+    found = kubectl(*asked, given="---\n".join(texts))
+    names = {line.partition("/")[2] for line in found.splitlines()}
+    assert {"deployment", "cronjob", "every-way", "own-sidecar", "tproxy", "debugged", "classic"} <= names
+
+
+@pytest.mark.parametrize("field", ["startupProb", "restartPolici"])
+def test_a_field_that_there_is_not_would_be_refused(kubectl: Kubectl, field: str) -> None:
+    """So that the test above can fail."""
+    text = (CASES / "probes.injected").read_text("utf-8")
+    spoilt = text.replace(
+        {"startupProb": "startupProbe:", "restartPolici": "restartPolicy:"}[field], f"{field}:"
+    )
+    assert spoilt != text
+    words = ("create", "--dry-run=server", "--validate=strict", "-f", "-")
+    assert kubectl.run(*words, given=spoilt).status != 0

@@ -1,0 +1,182 @@
+"""Pods that `meshwright inject` has put sidecars into, on a real node: they join, are ready, call, and end.
+
+Nothing of the mesh is written in their authors' manifests, and no key of theirs is in any Secret.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.kubernetes import containers, objects
+from tests.kubernetes.conftest import define, namespaced
+from tests.kubernetes.containers import PORT, PYTHON, application, container
+from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.objects import Document
+from tests.program import Program, Server
+from tests.typed import Executed, Typed
+from tools.real_parts.flags import NODE_ADDRESS
+from tools.real_parts.node import Node
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(900),  # a machine may be slow, and programs of Python start one after the other
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+
+PORTS: Final = {"ads": 15128, "enrolment": 15130, "renewal": 15131}
+_CALLER: Final = """
+import sys, time, urllib.error, urllib.request
+def ask():
+    try:
+        with urllib.request.urlopen(sys.argv[1], timeout=5) as answer:
+            return answer.headers["x-served-by"]
+    except urllib.error.HTTPError as error:
+        return str(error.code)
+    except OSError:
+        return ""
+until = time.monotonic() + 120
+while (found := ask()) != sys.argv[2] and time.monotonic() < until:
+    time.sleep(0.1)
+print(found)
+"""
+"""Calls until it is answered as it expects, or two minutes long, and prints the last answer."""
+
+
+def _template(account: str, *, restart: str = "Always", **container: object) -> Document:
+    spec = {"serviceAccountName": account, "restartPolicy": restart, "containers": [container]}
+    return {"metadata": {"labels": {"app": account}}, "spec": spec}
+
+
+def _shop() -> Document:
+    ready = {"httpGet": {"path": "/ready", "port": "web"}, "periodSeconds": 1, "timeoutSeconds": 5}
+    made = application("shop", readinessProbe=ready, ports=[{"name": "web", "containerPort": PORT}])
+    spec = {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "shop"}},
+        "template": _template("shop", **made),
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": spec}
+
+
+def _buys(account: str, expected: str) -> Document:
+    made = container("call", PYTHON, "-c", _CALLER, "http://shop/", expected)
+    spec = {"backoffLimit": 0, "template": _template(account, restart="Never", **made)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": account}, "spec": spec}
+
+
+def _found_at(ports: dict[str, int]) -> list[Document]:
+    """Return the control plane's Service, which leads to the server on the node."""
+    served = [{"name": name, "port": PORTS[name], "targetPort": port} for name, port in ports.items()]
+    sliced = [{"name": name, "port": port} for name, port in ports.items()]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "meshwright"}}
+    return [
+        {**service, "spec": {"ports": served}},
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": "meshwright", "labels": {"kubernetes.io/service-name": "meshwright"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [NODE_ADDRESS], "conditions": {"ready": True}}],
+            "ports": sliced,
+        },
+    ]
+
+
+class Mesh:
+    """A control plane on the node that a Service of its namespace leads to, and a namespace for Pods."""
+
+    def __init__(self, node: Node, administrator: Kubectl, kubectl: Kubectl, program: Program) -> None:
+        self.kubectl = kubectl
+        self.program = program
+        program.reads = ("--kubernetes", "--kubeconfig", str(node.cluster.kubeconfig))
+        program.reads += ("--namespaces", kubectl.namespace)
+        told = [f"--set={name}_address={NODE_ADDRESS}:0" for name in ("enrolment", "renewal")]
+        self.server: Server = program.serve(
+            f"--ads-address={NODE_ADDRESS}:0", *told, "--set=enrolment_proofs=kubernetes"
+        )
+        bound = {name: int(str(self.server.bound[name]).rpartition(":")[2]) for name in PORTS}
+        administrator.apply(*_found_at(bound))
+        self._config = program.files / "injection.yaml"
+        self._config.write_text(
+            json.dumps(
+                {
+                    "controlPlane": {"namespace": administrator.namespace},
+                    "sidecar": {"image": containers.MESH, "imagePullPolicy": "Never", "resources": {}},
+                }
+            )
+        )
+
+    def run(self, document: Document, *flags: str) -> str:
+        """Inject a manifest as a user does, and apply what comes out; return that."""
+        (self.program.files / "given.json").write_text(json.dumps(document))
+        words = ("inject", "-f", "given.json", "--config", str(self._config), *flags)
+        status, out, complaint = self.program.run(*words, "--namespace", self.kubectl.namespace)
+        assert (status, complaint) == (0, "")
+        self.kubectl("apply", "-f", "-", given=out)
+        return out
+
+    def ended(self, job: str) -> str:
+        """Wait until a Job is complete, with its sidecar; return what it printed."""
+        self.kubectl.until(lambda found: found.get("status", {}).get("succeeded"), "job", job, seconds=300)
+        return self.kubectl("logs", f"job/{job}", "-c", "call").strip()
+
+
+@pytest.fixture
+def mesh(real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: Path) -> Iterator[Mesh]:
+    """Start a control plane."""
+    define(node_administrator, typed, tmp_path)
+    program = Program(tmp_path / "state", tmp_path / "files", Executed(real_node.inside.network))
+    with namespaced(node_administrator) as home, namespaced(node_administrator) as kubectl:
+        try:
+            made = Mesh(real_node, home, kubectl, program)
+            yield made
+            made.server.stop()
+        finally:
+            program.end()
+
+
+def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
+    """A Deployment's two and two Jobs', each by its own UID; who may not buy does not, and ends as well."""
+    kubectl, names = mesh.kubectl, ("buyer", "shop", "stranger")
+    root = (mesh.program.state / "ca" / "ca.pem").read_text()
+    kubectl.apply(
+        *map(objects.account, names),
+        *(objects.service(each) for each in names),
+        objects.routes("all"),
+        objects.target("buyers", kubectl.namespace, "buyer", "shop", "all"),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "meshwright-roots"},
+            "data": {"ca.pem": root},
+        },
+    )
+    mesh.run(_shop())
+    mesh.run(_buys("buyer", "shop"), "--ca", str(mesh.program.state / "ca" / "ca.pem"))
+    assert mesh.ended("buyer") == "shop"
+    mesh.run(_buys("stranger", ""))  # its sidecar knows of no shop, and nothing goes past it
+    assert mesh.ended("stranger") == ""
+    kubectl.until(lambda found: found["status"].get("readyReplicas") == 2, "deployment", "shop")
+    pods: list[dict[str, Any]] = kubectl.get("pods")["items"]
+    assert len(pods) == 4
+    joined = {each["proxy"] for each in mesh.server.said("proxy joined")}
+    named = ((each["metadata"]["uid"], each["metadata"]["labels"]["app"]) for each in pods)
+    assert joined == {f"{uid}.{account}.{kubectl.namespace}" for uid, account in named}
+    assert kubectl.get("secrets")["items"] == []
+    _is_asked_by_the_agent(
+        kubectl, next(each for each in pods if each["metadata"]["labels"]["app"] == "shop")
+    )
+
+
+def _is_asked_by_the_agent(kubectl: Kubectl, pod: dict[str, Any]) -> None:
+    """The application's readiness is the Pod's, although the kubelet is not in the mesh."""
+    name = pod["metadata"]["name"]
+    kubectl("exec", name, "-c", "app", "--", *containers.away())
+    kubectl.until_pod(name, "condition=Ready=False")
+    kubectl("exec", name, "-c", "app", "--", *containers.back())
+    kubectl.until_pod(name)
