@@ -14,7 +14,7 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.processes import cpu_seconds
-from benchmarks.programs import BenchmarkError, Checkout
+from benchmarks.programs import BenchmarkError, Checkout, compile_all
 from demo.ports import free_port
 from tools.ending import end
 
@@ -144,6 +144,7 @@ def serving(
         *("--ads-address", f"127.0.0.1:{ads}", "--http-address", f"127.0.0.1:{http}"),
         *("--debug-address", f"127.0.0.1:{debug}"),
     ]
+    compile_all(checkout)
     began = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=checkout.root, stdout=output, stderr=output)
