@@ -142,7 +142,7 @@ class Enrolment:
             request = await asyncio.to_thread(judged, csr_der)
             evidence = Evidence(b"", request.key_digest, address, certificate)
             with _Alone(self._keys, request.key_digest):
-                granted, _ = await self._granted(self._at_hand, evidence, request, self._by_proxy)
+                granted, _ = await self._granted(self._at_hand, evidence, request)
         except (ProofRefused, RequestError, Exhausted) as error:
             self._refused("renewal refused", error, address, self._at_hand.kind)
             raise
@@ -165,13 +165,13 @@ class Enrolment:
         return Told(told, now if replaced else renew_at(shown), again, now)
 
     async def _granted(
-        self, proof: Proof, evidence: Evidence, request: SigningRequest, allowed: Allowances | None = None
+        self, proof: Proof, evidence: Evidence, request: SigningRequest
     ) -> tuple[Granted, Entitled]:
         entitled = await proof.prove(evidence, self._clock())
         try:
             name = _name(entitled, evidence.key_digest)
-            if allowed is not None:
-                allowed.require(str(name), self._monotonic(), f"proxy {name}")
+            # Each certificate is a row of the ledger, for good: also of who joins again by what lets him in.
+            self._by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
             if words := self._contradicts(name):
                 raise ProofRefused(ProofRefusal.OTHER_WORKLOAD, f"{name}: {words}", entitled.proof)
             signed = await asyncio.to_thread(self._signed, name, request, entitled, proof.kind)

@@ -223,6 +223,19 @@ async def test_who_knows_a_token_s_id_keeps_nobody_out(signs: Signs, store: Sqli
         await proof.prove(evidence, NOW)
 
 
+async def test_who_joins_again_and_again_is_told_to_come_back_later(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """By the same key, for which it has a use: each time is a certificate more in the ledger."""
+    joining, request = enrolment(signs, store), csr()
+    for _ in range(10):
+        await joining.join(request, KIND, DATA, "10.0.0.1")
+    with structlog.testing.capture_logs() as logs, pytest.raises(Exhausted, match="proxy"):
+        await joining.join(request, KIND, DATA, "10.0.0.1")
+    assert [each["reason"] for each in logs] == ["too_many"]
+    assert len(signs.ledger.entries()) == 10
+
+
 def test_an_allowance_comes_back_and_is_nobody_else_s() -> None:
     """Three at once, then one a second; of many who ask, those who have not for long are forgotten."""
     allowed = Allowances(Pace(3, 1.0), kept=2)
