@@ -1,9 +1,11 @@
 """Certificates in a text of somebody else's: read whole, so that what comes after need expect no surprise."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 
 UNREADABLE: Final = (
     ValueError,
@@ -24,6 +26,11 @@ def loaded(pem: bytes) -> list[x509.Certificate]:
         return x509.load_pem_x509_certificates(pem)
     except UNREADABLE:
         raise ValueError("is not a certificate in PEM") from None
+
+
+def as_pem(certificates: Iterable[x509.Certificate]) -> bytes:
+    """Return certificates as one PEM text, in their order."""
+    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
 
 
 def certificates_in(pem: bytes) -> list[x509.Certificate]:

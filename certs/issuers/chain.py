@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
 from certs.bundle import TrustBundle
 from certs.leaf import signed_by
+from certs.pem import as_pem
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ def above(
         path.append(upper)
     if roots and path[-1] not in roots:
         raise ValueError(f"it leads to {_named(path[-1])}, which is none of the roots that were given")
-    trusted = TrustBundle.of(map(_pem, roots or [signer]))
+    trusted = TrustBundle.of([as_pem(roots or [signer])])
     ends = min(each.not_valid_after_utc for each in path)
-    return Above(b"".join(map(_pem, path[:-1])), trusted, ends)
+    return Above(as_pem(path[:-1]), trusted, ends)
 
 
 def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
@@ -69,10 +69,6 @@ def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
         raise ValueError(f"{_named(certificate)} expired at {certificate.not_valid_after_utc}")
     if now < certificate.not_valid_before_utc:
         raise ValueError(f"{_named(certificate)} is not valid before {certificate.not_valid_before_utc}")
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def _named(certificate: x509.Certificate) -> str:

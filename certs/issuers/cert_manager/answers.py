@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
 from certs.bundle import TrustBundle
 from certs.issuers.chain import above
 from certs.leaf import signed_by
-from certs.pem import certificates_in
+from certs.pem import as_pem, certificates_in
 from kube.errors import shortened
 from kube.resource import Raw
 
@@ -33,7 +32,7 @@ class Signed:
     @property
     def chain_pem(self) -> bytes:
         """Return the chain as PEM."""
-        return b"".join(map(_pem, self.chain))
+        return as_pem(self.chain)
 
     @property
     def leaf(self) -> x509.Certificate:
@@ -112,7 +111,7 @@ def _signed(status: Mapping[str, Any]) -> Verdict:
     # An issuer that has no root shows the highest CA that it knows: that is one more on the way.
     upper = [each for each in (*rest, *above) if each.subject != each.issuer]
     roots = [each for each in above if each.subject == each.issuer]
-    return Signed((leaf, *dict.fromkeys(upper)), TrustBundle.of(map(_pem, roots)))
+    return Signed((leaf, *dict.fromkeys(upper)), TrustBundle.of([as_pem(roots)]))
 
 
 def _decoded(status: Mapping[str, Any], name: str) -> bytes:
@@ -135,7 +134,3 @@ def _why(condition: Mapping[str, Any]) -> str:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)

@@ -5,12 +5,11 @@ from datetime import datetime, timedelta
 from typing import Final, TypeGuard
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError
 from certs.issuers.vault.http import Answer
-from certs.pem import certificates_in
+from certs.pem import as_pem, certificates_in
 
 _MOST_SECONDS: Final = 1000 * 365 * 86400
 
@@ -63,7 +62,7 @@ def signed(answer: Answer) -> bytes:
         [found, *(each for each in above if isinstance(each, str))] if isinstance(above, list) else [found]
     )
     leaf, *chain = _certificates("\n".join(texts))
-    return _pem([leaf, *(each for each in chain if each.subject != each.issuer)])
+    return as_pem([leaf, *(each for each in chain if each.subject != each.issuer)])
 
 
 def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
@@ -73,7 +72,7 @@ def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
     if not isinstance(found, str):
         raise IssuerError("Vault's answer is not understood: there is no chain in it")
     chain = _certificates(found)
-    bundle = TrustBundle.of([_pem([each for each in chain if each.subject == each.issuer])])
+    bundle = TrustBundle.of([as_pem([each for each in chain if each.subject == each.issuer])])
     return bundle, chain[0].not_valid_after_utc
 
 
@@ -93,7 +92,3 @@ def _certificates(text: str) -> list[x509.Certificate]:
         raise IssuerError(
             "Vault's answer is not understood: it holds what is no certificate in PEM, or an odd one"
         ) from error
-
-
-def _pem(certificates: list[x509.Certificate]) -> bytes:
-    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
