@@ -85,7 +85,9 @@ class Enrolled:
             wait = retry_after(failures, timedelta.max, random.random())  # noqa: S311 - no secret
             if answered.refused or await self._can_wait():
                 self._retry = None if answered.refused else now() + wait
-                _log.error("cannot join; what there is goes on", reason=answered.why)
+                ends = await self._ends()
+                said = {} if ends is None else {"ends": ends.isoformat(timespec="seconds")}
+                _log.error("cannot join; what there is goes on", reason=answered.why, **said)
                 return
             _log.warning("not joined yet", reason=answered.why, again_in=round(wait.total_seconds(), 1))
             with contextlib.suppress(TimeoutError):

@@ -141,7 +141,8 @@ def _server(at: str, way: Untrusted | Misnamed | ServerNotValid, now: datetime) 
                 f"{at} shows a certificate for {_listed(names)} that no authority in ca.pem has issued"
                 f"{_words(said)}",
                 "it is another mesh's control plane or another service, or its CA was made anew: "
-                "mend --ads, or issue this proxy's certificate anew (`meshwright certs issue-proxy`)",
+                "mend --ads, have the machine join again by another token, or issue this proxy's certificate "
+                "anew (`meshwright certs issue-proxy`)",
             )
         case Misnamed(names, expected):
             return Unreached(

@@ -267,7 +267,7 @@ class Meshed:
             issue = [str(COMMAND), "certs", "issue-proxy", *of, str(self.state / name / "credentials")]
         await asyncio.to_thread(self.machines["switch"].run, *issue)
 
-    async def begin(self, name: str, capabilities: tuple[str, ...] = ()) -> Agent:
+    async def begin(self, name: str, capabilities: tuple[str, ...] = (), *, seconds: float = 60) -> Agent:
         """Start a machine's agent with the files that it has; return when its proxy is ready."""
         folder = self.state / name
         for each in (folder, *folder.rglob("*")):
@@ -288,7 +288,7 @@ class Meshed:
         made = Agent(process, folder, ADMIN, STATUS, get)
         self.agents[name] = made
         self.ends.push_async_callback(end, made)
-        await until(made.ready)
+        await until(made.ready, seconds)
         return made
 
     def _program(self) -> Path:
