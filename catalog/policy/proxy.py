@@ -3,7 +3,8 @@
 import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from functools import lru_cache
+from typing import Any, Final, Self, TypeVar
 
 from catalog.store.settings import DenialReasons, HeaderLimits
 from mesh.callers import AuthenticatedName, Caller, IpRange
@@ -45,8 +46,9 @@ class TlsRange:
     ecdh_curves: tuple[str, ...] = ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class MeshTerms:
+class MeshTerms(HashedOnce):
     """What holds for every proxy of the mesh: whom it believes, how it speaks TLS, which headers it takes.
 
     `denials`: to whom it says why it has denied a request.
@@ -267,12 +269,16 @@ class ProxyPolicy:
     @property
     def terms(self) -> MeshTerms:
         """What holds for every other proxy as well."""
-        return MeshTerms(self.trust_domain, self.tls, self.headers, self.denials)
+        return _terms(self.trust_domain, self.tls, self.headers, self.denials)
 
     @property
     def service_destinations(self) -> tuple[ServiceDestination, ...]:
         """The destinations in the mesh."""
         return tuple(each for each in self.destinations if isinstance(each, ServiceDestination))
+
+
+_terms: Final = lru_cache(16)(MeshTerms)
+"""The very same for all policies: they stand in the keys of whatever is made once for a mesh."""
 
 
 def services(parts: Iterable[Reachable]) -> tuple[OutboundService, ...]:

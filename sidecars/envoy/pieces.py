@@ -185,6 +185,7 @@ def _of_listener(part: Reachable) -> Reachable:
     return Reachable.of(map(_service_of_listener, part.services))
 
 
+@lru_cache(REMEMBERED)
 def _service_of_listener(service: OutboundService) -> OutboundService:
     """Leave out what stands in a service's route configuration."""
     return replace(service, routes=()) if service.protocol.is_http else service
