@@ -110,6 +110,23 @@ def _rule(
     }
 
 
+def home_of(found: object) -> str:
+    """Return whose a configuration is, by the control plane's own namespace; empty where it does not say."""
+    match found:
+        case {"webhooks": [*webhooks]}:
+            return next((home for each in webhooks if (home := _home(each))), "")
+        case _:
+            return ""
+
+
+def _home(webhook: object) -> str:
+    match webhook:
+        case {"name": name, "namespaceSelector": {"matchExpressions": [{"values": [str(home)]}]}}:
+            return home if name == HOME else ""
+        case _:
+            return ""
+
+
 def is_as(found: object, wanted: object) -> bool:
     """Say whether all that is wanted of a value stands in it: what else it has is others' business.
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from admission.configuration import API_VERSION, KIND, NAME, Configuration, is_as
+from admission.configuration import API_VERSION, KIND, NAME, Configuration, home_of, is_as
 from admission.roots import believed, trusting
 from kube.api import Api
 from kube.errors import KubeError
@@ -47,6 +47,11 @@ _DISPUTED: Final = (
     "with `webhook_register: no` it is left alone"
 )
 
+_ANOTHERS: Final = (
+    f"{KIND} {NAME} is that of the control plane in namespace {{}}, and a cluster has one: it stays; if that "
+    f"control plane is gone, `kubectl delete {KIND.lower()} {NAME}`"
+)
+
 _log = structlog.get_logger("admission.registration")
 
 
@@ -54,20 +59,23 @@ _log = structlog.get_logger("admission.registration")
 class Registered:
     """How it stands: whether the cluster has it as it should be, why not, and how often it was written.
 
-    It is `disputed` if it was found otherwise again and again.
+    It is `disputed` if it was found otherwise again and again, and `another_s` if it is that of a control
+    plane elsewhere, which is left alone.
     """
 
     is_right: bool = False
     error: str = ""
     writes: int = 0
     disputed: bool = False
+    another_s: bool = False
 
 
 class Registration:
     """Keeps one ValidatingWebhookConfiguration as `wanted` says; what others add to it stays.
 
     `wanted` is asked each time, as roots change. Servers of the same mesh whose roots are others are trusted
-    beside us (see admission.roots). An object that is gone is made anew.
+    beside us (see admission.roots). An object that is gone is made anew; one of another mesh, whose control
+    plane has another namespace as its own, stays: each would take it from the other in turn.
     """
 
     def __init__(self, api: Api, wanted: Callable[[], Configuration], clock: Callable[[], datetime]) -> None:
@@ -79,6 +87,7 @@ class Registration:
         self._changed = asyncio.Event()
         self._version = ""
         self._written: object = None
+        self._is_known = False
         self.state = Registered()
 
     @property
@@ -108,21 +117,28 @@ class Registration:
     async def run(self) -> None:
         """Keep it right until cancelled; what the cluster does not allow is said once, and tried again."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(
-                self._reflector.run(lambda _: self._changed.set()), name="webhook configuration watch"
-            )
+            group.create_task(self._reflector.run(self._heard), name="webhook configuration watch")
             group.create_task(self._keeping(), name="webhook configuration")
+
+    def _heard(self, _: object) -> None:
+        self._is_known = True
+        self._changed.set()
 
     async def _keeping(self) -> None:
         repairs, failures, wrote = 0, 0, float("-inf")
         now = asyncio.get_running_loop().time
         while True:
             await self._told(min(LOOK_SECONDS, rest(failures)) if failures else LOOK_SECONDS)
+            if not self._is_known and not self.watch_error:
+                continue  # it may be another's
             if now() - wrote > CALM_SECONDS:
                 repairs = 0
                 self.state = replace(self.state, disputed=False)
             found, settled = self._found(), self._clock() - self._began >= SETTLED
             wanted = trusting(self._wanted(), found, self._clock(), settled=settled)
+            if self._is_another_s(home_of(found), home_of(dict(wanted))):
+                failures += 1
+                continue
             if is_as(found, dict(wanted)):
                 self.state, failures = replace(self.state, is_right=True, error=""), 0
                 continue
@@ -131,6 +147,17 @@ class Registration:
                 self.state = replace(self.state, disputed=repairs > DISPUTED)
             failures = failures + 1 if self.state.error else 0
             await asyncio.sleep(rest(repairs - PATIENCE))
+
+    def _is_another_s(self, home: str, ours: str) -> bool:
+        """Say whether what is there is another mesh's, and say so once."""
+        is_it = bool(home and ours and home != ours)
+        if is_it:
+            error = _ANOTHERS.format(home)
+            if error != self.state.error:
+                _log.warning("the webhook is not registered", error=error)
+            self.state = replace(self.state, is_right=False, error=error)
+        self.state = replace(self.state, another_s=is_it)
+        return is_it
 
     async def _told(self, seconds: float) -> None:
         """Return when something was heard of it, or it is time to look again."""

@@ -75,6 +75,8 @@ def _ours(authority: ChangingAuthority, tls: ServerTls, webhook: "Webhook | None
     identity = tls.identity()
     shown = (identity.chain,) if webhook is None else (identity.chain, webhook.tls.chain)
     registration = None if webhook is None else webhook.registration
+    if registration is not None and registration.state.another_s:
+        registration = None  # nobody asks ours
     return Ours(
         shown=frozenset(Fingerprint(authority.signer_of(each)) for each in shown),
         trusted=authority.held_in(identity.trust_bundle),

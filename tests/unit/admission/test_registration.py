@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import admission.registration
-from admission.configuration import NAME, WEBHOOK, configuration, is_as
+from admission.configuration import HOME, NAME, WEBHOOK, Configuration, configuration, home_of, is_as
 from admission.place import Place
 from admission.registration import (
     DISPUTED,
@@ -105,6 +105,60 @@ def test_only_roots_that_every_webhook_of_ours_believes_count() -> None:
 
 def _root() -> bytes:
     return ca("root", datetime.now(UTC)).pem
+
+
+def _at_home(namespace: str) -> Configuration:
+    place = Place.parse(f"{namespace}/webhook")
+    return configuration(place, _root(), home=namespace)
+
+
+async def test_that_of_another_mesh_stays_and_it_is_said() -> None:
+    """A cluster has one: in turn each would take it from the other. It is made once the other's is gone."""
+    theirs, gone = _at_home("first"), asyncio.Event()
+    theirs = {**theirs, "metadata": {**theirs["metadata"], "resourceVersion": "7"}}
+    at = {"kind": f"{RESOURCE.kind}List", "metadata": {"resourceVersion": "7"}, "items": [theirs]}
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await line.answer({**_at_home("second"), "metadata": {"resourceVersion": "9"}})
+        elif asked.streaming:
+            await older(asked, line)
+        elif asked.verb == "list":
+            await line.answer(at)
+        else:
+            await line.head()
+            await gone.wait()
+            last = {**theirs, "metadata": {**theirs["metadata"], "resourceVersion": "8"}}
+            await line.send({"type": "DELETED", "object": last})
+            await line.hang()
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: _at_home("second"), lambda: datetime.now(UTC))
+        made.look()  # before anything is known of it
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not made.remarks():
+                    await asyncio.sleep(0)
+                (said,) = made.remarks()
+                assert "is that of the control plane in namespace first" in said
+                assert (made.state.another_s, made.state.writes) == (True, 0)
+                gone.set()
+                while not made.state.is_right:
+                    await asyncio.sleep(0)
+            assert (made.state.another_s, made.remarks()) == (False, ())
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        assert [each.method for each in server.asked if each.method == "PATCH"] == ["PATCH"]
+
+
+def test_whose_a_configuration_is() -> None:
+    """Its home, where it has one; nonsense is nobody's."""
+    assert home_of(_at_home("first")) == "first"
+    assert home_of(WANTED) == ""
+    for nonsense in (None, "x", {}, {"webhooks": 1}, {"webhooks": [{"name": HOME, "namespaceSelector": 1}]}):
+        assert home_of(nonsense) == ""
 
 
 async def test_that_it_is_not_watched_is_said() -> None:
