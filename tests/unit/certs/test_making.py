@@ -1,7 +1,5 @@
 """Kinds of keys, back-dating, serials and ends; and what of an issuer's answer is not believed."""
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,7 +11,7 @@ from cryptography import x509
 
 from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import CertificateRequest, KeyKind, Names, Usage
+from certs.issuers.contract import CertificateRequest, Names, Usage
 from certs.pair import Making, Pair, issue_pair
 from certs.renewal import alarm_at, renew_at
 from mesh.names import TrustDomain
@@ -21,48 +19,9 @@ from mesh.names import TrustDomain
 DAY = timedelta(days=1)
 NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",), dns_names=("store.shop",))
 
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
-
 
 def _made(issuer: CertificateAuthority, now: datetime, making: Making) -> Pair:
     return issue_pair(issuer, Usage.SERVICE, NAMES, DAY, now, making)
-
-
-@needs_openssl
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        (KeyKind.ECDSA_P256, "ASN1 OID: prime256v1"),
-        (KeyKind.RSA_2048, "Public-Key: (2048 bit)"),
-        (KeyKind.RSA_3072, "Public-Key: (3072 bit)"),
-        (KeyKind.RSA_4096, "Public-Key: (4096 bit)"),
-    ],
-)
-def test_openssl_believes_a_certificate_of_each_kind_of_key(
-    authority: CertificateAuthority, tmp_path: Path, now: datetime, kind: KeyKind, said: str
-) -> None:
-    """And reads in it what was asked for."""
-    pair = _made(authority, now, Making(kind))
-    (tmp_path / "leaf.pem").write_bytes(pair.chain_pem)
-    (tmp_path / "ca.pem").write_bytes(authority.trust_bundle())
-    at = str(int(now.timestamp()))
-    verify = ["openssl", "verify", "-x509_strict", "-purpose", "sslserver", "-attime", at]
-    shown = subprocess.run(
-        [*verify, "-CAfile", str(tmp_path / "ca.pem"), str(tmp_path / "leaf.pem")],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert shown.returncode == 0, shown.stdout + shown.stderr
-    text = subprocess.run(
-        ["openssl", "x509", "-noout", "-text", "-in", str(tmp_path / "leaf.pem")],
-        capture_output=True, text=True, timeout=60, check=True,
-    ).stdout  # fmt: skip
-    for expected in (
-        said,
-        "URI:spiffe://mesh.example/ns/shop/sa/store, DNS:store.shop",
-        "TLS Web Server Authentication, TLS Web Client Authentication",
-        "CA:FALSE",
-    ):
-        assert expected in text
 
 
 def test_it_is_valid_from_as_long_ago_as_is_set(authority: CertificateAuthority, now: datetime) -> None:

@@ -54,7 +54,7 @@ def ca(
     """Make a CA, below another if there is one."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(own)
         .issuer_name(own if above is None else above.certificate.subject)
@@ -65,6 +65,8 @@ def ca(
         .add_extension(x509.BasicConstraints(is_ca, path_length if is_ca else None), critical=True)
         .add_extension(key_usage(authority=is_ca), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key if above is None else above.key, hashes.SHA256())
     )
-    return Ca(certificate, key)
+    if above is not None:
+        upper = x509.AuthorityKeyIdentifier.from_issuer_public_key(above.key.public_key())
+        builder = builder.add_extension(upper, critical=False)
+    return Ca(builder.sign(key if above is None else above.key, hashes.SHA256()), key)
