@@ -1,5 +1,6 @@
 """The last step of a wave: into the cache, less what proxies have rejected, and told."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -69,6 +70,7 @@ class Publishing:
             await slices.give_way()
         if not step:
             return None
+        await asyncio.sleep(0)  # it goes out to those who are concerned before anything is said of it
         _say_published(wave, step, touched)
         return touched
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import pytest
+from structlog.testing import capture_logs
 
 from admin.metrics.registry import Metrics
 from delivery import publishing
@@ -17,6 +18,7 @@ from delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
 from xds.protocol.snapshot import Snapshot
+from xds.server.waking import Waking
 
 ALL = range(2 * GROUPS + 10)
 WAVE = Wave(0, (), 0, 0.0, datetime(2026, 1, 1, tzinfo=UTC))
@@ -72,6 +74,20 @@ async def test_a_change_of_everything_wakes_so_many_streams_a_turn() -> None:
     assert await plane.publish(_step("2")) == len(ALL)
     assert [each for each in plane.turns if each] == [GROUPS, GROUPS, 10]
     assert plane.publishing.published.snapshots == _step("2").snapshots
+
+
+async def test_streams_have_their_turn_before_anything_is_said() -> None:
+    """Who is concerned waits for no line of the log."""
+    cache, said = SnapshotCache(), list[int]()
+    node, group = NodeKey("n"), GroupKey("g")
+    resource = Resource(CLUSTER, ResourceName("c"), Version("1"), b"")
+    step = Step({group: Snapshot.of((resource,))}, {node: group})
+    with capture_logs() as lines:
+        waking = Waking()
+        cache.watch(node, lambda: waking.wake(lambda: said.append(len(lines))))
+        await Publishing(cache, Quarantine(lambda _: None), Metrics()).publish(WAVE, step, Slices())
+    assert said == [0]
+    assert [each["event"] for each in lines] == ["snapshots published"]
 
 
 async def test_publishing_all_at_once_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
