@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from cli.by_hand.text import Piece
     from injector.configuration import InjectionConfig
     from injector.manifests import Outcome
+    from mesh.config import MeshConfig
     from mesh.names import Namespace
+    from mesh.objects import NamespaceObject
 
 _NOT_ASKED: Final = False
 """Reading says better than access(2) what may be read."""
@@ -35,6 +37,9 @@ def inject(
     file: File,
     config: Annotated[
         Path | None, typer.Option(readable=_NOT_ASKED, help="How: policy, selectors, images, overlays.")
+    ] = None,
+    mesh: Annotated[
+        Path | None, typer.Option(metavar="DIR|FILE", help="Manifests with the MeshConfig and Namespaces.")
     ] = None,
     namespace: InNamespace = "default",
     image: Annotated[str, typer.Option(help="The sidecar's image. [as the configuration says]")] = "",
@@ -67,8 +72,10 @@ def inject(
         control_plane_namespace=_named(control_plane_namespace) or told.control_plane_namespace,
     )
     try:
-        known = Known(told, DriverRegistry.discover().drivers, environment=os.environ, roots=_roots(ca))
-        namespaces = namespaces_in(each.value for each in found)
+        mesh_config, others = _mesh(mesh)
+        drivers = DriverRegistry.discover().drivers
+        known = Known(told, drivers, mesh_config, os.environ, _roots(ca))
+        namespaces = {**others, **namespaces_in(each.value for each in found)}
     except DriverError as error:
         raise CommandFailed(error) from error
     outcomes = [injected(known, namespaces, each.value, namespace) for each in found]
@@ -127,6 +134,25 @@ def _config(file: Path | None) -> "InjectionConfig":
         raise CommandFailed(f"{file} is no text in UTF-8 (byte {error.start})") from error
     except ConfigurationError as error:
         raise CommandFailed(error) from error
+
+
+def _mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceObject]]":
+    """Return the MeshConfig in force in a mesh, and its namespaces; of no mesh the defaults, and none."""
+    from catalog.store.view import namespaces
+    from cli.offline.mesh import read
+    from mesh.config import MeshConfig
+    from mesh.kinds import MESH_CONFIG, NAMESPACE
+    from mesh.problems import Severity
+
+    if where is None:
+        return MeshConfig(), {}
+    found = read(where)
+    for each in found.problems:
+        if each.severity is Severity.ERROR and (
+            each.key is None or each.key.kind in (MESH_CONFIG, NAMESPACE)
+        ):
+            raise CommandFailed(f"--mesh: {each}")
+    return found.view.config, {str(each.name): each for each in namespaces(found.view).values()}
 
 
 def _named(namespace: str) -> "Namespace | None":

@@ -137,6 +137,39 @@ def test_a_namespace_of_the_same_file_counts() -> None:
     )
 
 
+MESH = """
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshConfig
+metadata: {name: osm-mesh-config, namespace: osm-system}
+spec:
+  sidecar: {envoyImage: "mesh:1", initContainerImage: "mesh-init:1"}
+  traffic: {outboundPortExclusionList: [6379], outboundIPRangeExclusionList: [169.254.169.254/32]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: out, annotations: {openservicemesh.io/sidecar-injection: disabled}}
+"""
+
+
+def test_a_mesh_s_configuration_and_namespaces_count(tmp_path: Path) -> None:
+    """Those that a directory has, as the server reads them; what is wrong with them is not passed over."""
+    (tmp_path / "mesh.yaml").write_text(MESH)
+    text = f"{POD}---\n{POD.replace('name: pod', 'name: pod, namespace: out')}"
+    words = ("inject", "-f", "-", "--mesh", str(tmp_path))
+    found = run(*words, given=text)
+    first, second = yaml.safe_load_all(found.stdout)
+    rules, sidecar = first["spec"]["initContainers"]
+    assert (rules["image"], sidecar["image"]) == ("mesh-init:1", "mesh:1")
+    assert rules["args"][rules["args"].index("--exclude-outbound-ports") + 1] == "6379"
+    assert "169.254.169.254/32" in rules["args"]
+    assert "initContainers" not in second["spec"]
+    assert "the namespace's annotation openservicemesh.io/sidecar-injection is disabled" in found.stderr
+    (tmp_path / "mesh.yaml").write_text(MESH.replace("[6379]", "[redis]"))
+    wrong = run(*words, given=text)
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "outboundPortExclusionList" in wrong.stderr
+
+
 REFUSED = {
     "openservicemesh.io/inbound-port-exclusion-list: http": "'http' is no port number from 1 to 65535",
     "openservicemesh.io/outbound-port-exclusion-list: '70000'": "'70000' is no port number",
