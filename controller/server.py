@@ -16,6 +16,7 @@ from admin.http.servers import SocketError
 from certs.errors import CertificateError
 from certs.ledger.rebuilding import REBUILT
 from controller import doors
+from controller.delivering import paces
 from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER
 from controller.errors import StartupError
@@ -32,8 +33,8 @@ from controller.process.service_manager import ServiceManager
 from controller.process.tasks import spawn
 from controller.reloading import Reload
 from controller.settings import Settings
-from controller.wiring import Parts, paces
-from delivery.certificates import remarks_on
+from controller.wiring import Parts
+from delivery.unissued import remarks_on
 from mesh.host_port import HostPort
 from providers.contract import SourceError
 from sidecars.contract.errors import DriverError

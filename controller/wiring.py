@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from admin.http.heartbeat import Heartbeat
 from admin.metrics.registry import Metrics
-from admission.place import Place
-from catalog.store.settings import HeaderLimits
-from catalog.store.view import MeshSettings, View
+from catalog.store.view import View
 from certs.issuers.contract import IssuerKind
 from certs.opening import LEDGER_FILE, Opened
-from certs.pair import Making
 from certs.pair_files import PairFiles
 from certs.terms import ProxyTerms
+from controller.delivering import delivering, mesh_settings
 from controller.drivers import DriverPages, MeshDrivers
 from controller.following import Following
 from controller.issuing import Issuing
@@ -32,20 +30,11 @@ from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
 from controller.tokens import JoinTokens
-from delivery.assembly import Delivery, delivery
-from delivery.certificates import Counted, ServiceCertificates
-from delivery.debounce import Pace
-from delivery.gathering import Paces
-from delivery.model import Model
+from delivery.assembly import Delivery
 from delivery.proxies.identity import MeshAuthenticator, contradiction
-from delivery.proxies.readiness import EndpointReadiness
-from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.verdicts import Verdict
-from delivery.snapshots.translation import translation
-from delivery.snapshots.wanted import WhoIsHere
 from enrolment.trust import Confirmations
 from mesh.identity import ProxyName
-from mesh.names import TrustDomain
 from providers.sources import Sources
 from sidecars.contract.events import Broker
 from xds.cache import NodeKey
@@ -172,12 +161,11 @@ def join(
     cluster = _cluster(settings, clock) if settings.kubernetes else None
     answers = StateFile(settings.state, DNS_ANSWERS)
     sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
-    delivered = _delivery(settings, found, signs, drivers, sources, verdicts, metrics, clock)
-    webhook = None
-    if cluster is not None and settings.webhook_address and (place := settings.webhook_reached_at):
-        webhook = _webhook(settings, cluster, place, found, delivered, drivers, metrics, clock)
+    delivered = delivering(settings, found, signs, drivers, sources, verdicts, metrics, clock)
+    webhook = _webhook(settings, cluster, found, delivered, drivers, metrics, clock)
     tls = ServerTls(found.authority, pairs, settings.ads_hosts, clock(), found.whose.settled)
     pages, events, confirmations = DriverPages(), Broker(), Confirmations()
+    elsewhere = signs.opened.kind is not IssuerKind.BUILT_IN
     changed = partial(roots_changed, delivered, tls, events, webhook, clock)
     return Parts(
         settings=settings,
@@ -201,73 +189,11 @@ def join(
         webhook=webhook,
         confirmations=confirmations,
         roots=root_change(
-            found,
-            delivered,
-            tls,
-            pages,
-            confirmations,
-            webhook,
-            changed,
-            clock,
-            elsewhere=signs.opened.kind is not IssuerKind.BUILT_IN,
+            found, delivered, tls, pages, confirmations, webhook, changed, clock, elsewhere=elsewhere
         ),
         following=Following(found, changed),
         listening={},
     )
-
-
-def _delivery(
-    settings: Settings,
-    found: Opened,
-    issuing: Issuing,
-    drivers: MeshDrivers,
-    sources: Sources,
-    verdicts: Kept[tuple[Verdict, ...]],
-    metrics: Metrics,
-    clock: Callable[[], datetime],
-) -> Delivery:
-    ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
-    translate, preview = (
-        translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
-        for secrets in (True, False)
-    )
-    return delivery(
-        sources=sources,
-        paces=paces(settings),
-        readiness=EndpointReadiness(found.ledger.entries(), settings.endpoint_admission, ready_types),
-        certificates=ServiceCertificates(
-            issuing.opened.issuer,
-            PairFiles(settings.state, found.seal),
-            counting(metrics, issuing.opened.kind.value),
-            making=Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate)),
-            asking=issuing.asking,
-            waits=issuing.opened.issuer.waits,
-        ),
-        new_model=lambda: Model(
-            translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview
-        ),
-        new_quarantine=lambda acknowledged: Quarantine(
-            drivers.empty, drivers.reason, verdicts.load(), acknowledged=acknowledged
-        ),
-        lingering=settings.lingering_seconds,
-        meter=metrics,
-        clock=clock,
-        verify=settings.verify,
-    )
-
-
-def counting(metrics: Metrics, issuer: str) -> Callable[[Counted], None]:
-    """Return what counts an issuer's certificates of services; its series are there from the start."""
-    metrics.issued("service", issuer, 0)
-    metrics.renewed(issuer, 0)
-
-    def counted(found: Counted) -> None:
-        metrics.issued("service", issuer, found.issued)
-        metrics.renewed(issuer, found.renewed)
-        for reason, count in found.failed.items():
-            metrics.not_issued(issuer, reason, count)
-
-    return counted
 
 
 def _cluster(settings: Settings, clock: Callable[[], datetime]) -> "Cluster":
@@ -293,14 +219,16 @@ def _reporter(
 
 def _webhook(
     settings: Settings,
-    cluster: "Cluster",
-    place: Place,
+    cluster: "Cluster | None",
     found: Opened,
     delivered: Delivery,
     drivers: MeshDrivers,
     metrics: Metrics,
     clock: Callable[[], datetime],
-) -> "Webhook":
+) -> "Webhook | None":
+    place = settings.webhook_reached_at
+    if cluster is None or not settings.webhook_address or not place:
+        return None
     from controller.webhook import Webhook
 
     return Webhook(
@@ -314,22 +242,4 @@ def _webhook(
         metrics=metrics,
         clock=clock,
         register=settings.webhook_register,
-    )
-
-
-def paces(settings: Settings) -> Paces:
-    """Return how changes are gathered."""
-    policy = Pace(settings.quiet_seconds, settings.longest_seconds)
-    return Paces(policy, Pace(settings.endpoint_quiet_seconds, settings.endpoint_longest_seconds))
-
-
-def mesh_settings(settings: Settings) -> MeshSettings:
-    """Return the settings that the catalog works with."""
-    return MeshSettings(
-        TrustDomain(settings.trust_domain),
-        settings.cluster_domain,
-        settings.virtual_addresses,
-        settings.endpoint_admission,
-        HeaderLimits(settings.headers_per_message, settings.header_kibibytes),
-        settings.denial_reasons,
     )

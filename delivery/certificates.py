@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from certs import renewal
-from certs.errors import CertificateError, IssuerError, StateError
+from certs.errors import CertificateError
 from certs.issuers.contract import Issuer
 from certs.manager import CertificateManager, Request
 from certs.material import ServiceCertificate
@@ -20,12 +20,9 @@ from certs.pair import MAKING, Making
 from certs.retries import Failure, Retries
 from certs.stored import Pairs
 from delivery.asking import Asking, InTurn, Need
+from delivery.unissued import RunningOut, failure_kind, problem
 from mesh.identity import ServiceIdentity
-from mesh.kinds import SERVICE_ACCOUNT
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import FromSource
-from mesh.problems import Problem, Problems, Severity
+from mesh.problems import Problems
 from xds.protocol.layers import Layers
 
 RENEWAL_SECONDS: Final = 30.0
@@ -63,14 +60,6 @@ class Counted:
     issued: int
     renewed: int
     failed: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class RunningOut:
-    """A certificate in force that cannot be renewed, and has less than a quarter of its life left."""
-
-    certificate: ServiceCertificate
-    error: str
 
 
 class ServiceCertificates:
@@ -245,7 +234,7 @@ class ServiceCertificates:
     def _say_failing(self, manager: CertificateManager, now: datetime) -> None:
         """Take note of what cannot be issued, and say once of each certificate that it runs out."""
         failures = sorted(self._retries.failures.items())
-        self.problems = tuple(_problem(identity, failure.error) for identity, failure in failures)
+        self.problems = tuple(problem(identity, failure.error) for identity, failure in failures)
         self._again = min((failure.again for _, failure in failures), default=None)
         held = ((manager.get(identity), failure) for identity, failure in failures)
         self._failing = tuple((each, failure) for each, failure in held if each is not None)
@@ -281,27 +270,6 @@ class ServiceCertificates:
         return self._manager
 
 
-def failure_kind(error: CertificateError) -> str:
-    """Return a word of a closed set for why a certificate could not be issued."""
-    match error:
-        case IssuerError():
-            return "issuer"
-        case StateError():
-            return "state"
-        case _:
-            return "request"
-
-
-def remarks_on(found: Collection[RunningOut]) -> tuple[str, ...]:
-    """Return what readiness has to say of certificates that run out: a sentence, if there are any."""
-    if not found:
-        return ()
-    first = min(found, key=lambda each: each.certificate.not_after)
-    until = f"{first.certificate.not_after:%Y-%m-%dT%H:%M:%SZ}"
-    said = f"the first, of {first.certificate.identity}, ends at {until}: {first.error}"
-    return (f"{len(found)} service certificates run out and cannot be renewed; {said}",)
-
-
 def _good_between(
     held: Iterable[ServiceCertificate | None], good: tuple[datetime, datetime]
 ) -> tuple[datetime, datetime]:
@@ -309,13 +277,3 @@ def _good_between(
     begin, end = good
     there = [each for each in held if each is not None]
     return max((begin, *(each.not_before for each in there))), min((end, *map(renewal.renew_at, there)))
-
-
-def _problem(identity: ServiceIdentity, error: CertificateError) -> Problem:
-    return Problem(
-        code="certificate-not-issued",
-        severity=Severity.ERROR,
-        origin=FromSource("certificates"),
-        key=ObjectKey(SERVICE_ACCOUNT, Namespace(identity.namespace), identity.service_account),
-        expected=str(error),
-    )

@@ -21,7 +21,8 @@ from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import advanced
 from delivery import certificates
 from delivery.asking import AT_ONCE, AtOnce
-from delivery.certificates import ServiceCertificates, remarks_on
+from delivery.certificates import ServiceCertificates
+from delivery.unissued import remarks_on
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from mesh.problems import Problems

@@ -1,0 +1,100 @@
+"""What is delivered, and how, as the settings tell: the loop with its certificates, models and paces."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from admin.metrics.registry import Metrics
+from catalog.store.settings import HeaderLimits
+from catalog.store.view import MeshSettings
+from certs.opening import Opened
+from certs.pair import Making
+from certs.pair_files import PairFiles
+from controller.drivers import MeshDrivers
+from controller.issuing import Issuing
+from controller.kept import Kept
+from controller.settings import Settings
+from delivery.assembly import Delivery, delivery
+from delivery.certificates import Counted, ServiceCertificates
+from delivery.debounce import Pace
+from delivery.gathering import Paces
+from delivery.model import Model
+from delivery.proxies.readiness import EndpointReadiness
+from delivery.quarantine.quarantine import Quarantine
+from delivery.quarantine.verdicts import Verdict
+from delivery.snapshots.translation import translation
+from delivery.snapshots.wanted import WhoIsHere
+from mesh.names import TrustDomain
+from providers.sources import Sources
+
+
+def delivering(
+    settings: Settings,
+    found: Opened,
+    issuing: Issuing,
+    drivers: MeshDrivers,
+    sources: Sources,
+    verdicts: Kept[tuple[Verdict, ...]],
+    metrics: Metrics,
+    clock: Callable[[], datetime],
+) -> Delivery:
+    """Return the loop and all that stands on it, as the settings tell."""
+    ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
+    translate, preview = (
+        translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
+        for secrets in (True, False)
+    )
+    return delivery(
+        sources=sources,
+        paces=paces(settings),
+        readiness=EndpointReadiness(found.ledger.entries(), settings.endpoint_admission, ready_types),
+        certificates=ServiceCertificates(
+            issuing.opened.issuer,
+            PairFiles(settings.state, found.seal),
+            counting(metrics, issuing.opened.kind.value),
+            making=Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate)),
+            asking=issuing.asking,
+            waits=issuing.opened.issuer.waits,
+        ),
+        new_model=lambda: Model(
+            translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview
+        ),
+        new_quarantine=lambda acknowledged: Quarantine(
+            drivers.empty, drivers.reason, verdicts.load(), acknowledged=acknowledged
+        ),
+        lingering=settings.lingering_seconds,
+        meter=metrics,
+        clock=clock,
+        verify=settings.verify,
+    )
+
+
+def counting(metrics: Metrics, issuer: str) -> Callable[[Counted], None]:
+    """Return what counts an issuer's certificates of services; its series are there from the start."""
+    metrics.issued("service", issuer, 0)
+    metrics.renewed(issuer, 0)
+
+    def counted(found: Counted) -> None:
+        metrics.issued("service", issuer, found.issued)
+        metrics.renewed(issuer, found.renewed)
+        for reason, count in found.failed.items():
+            metrics.not_issued(issuer, reason, count)
+
+    return counted
+
+
+def paces(settings: Settings) -> Paces:
+    """Return how changes are gathered."""
+    policy = Pace(settings.quiet_seconds, settings.longest_seconds)
+    return Paces(policy, Pace(settings.endpoint_quiet_seconds, settings.endpoint_longest_seconds))
+
+
+def mesh_settings(settings: Settings) -> MeshSettings:
+    """Return the settings that the catalog works with."""
+    return MeshSettings(
+        TrustDomain(settings.trust_domain),
+        settings.cluster_domain,
+        settings.virtual_addresses,
+        settings.endpoint_admission,
+        HeaderLimits(settings.headers_per_message, settings.header_kibibytes),
+        settings.denial_reasons,
+    )
