@@ -8,6 +8,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from demo import leftovers, manifests
@@ -19,7 +20,7 @@ from demo.matrix import PHASES
 from demo.supervisor import Supervisor
 from demo.topology import BOOKBUYER, BOOKSTORE, PLACES, STORE_V1, STORE_V2, Mode
 
-pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 TRANSPARENT = pytest.param(
     Mode.TRANSPARENT,
     marks=[
@@ -43,6 +44,24 @@ async def running(state: Path, mode: Mode, *, hot_restart: bool = False) -> Asyn
             yield bookstore
     finally:
         leftovers.remove(state)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=[Mode.EXPLICIT, TRANSPARENT])
+async def shared(
+    request: pytest.FixtureRequest, envoy: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Bookstore]:
+    """The bookstore of all tests here, in each mode: to start one takes longer than to test it."""
+    async with running(tmp_path_factory.mktemp("bookstore"), request.param) as bookstore:
+        yield bookstore
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def bookstore(shared: Bookstore) -> Bookstore:
+    """The bookstore as it began: all sales of v1, everybody connected and admitted."""
+    manifests.apply(shared.mesh, WANTED["F"])
+    await shared.supervisor.until("sales of v1", _sells(shared, (STORE_V1.name,)))
+    await shared.supervisor.until("all connected", lambda: all_connected(shared))
+    return shared
 
 
 async def buy(bookstore: Bookstore, count: int, concurrency: int = 4) -> Outcomes:
@@ -123,52 +142,45 @@ def until_bought(bookstore: Bookstore, outcomes: Counter[str], more: int) -> Awa
     return bookstore.supervisor.until(f"{more} more purchases", lambda: outcomes.total() >= goal)
 
 
-@pytest.mark.parametrize("mode", [Mode.EXPLICIT, TRANSPARENT])
-async def test_an_edited_split_changes_traffic_without_a_failed_request(
-    envoy: str, tmp_path: Path, mode: Mode
-) -> None:
+async def test_an_edited_split_changes_traffic_without_a_failed_request(bookstore: Bookstore) -> None:
     """From v1 to v2 and half and half, under load; the editor's file is all that changes."""
-    async with running(tmp_path, mode) as bookstore:
-        async with under_load(bookstore) as outcomes:
-            for phase, sellers in (
-                ("H", (STORE_V2.name,)),
-                ("G", (STORE_V1.name, STORE_V2.name)),
-                ("F", (STORE_V1.name,)),
-            ):
-                manifests.apply(bookstore.mesh, WANTED[phase])
-                await bookstore.supervisor.until(f"phase {phase}", _sells(bookstore, sellers))
-        assert outcomes == {"200": outcomes.total()}
+    async with under_load(bookstore) as outcomes:
+        for phase, sellers in (
+            ("H", (STORE_V2.name,)),
+            ("G", (STORE_V1.name, STORE_V2.name)),
+            ("F", (STORE_V1.name,)),
+        ):
+            manifests.apply(bookstore.mesh, WANTED[phase])
+            await bookstore.supervisor.until(f"phase {phase}", _sells(bookstore, sellers))
+    assert outcomes == {"200": outcomes.total()}
 
 
 def _sells(bookstore: Bookstore, sellers: tuple[str, ...]) -> Callable[[], Awaitable[bool]]:
     return lambda: sold_by(bookstore, *sellers)
 
 
-@pytest.mark.parametrize("mode", [Mode.EXPLICIT, TRANSPARENT])
 async def test_a_crash_of_the_control_plane_is_not_felt_and_its_return_sends_only_endpoints(
-    envoy: str, tmp_path: Path, mode: Mode
+    bookstore: Bookstore,
 ) -> None:
     """Not one request fails; delta proxies are sent nothing twice but the endpoints that O4 demands.
 
     Then the same with a manifest edited while nobody was there: what it changes is sent, so the count of
     nothing is one that can be other than nothing.
     """
-    async with running(tmp_path, mode) as bookstore:
-        await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
-        before, held = await resources_sent(bookstore), await assignments_held(bookstore)
-        async with under_load(bookstore) as outcomes:
-            await _crash_and_return(bookstore, outcomes)
-            await bookstore.supervisor.until("all endpoints", lambda: _has_sent(bookstore, "endpoint", held))
-            again = await resources_sent(bookstore)
-            await _crash_and_return(bookstore, outcomes, edit=WANTED["H"])
-            await bookstore.supervisor.until("sales of v2", _sells(bookstore, (STORE_V2.name,)))
-            edited = await resources_sent(bookstore)
+    before, held = await resources_sent(bookstore), await assignments_held(bookstore)
+    async with under_load(bookstore) as outcomes:
+        await _crash_and_return(bookstore, outcomes)
+        await bookstore.supervisor.until("all endpoints", lambda: _has_sent(bookstore, "endpoint", held))
+        again = await resources_sent(bookstore)
+        await _crash_and_return(bookstore, outcomes, edit=WANTED["H"])
+        await bookstore.supervisor.until("sales of v2", _sells(bookstore, (STORE_V2.name,)))
+        edited = await resources_sent(bookstore)
 
-        assert all(before[kind] for kind in ("cluster", "endpoint", "listener", "route", "secret"))
-        assert {kind: sent for kind, sent in again.items() if sent} == {"endpoint": held}
-        assert {kind for kind, sent in edited.items() if sent} == {"endpoint", "route"}
-        assert outcomes == {"200": outcomes.total()}
-        assert outcomes.total() >= 400
+    assert all(before[kind] for kind in ("cluster", "endpoint", "listener", "route", "secret"))
+    assert {kind: sent for kind, sent in again.items() if sent} == {"endpoint": held}
+    assert {kind for kind, sent in edited.items() if sent} == {"endpoint", "route"}
+    assert outcomes == {"200": outcomes.total()}
+    assert outcomes.total() >= 400
 
 
 async def _crash_and_return(
