@@ -61,12 +61,22 @@ class Kept:
     due: bool = False
 
 
-def kept(pairs: Pairs, holder: Holder, issuer: Issuer, usage: Usage, names: Names, now: datetime) -> Kept:
+def kept(
+    pairs: Pairs,
+    holder: Holder,
+    issuer: Issuer,
+    usage: Usage,
+    names: Names,
+    now: datetime,
+    *,
+    patient: bool = False,
+) -> Kept:
     """Return the pair that is kept, as far as it can go on being used; what cannot is said in the log.
 
     A corrupt one is a warning only: what it held can be issued again. One that cannot be read at all (its
     permissions) is StateError: a new one could not be kept either. One of the same URI with other DNS names
-    is due, and goes on until there is another: by the URI peers know it, and they hold it themselves.
+    is due, and goes on until there is another: by the URI peers know it, and they hold it themselves. To who
+    is `patient` nothing is due that is valid.
     """
     try:
         pair = pairs.load(holder)
@@ -82,10 +92,11 @@ def kept(pairs: Pairs, holder: Holder, issuer: Issuer, usage: Usage, names: Name
     if reason:
         _log.info("stored certificate replaced", **said, reason=reason)
         return Kept()
-    if not (others or due(pair.leaf, now)):
+    valid = pair.leaf.not_before <= now <= pair.leaf.not_after
+    if (patient and valid) or not (others or due(pair.leaf, now)):
         return Kept(pair)
     _log.info("stored certificate replaced", **said, reason=_OTHERS if others else "it is due for renewal")
-    return Kept(pair, due=True) if pair.leaf.not_before <= now <= pair.leaf.not_after else Kept()
+    return Kept(pair, due=True) if valid else Kept()
 
 
 def issued_pair(
@@ -128,8 +139,8 @@ def kept_pair(
     that is due while its issuer cannot sign, and any that is due to who is `patient`. Raises RequestError,
     IssuerError, and StateError where what is kept cannot be read.
     """
-    found = kept(pairs, holder, issuer, usage, names, now)
-    if found.pair is not None and (patient or not found.due):
+    found = kept(pairs, holder, issuer, usage, names, now, patient=patient)
+    if found.pair is not None and not found.due:
         return found.pair, None
     try:
         return issued_pair(pairs, holder, issuer, usage, names, lifetime(), now)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.privacy import exposure
+from certs.privacy import exposure, exposures
 
 FILE, FOLDER = stat.S_IFREG, stat.S_IFDIR
 PATH = Path("/s/x")
@@ -52,3 +52,20 @@ def test_what_its_owner_alone_can_get_at(mode: int, owner: int, user: int, publi
 def test_what_others_can_get_at(mode: int, owner: int, user: int, public: bool, sentence: str) -> None:
     """How, and the command that mends it."""
     assert exposure(PATH, mode, owner, user, public=public) == f"/s/x {sentence}"
+
+
+@pytest.mark.parametrize(
+    "folder", ["ca", "ca.other", "ca.moving", ".ca.new", "ca.other.lost-1", "services/a/b"]
+)
+def test_whoever_holds_a_key_is_looked_at(folder: str, tmp_path: Path) -> None:
+    """Also the folders of roots that come and go."""
+    tmp_path.chmod(0o700)
+    (tmp_path / folder).mkdir(mode=0o700, parents=True)
+    key = tmp_path / folder / "ca.key"
+    key.touch(mode=0o600)
+    for each in (tmp_path / folder).parents:
+        if each.is_relative_to(tmp_path):
+            each.chmod(0o700)
+    assert exposures(tmp_path) == ()
+    key.chmod(0o640)
+    assert exposures(tmp_path) == (f"{key} can be read by others (its mode is 0640): chmod 600 {key}",)

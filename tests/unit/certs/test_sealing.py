@@ -12,17 +12,24 @@ from structlog.testing import capture_logs
 from certs import files, sealed_state
 from certs.errors import StateError
 from certs.issuers.contract import KeyKind, Names, Usage
-from certs.opening import Custody, Opened, opened
+from certs.issuers.watched import WatchedFiles
+from certs.opening import Custody, Opened, opened, rebuilt
 from certs.pair import Making, issue_pair
 from certs.pair_files import PairFiles
+from certs.peer import read_peer
+from certs.proxy import issue_proxy
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import advanced
 from certs.sealing import Seal, Stretching, new_data_key, read_wrapped, wrapped
+from certs.server import ads_server_certificate
 from certs.stored import ADS_SERVER, WEBHOOK, Holder
+from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from tests import planted
+from tests.unit.certs.issuers.cas import ca
 
 DOMAIN = TrustDomain("mesh.example")
+NAME = ProxyName.parse("one.store.shop")
 KEY = b"-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----\n"
 HOLDERS = (ADS_SERVER, WEBHOOK, Holder("services/default/shop"))
 
@@ -126,6 +133,34 @@ def test_a_root_is_changed_with_encrypted_keys(state: Path, now: datetime, passp
             found.authority.step(advanced(found.authority.rotation, now), now)
         assert plain(state) == []
     assert keys(state, now, passphrase)[0] != first
+
+
+def test_a_ledger_is_rebuilt_and_cas_follow_each_other(
+    tmp_path: Path, state: Path, now: datetime, passphrase: Path
+) -> None:
+    """As without encryption; the end of what the former has signed is known from certificates alone."""
+    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
+        ads_server_certificate(found.authority, PairFiles(state, found.seal), now)
+        ends = PairFiles(state, found.seal).last_end()
+        made = issue_proxy(found.authority, found.ledger, NAME, timedelta(days=1), now)
+        own = found.authority.trust_bundle()
+    (state / "ledger.sqlite").unlink()
+    said = refused(state, now, passphrase)
+    serial = said.partition("--rebuild-ledger ")[2].partition(",")[0]
+    with opened(state, DOMAIN, now, rebuild=serial, custody=Custody(passphrase)) as found:
+        assert found.rebuilding is not None
+        found.rebuilding.show(read_peer(made.chain_pem), made.chain_pem, "a", now)
+        found.rebuilding.confirm(made.serial)
+    assert rebuilt(state) == 1
+    root = ca("root", now)
+    root.put(tmp_path / "files", root)
+    custody = Custody(passphrase, WatchedFiles.within(tmp_path / "files"))
+    with opened(state, DOMAIN, now, custody=custody) as found:
+        (former,) = found.whose.standing().formers
+        assert (former.roots.pem, former.until) == (own, ends)
+        pair = issue_pair(found.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now)
+        PairFiles(state, found.seal).keep(HOLDERS[2], pair)
+    assert plain(state) == []
 
 
 def test_a_ca_of_somebody_elses_making(state: Path, now: datetime, passphrase: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from checks.check import Check, Status
-from cli.checking import server
+from cli.checking import answers, server
 from cli.checking.told import Told
 from cli.client import SOCKET_NAME
 
@@ -180,3 +180,25 @@ def _require_said(found: Mapping[str, Check], path: str, way: Way) -> None:
         assert path in found[line].said
         assert found[line].status is not Status.OK
         assert "meshwright version" in found[line].do
+
+
+@pytest.mark.parametrize(
+    ("settings", "certificate"),
+    [
+        ({"authority_directory": "/ca"}, Path("/ca/tls.crt")),
+        ({"authority_certificate": "/ca.pem", "authority_key": "/ca.key"}, Path("/ca.pem")),
+        ({}, None),
+    ],
+)
+def test_whose_ca_a_running_server_has(settings: dict[str, str], certificate: Path | None) -> None:
+    """As it was told; one of before that says nothing of it has its own."""
+    said: dict[str, Any] = {
+        "mesh": None,
+        "kube_context": "",
+        "kubernetes": False,
+        "providers": {},
+        "shared_state": False,
+    }
+    page = {"settings": {**said, "trust_domain": "a.example", **settings}, "listening": {}}
+    files = answers.told(page, Path("/s")).custody.authority
+    assert (None if files is None else files.now().certificate) == certificate
