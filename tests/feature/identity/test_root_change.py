@@ -38,7 +38,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def until(server: Any, stage: str | None, **waiting: list[str]) -> dict[str, Any]:
     """Return how a change stands once it is at a stage, and waits for these, by UUID, for these reasons."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + 30
+    deadline = loop.time() + 60
     while True:
         found: dict[str, Any] = await server.ask("GET", ROTATE)
         held = {each["proxy"].partition(".")[0]: each["why"] for each in found.get("waiting_for", [])}
