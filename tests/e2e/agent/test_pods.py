@@ -11,6 +11,7 @@ from mesh.workload import Capture, Transparent
 from sidecars.contract.kubernetes import Container, Pod, SecurityContext
 from sidecars.contract.pod import InjectorContext, PodOs
 from sidecars.envoy.driver import EnvoyDriver
+from sidecars.injection.names import SIDECAR_CONTAINER
 from sidecars.selection import Selection
 from tests.e2e.agent.conftest import missing_for_namespaces
 
@@ -41,7 +42,9 @@ def _sidecar(how: Transparent) -> Container:
             interception=how,
         )
     )
-    return made["spec"]["containers"][0]
+    spec = made["spec"]
+    every: list[Container] = [*spec.get("initContainers", []), *spec["containers"]]  # it may be in either
+    return next(each for each in every if each["name"] == SIDECAR_CONTAINER)
 
 
 def _confined(security: SecurityContext) -> list[str]:
