@@ -1,0 +1,51 @@
+"""Counts a process in which a table and what is derived of it hold big words; prints JSON."""
+
+import json
+import sys
+from dataclasses import dataclass, field
+
+from benchmarks.census import census
+from engine.derived import derived
+from engine.graph import Graph
+from engine.table import Table
+
+BIG = 1_000_000
+
+
+@dataclass(eq=False)
+class Words:
+    """A source with one table."""
+
+    graph: Graph = field(default_factory=Graph)
+
+    def __post_init__(self) -> None:
+        self.words: Table[str, tuple[bytes, ...]] = Table(self.graph, "census words")
+
+
+@derived
+def same_word(words: Words, key: str) -> bytes:
+    """Return an input as it is."""
+    return words.words[key][0]
+
+
+@derived
+def longer_word(words: Words, key: str) -> bytes:
+    """Return something made of an input."""
+    return words.words[key][0] + b"!"
+
+
+def main() -> None:
+    """Make them, and say what each owner holds whose name is one of theirs."""
+    words = Words()
+    words.graph.apply([words.words.set("big", (b"x" * BIG,))])
+    assert len(same_word(words, "big")) == BIG
+    assert len(longer_word(words, "big")) == BIG + 1
+    found = census()
+    ours = [owner for owner in found if owner.endswith(("same_word", "longer_word", "census words"))]
+    sizes = {owner: found[owner].size for owner in ours}
+    table = found["table census words"].types["builtins.bytes"]
+    sys.stdout.write(json.dumps({"sizes": sizes, "bytes in the table": table}))
+
+
+if __name__ == "__main__":
+    main()
