@@ -63,6 +63,13 @@ def _shop() -> Document:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": spec}
 
 
+def _classic() -> Document:
+    """Return a Pod of the shop whose sidecar stands among its containers."""
+    made = _template("shop", **application("classic"))
+    metadata = {"name": "classic", "annotations": {"meshwright.dev/sidecar-placement": "classic"}}
+    return {"apiVersion": "v1", "kind": "Pod", **made, "metadata": {**made["metadata"], **metadata}}
+
+
 def _buys(account: str, expected: str) -> Document:
     made = container("call", PYTHON, "-c", _CALLER, "http://shop/", expected)
     spec = {"backoffLimit": 0, "template": _template(account, restart="Never", **made)}
@@ -141,7 +148,7 @@ def mesh(real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: P
 
 
 def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
-    """A Deployment's two and two Jobs', each by its own UID; who may not buy does not, and ends as well."""
+    """A Deployment's, a classic one, Jobs': each by its own UID; who may not buy does not, and ends."""
     kubectl, names = mesh.kubectl, ("buyer", "shop", "stranger")
     root = (mesh.program.state / "ca" / "ca.pem").read_text()
     kubectl.apply(
@@ -157,20 +164,30 @@ def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
         },
     )
     mesh.run(_shop())
+    mesh.run(_classic())
     mesh.run(_buys("buyer", "shop"), "--ca", str(mesh.program.state / "ca" / "ca.pem"))
     assert mesh.ended("buyer") == "shop"
     mesh.run(_buys("stranger", ""))  # its sidecar knows of no shop, and nothing goes past it
     assert mesh.ended("stranger") == ""
     kubectl.until(lambda found: found["status"].get("readyReplicas") == 2, "deployment", "shop")
+    kubectl.until_pod("classic")
     pods: list[dict[str, Any]] = kubectl.get("pods")["items"]
-    assert len(pods) == 4
+    assert len(pods) == 5
+    _has_waited_for_its_sidecar(kubectl.get("pod", "classic"))
     joined = {each["proxy"] for each in mesh.server.said("proxy joined")}
     named = ((each["metadata"]["uid"], each["metadata"]["labels"]["app"]) for each in pods)
     assert joined == {f"{uid}.{account}.{kubectl.namespace}" for uid, account in named}
     assert kubectl.get("secrets")["items"] == []
-    _is_asked_by_the_agent(
-        kubectl, next(each for each in pods if each["metadata"]["labels"]["app"] == "shop")
-    )
+    replicas = (each for each in pods if each["metadata"]["name"].startswith("shop-"))
+    _is_asked_by_the_agent(kubectl, next(replicas))
+
+
+def _has_waited_for_its_sidecar(pod: dict[str, Any]) -> None:
+    """The application of a classic one began when the hook of its sidecar had returned, and not before."""
+    began = {
+        each["name"]: each["state"]["running"]["startedAt"] for each in pod["status"]["containerStatuses"]
+    }
+    assert began["meshwright-sidecar"] < began["app"]
 
 
 def _is_asked_by_the_agent(kubectl: Kubectl, pod: dict[str, Any]) -> None:
