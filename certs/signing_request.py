@@ -23,12 +23,14 @@ MOST_BYTES: Final = 16 * 1024
 LEAST_RSA_BITS: Final = 2048
 MOST_RSA_BITS: Final = 4096
 _LEAST_EXPONENT: Final = 65537
+_MOST_EXPONENT: Final = 2**33 - 1
+"""BoringSSL takes no longer one: with it a stranger decides how dear it is to check his signature."""
 CURVES: Final = ("secp256r1", "secp384r1")
 """With these alone BoringSSL, as Envoy and gRPC have it, lets a client sign its handshake."""
 
 _RIGHT: Final = (
     f"must be ECDSA on P-256 or P-384, or RSA of {LEAST_RSA_BITS} to {MOST_RSA_BITS} bits with an exponent "
-    f"of {_LEAST_EXPONENT} or more"
+    f"from {_LEAST_EXPONENT} to {_MOST_EXPONENT}"
 )
 _SIGNED: Final = "must be SHA-256, SHA-384 or SHA-512"
 _DIGESTS: Final = (hashes.SHA256, hashes.SHA384, hashes.SHA512)
@@ -76,7 +78,8 @@ def _require_strong(key: CertificatePublicKeyTypes) -> None:
             found = f"ECDSA on {key.curve.name}"
         case rsa.RSAPublicKey():
             exponent = key.public_numbers().e
-            if LEAST_RSA_BITS <= key.key_size <= MOST_RSA_BITS and exponent >= _LEAST_EXPONENT:
+            is_borne = _LEAST_EXPONENT <= exponent <= _MOST_EXPONENT
+            if is_borne and LEAST_RSA_BITS <= key.key_size <= MOST_RSA_BITS:
                 return
             found = f"RSA of {key.key_size} bits with the exponent {str(exponent)[:20]}"
         case _:

@@ -28,6 +28,7 @@ NAME = ProxyName.parse("5d1a4f0e-1f0c-4f5e-9c1d-0a5b6c7d8e9f.shop.market")
 P256 = ec.generate_private_key(ec.SECP256R1())
 SHA256 = hashes.SHA256()
 _LONG_KEY = rsa.RSAPublicNumbers(65537, 2**8191 + 1).public_key()
+_DEAR_KEY = rsa.RSAPublicNumbers(2**33 + 1, 2**2047 + 1).public_key()
 _SHA1 = "300906072a8648ce3d0401"
 
 
@@ -62,6 +63,10 @@ def test_what_is_strong_enough_is_taken() -> None:
 WEAK: dict[str, tuple[Callable[[], bytes], str]] = {
     "RSA 1024": (lambda: csr(_rsa(1024)), "RSA of 1024 bits"),
     "RSA with a small exponent": (lambda: csr(_rsa(2048, 3)), "with the exponent 3: it must be ECDSA"),
+    "RSA with a long exponent": (
+        lambda: _unproven(_public(_DEAR_KEY)),
+        "the exponent 8589934593: it must",
+    ),
     "RSA 8192": (lambda: _unproven(_public(_LONG_KEY)), "RSA of 8192 bits"),
     "P-192": (lambda: csr(ec.generate_private_key(ec.SECP192R1())), "ECDSA on secp192r1: it must be"),
     "P-521": (lambda: csr(ec.generate_private_key(ec.SECP521R1())), "ECDSA on secp521r1: it must be"),
