@@ -80,18 +80,20 @@ class KubernetesProof:
 def holder(shown: Shown, seen: Seen | None) -> ProxyName:
     """Return whose proxy the Pod's is that the API server and the mesh both know.
 
-    Raises NotYet where that may be so in a moment: the mesh does not know a Pod of that name, or no proxy
-    of it; ProofRefused where it knows another one: one of the same name that is gone, or came after it.
+    Raises NotYet where that may be so in a moment: the mesh does not know a Pod of that name, or no proxy of
+    it, or it knows another one, as who sees the one or the other may be a little behind. ProofRefused where
+    they say different things of one Pod.
     """
     if seen is None or not seen.uid:
         raise NotYet(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
+    if shown.uid != seen.uid:
+        raise NotYet(f"{shown}: the mesh knows another Pod of that name, whose UID is {seen.uid}")
     for what, said, known in (
-        ("has the UID", shown.uid, seen.uid),
         ("is of the ServiceAccount", shown.identity, seen.identity),
-        ("runs on the node", shown.node or seen.node, seen.node),
+        ("runs on the node", shown.node or seen.node, seen.node or shown.node),
     ):
         if said != known:
-            words = f"{shown}: by its token it {what} {said}, and as the mesh sees it {known or 'none'}"
+            words = f"{shown}: by its token it {what} {said}, and as the mesh sees it {known}"
             raise ProofRefused(ProofRefusal.OTHER_POD, words, str(shown))
     if seen.proxy is None:
         raise NotYet(
