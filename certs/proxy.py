@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from certs.errors import RequestError
 from certs.issuers.contract import Authority, Names, Usage
-from certs.ledger.contract import Ledger
+from certs.ledger.contract import Judge, Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate, SignedProxy
 from certs.pair import issue_pair, sign
@@ -49,18 +49,19 @@ def sign_proxy(
     claim_within: timedelta | None = None,
     term: timedelta | None = None,
     joined_by: str = "",
+    judge: Judge | None = None,
 ) -> SignedProxy:
     """Issue the same for a key that stays where it was made.
 
     `name` is what whoever asks was found to be entitled to, and `joined_by` by what; of the request only the
-    key is taken. Raises as `issue_proxy`.
+    key is taken. Raises as `issue_proxy`, and what `judge` does, which the ledger asks as it takes it in.
     """
     _require_whole(name)
     shown = SignedRequest(request.csr_pem)
     leaf, chain_pem = sign(issuer, Usage.PROXY, Names(str(name)), validity, shown, now)
     signer = issuer.signer_of(chain_pem)
     ends = leaf.not_after, claim_within
-    ledger.record(LedgerEntry.issued(leaf.serial, name, now, *ends, signer, term, joined_by))
+    ledger.record(LedgerEntry.issued(leaf.serial, name, now, *ends, signer, term, joined_by), judge)
     return SignedProxy(name, leaf.serial, leaf.not_before, leaf.not_after, chain_pem)
 
 

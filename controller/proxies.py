@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from admin.http.commands import ProxyRequest
+from certs.ledger.contract import Judge
 from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate, SignedProxy
 from certs.opening import Custody, Opened, begun, opened
@@ -54,11 +55,16 @@ class ProxyIssuing:
         return issued
 
     def sign(
-        self, name: ProxyName, request: SigningRequest, validity: timedelta | None, joined_by: str
+        self,
+        name: ProxyName,
+        request: SigningRequest,
+        validity: timedelta | None,
+        joined_by: str,
+        judge: Judge,
     ) -> SignedProxy:
-        """Sign for a key that stays where it was made; raise CertificateError."""
+        """Sign for a key that stays where it was made; raise CertificateError, and what `judge` does."""
         terms, now = self._terms().asking(validity), self._clock()
-        said = terms.claim_within, terms.term, joined_by
+        said = terms.claim_within, terms.term, joined_by, judge
         signed = sign_proxy(self._issuer, self._ledger, name, request, terms.validity, now, *said)
         self._first.note(self._ledger)
         self._issued()
@@ -71,10 +77,6 @@ class ProxyIssuing:
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return what the ledger knows; raise StateError."""
         return self._ledger.entries()
-
-    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
-        """Return what the ledger knows of one proxy; raise StateError."""
-        return self._ledger.entries_of(name)
 
     def trust_bundle(self) -> bytes:
         """Return the roots as PEM."""

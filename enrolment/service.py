@@ -10,7 +10,8 @@ from typing import Final, Protocol
 import structlog
 
 from certs.bundle import TrustBundle
-from certs.errors import CertificateError, RequestError
+from certs.errors import CertificateError, RefusalReason, RequestError
+from certs.ledger.contract import Judge
 from certs.ledger.entry import LedgerEntry, one_line
 from certs.material import PeerCertificate, SignedProxy
 from certs.peer import read_peer
@@ -36,12 +37,17 @@ class Signer(Protocol):
     """Signs for proxies, and keeps the ledger; may block, and is called in a thread."""
 
     def sign(
-        self, name: ProxyName, request: SigningRequest, validity: timedelta | None, joined_by: str
+        self,
+        name: ProxyName,
+        request: SigningRequest,
+        validity: timedelta | None,
+        joined_by: str,
+        judge: Judge,
     ) -> SignedProxy:
-        """Return a certificate, which the ledger knows with what was asked; raise CertificateError."""
+        """Return a certificate, which the ledger knows with what was asked, if `judge` lets it.
 
-    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
-        """Return what the ledger has of a proxy; raise StateError."""
+        Raises CertificateError, and what `judge` does.
+        """
 
     def trust_bundle(self) -> bytes:
         """Return the roots by which the control plane is believed, as PEM."""
@@ -183,13 +189,16 @@ class Enrolment:
         return Granted(signed, bundle, self._clock()), entitled
 
     def _signed(self, name: ProxyName, request: SigningRequest, entitled: Entitled, kind: str) -> SignedProxy:
-        joined_by = f"{kind} {entitled.proof}" if entitled.proof else entitled.joined_by
-        if entitled.proof or entitled.since is not None:
-            known = self._signer.entries_of(name)
-            if (revoked := revocation(known, one_line(joined_by), entitled.since)) is not None:
+        by = f"{kind} {entitled.proof}" if entitled.proof else ""
+
+        def judge(known: tuple[LedgerEntry, ...]) -> None:
+            if (revoked := revocation(known, one_line(by), entitled.since, entitled.serial)) is not None:
                 words = f"{name}: its certificate {revoked.serial} was revoked at {revoked.revoked_at}"
-                raise ProofRefused(ProofRefusal.PROXY_REVOKED, words, entitled.proof)
-        return self._signer.sign(name, request, entitled.validity, joined_by)
+                at_hand = revoked.serial == entitled.serial
+                reason = RefusalReason.REVOKED if at_hand else ProofRefusal.PROXY_REVOKED
+                raise ProofRefused(reason, words, entitled.proof)
+
+        return self._signer.sign(name, request, entitled.validity, by or entitled.joined_by, judge)
 
     def _bundle(self) -> TrustBundle:
         return TrustBundle.of((self._signer.trust_bundle(),))

@@ -6,13 +6,16 @@ file that the processes of one machine share (certs.ledger.sqlite); what servers
 has its place beside it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Protocol
 
 from certs.errors import RequestError
 from certs.ledger.entry import LedgerEntry
 from mesh.identity import ProxyName
+
+Judge = Callable[[tuple[LedgerEntry, ...]], None]
+"""Looks at all that a ledger has of a name, and raises where there must be no other certificate of it."""
 
 
 class Ledger(Protocol):
@@ -30,9 +33,11 @@ class Ledger(Protocol):
     def unwritten(self) -> int:
         """Return of how many certificates a stamp is remembered that is not written yet."""
 
-    def record(self, entry: LedgerEntry) -> None:
+    def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
         """Add an entry, and write it: others know a certificate before anybody holds it.
 
+        `judge` is asked in the same step, between which and the entry nothing of its name is revoked; what it
+        raises keeps the entry out.
         A serial that is there already, in whichever process it was given, is StateError: serials are never
         given twice. One that cannot be written is StateError as well, and is not there then.
         """

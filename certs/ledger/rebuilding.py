@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from certs.errors import RequestError, StateError
-from certs.ledger.contract import Ledger
+from certs.ledger.contract import Judge, Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.material import PeerCertificate
 from certs.serial import read_serial
@@ -98,9 +98,9 @@ class RebuildingLedger:
         """Return 0: nothing is remembered here."""
         return 0
 
-    def record(self, entry: LedgerEntry) -> None:
+    def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
         """Raise StateError."""
-        raise _refused(entry)
+        raise _refused(entry, judge)
 
     def entry(self, serial: str) -> LedgerEntry | None:
         """Return None: nobody is known."""

@@ -12,7 +12,7 @@ from typing import Self
 from certs.database import BUSY_SECONDS, explained
 from certs.errors import StateError, UnwrittenError
 from certs.ledger import rows
-from certs.ledger.contract import unknown
+from certs.ledger.contract import Judge, unknown
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.ledger.file import SCHEMA, open_file, waiting
 from certs.ledger.seen import Seen
@@ -70,10 +70,13 @@ class SqliteLedger:
         """Return of how many certificates a stamp is remembered that is not written yet."""
         return len(self._unwritten)
 
-    def record(self, entry: LedgerEntry) -> None:
-        """Add an entry, and write it. Raises StateError, for a serial that is there already as well."""
+    def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
+        """Add an entry, and write it, unless `judge` raises. StateError for a serial that is there, too."""
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
-            rows.insert(connection, entry)
+            with self._seen.writing(connection):
+                if judge is not None:
+                    judge(self._entries_of(connection, ProxyName.parse(entry.common_name)))
+                rows.insert(connection, entry)
             self._seen.wrote(connection)
 
     def entry(self, serial: str) -> LedgerEntry | None:

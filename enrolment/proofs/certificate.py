@@ -28,4 +28,5 @@ class CertificateProof:
         if evidence.certificate is None:
             raise ProofRefused("no_certificate")
         entry = self._holder_of(evidence.certificate, evidence.address)
-        return Entitled(ProxyName.parse(entry.common_name), validity=entry.term, joined_by=entry.joined_by)
+        name = ProxyName.parse(entry.common_name)
+        return Entitled(name, validity=entry.term, joined_by=entry.joined_by, serial=entry.serial)

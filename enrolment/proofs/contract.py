@@ -39,8 +39,9 @@ class Entitled:
     `validity` is None where certificates live as long as is set. `proof` is for log and ledger: what was
     shown, by an id that is no secret, is the same each time, and is nobody else's; empty where there is none.
     A name that was come by with it, and then revoked, it does not give again; nor, if it is good `since` some
-    moment, one that was revoked later. `joined_by` is what the ledger has of a certificate that was shown.
-    `give_back` is called, in a thread, where nothing comes of it.
+    moment, one that was revoked later. Of a certificate that was shown `joined_by` is what the ledger has,
+    and `serial` its own: once that is revoked, it gives nothing. `give_back` is called, in a
+    thread, where nothing comes of it.
     """
 
     holder: ProxyName | tuple[ServiceName, Namespace]
@@ -48,6 +49,7 @@ class Entitled:
     validity: timedelta | None = None
     since: datetime | None = None
     joined_by: str = ""
+    serial: str = ""
     give_back: Callable[[], None] = _nothing
 
 

@@ -1,7 +1,7 @@
 """What one request comes to: nothing of a proof is used where nothing comes of it, however that ends."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.errors import IssuerError, RequestError
 from certs.issuers.authority import CertificateAuthority
-from certs.ledger.entry import LedgerEntry
+from certs.leaf import read_leaf
+from certs.ledger.contract import Judge
 from certs.ledger.sqlite import SqliteLedger
 from certs.material import SignedProxy
 from certs.proxy import sign_proxy
@@ -33,27 +34,29 @@ NAME = ProxyName.parse("one.shop.market")
 
 
 class Signs:
-    """The mesh's CA and ledger; `failing` is what it raises instead."""
+    """The mesh's CA and ledger; `failing` is what it raises instead, `meanwhile` happens before it signs."""
 
     def __init__(self, state: Path) -> None:
         self.authority = CertificateAuthority.open(state, TrustDomain("mesh.example"), NOW)
         self.ledger = SqliteLedger.open(state / "ledger.sqlite")
         self.failing: Exception | None = None
+        self.meanwhile: Callable[[], object] = lambda: None
 
     def sign(
-        self, name: ProxyName, request: SigningRequest, validity: timedelta | None, joined_by: str
+        self,
+        name: ProxyName,
+        request: SigningRequest,
+        validity: timedelta | None,
+        joined_by: str,
+        judge: Judge,
     ) -> SignedProxy:
         """Sign, or fail."""
         if self.failing is not None:
             raise self.failing
-        life = validity or timedelta(days=90)
-        return sign_proxy(
-            self.authority, self.ledger, name, request, life, NOW, term=validity, joined_by=joined_by
-        )
-
-    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
-        """Return what is known of a proxy."""
-        return self.ledger.entries_of(name)
+        self.meanwhile()
+        life, ledger = validity or timedelta(days=90), self.ledger
+        terms = None, validity, joined_by, judge
+        return sign_proxy(self.authority, ledger, name, request, life, NOW, *terms)
 
     changes_roots = False
 
@@ -91,13 +94,13 @@ def csr() -> bytes:
 
 
 class AtHand:
-    """Takes everybody for one proxy."""
+    """Takes everybody for one proxy, by the certificate that is shown."""
 
     kind = "certificate"
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
         """Return it."""
-        return Entitled(NAME)
+        return Entitled(NAME, serial=read_leaf(evidence.certificate or b"").serial)
 
 
 def enrolment(signs: Signs, store: SqliteTokens, **changes: object) -> Enrolment:
@@ -155,11 +158,13 @@ async def test_of_many_with_one_use_one_joins_whatever_fails_meanwhile(
     """At once, with a key each; twice nothing is signed, and the use is there for the next."""
     signed = list[str]()
 
-    def sign(name: ProxyName, request: SigningRequest, validity: timedelta | None, by: str) -> SignedProxy:
+    def sign(
+        name: ProxyName, request: SigningRequest, validity: timedelta | None, by: str, judge: Judge
+    ) -> SignedProxy:
         signed.append(by)
         if len(signed) <= 2:
             raise IssuerError("away")
-        return Signs.sign(signs, name, request, validity, by)
+        return Signs.sign(signs, name, request, validity, by, judge)
 
     monkeypatch.setattr(signs, "sign", sign)
     joining = enrolment(signs, store)
@@ -306,3 +311,31 @@ async def test_what_a_machine_was_given_may_be_in_the_place_of_what_it_said(
     assert found is not None
     assert found.possible == {ours, other}
     assert await said(other) == {other}
+
+
+async def test_who_is_revoked_while_another_certificate_is_signed_does_not_get_it(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """Whether he renews or asks again by his token: the ledger has none of it, and the log says why."""
+    service, request = enrolment(signs, store), csr()
+    joined = (await service.join(request, KIND, DATA, "10.0.0.1")).signed
+    renewed = (await service.renew(csr(), joined.chain_pem, "10.0.0.1")).signed
+    known = [each.serial for each in signs.ledger.entries()]
+    signs.meanwhile = lambda: [signs.ledger.revoke(each, NOW) for each in known]
+    with pytest.raises(ProofRefused) as renewing:
+        await service.renew(csr(), renewed.chain_pem, "10.0.0.1")
+    assert renewing.value.reason == "revoked"
+    with pytest.raises(ProofRefused) as joining:
+        await service.join(request, KIND, DATA, "10.0.0.1")
+    assert joining.value.reason == "proxy_revoked"
+    assert [each.serial for each in signs.ledger.entries()] == known
+
+
+async def test_who_has_another_certificate_renews_by_that(signs: Signs, store: SqliteTokens) -> None:
+    """One that was revoked by its serial takes along none but itself."""
+    service = enrolment(signs, store)
+    shown = (await service.join(csr(), KIND, DATA, "10.0.0.1")).signed.chain_pem
+    first, second = [(await service.renew(csr(), shown, "10.0.0.1")).signed for _ in range(2)]
+    signs.ledger.revoke(first.serial, NOW)
+    third = (await service.renew(csr(), second.chain_pem, "10.0.0.1")).signed
+    assert third.serial not in {first.serial, second.serial}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from certs.errors import StateError, UnwrittenError
-from certs.ledger.contract import unknown
+from certs.ledger.contract import Judge, unknown
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.serial import read_serial
 from mesh.identity import ProxyName
@@ -36,9 +36,11 @@ class MemoryLedger:
         """Return of how many certificates a stamp is remembered that is not written yet."""
         return len(self._noted)
 
-    def record(self, entry: LedgerEntry) -> None:
+    def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
         """Add an entry."""
         with self._record.lock:
+            if judge is not None:
+                judge(self.entries_of(ProxyName.parse(entry.common_name)))
             self._require_room()
             if entry.serial in self._record.rows:
                 raise StateError(f"serial {entry.serial} is given")

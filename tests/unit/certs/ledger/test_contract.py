@@ -4,7 +4,7 @@ Whoever brings another ledger puts it beside the two that are run here.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -370,3 +370,27 @@ def test_what_was_asked_for_and_how_its_holder_came_is_kept(ledgers: Ledgers) ->
     ledgers.open().record(asked)
     ledgers.open().record(new_entry("2a", "u2"))
     assert ledgers.open().entries() == (asked, new_entry("2a", "u2"))
+
+
+def test_what_is_recorded_is_judged_by_all_that_is_known_of_its_name(ledgers: Ledgers) -> None:
+    """A revocation that is only remembered counts, and one of another process; else it is not there."""
+    first, second = ledgers.open(), ledgers.open()
+    for serial, uuid in (("1a", "u1"), ("2a", "u1"), ("3a", "u2")):
+        first.record(new_entry(serial, uuid))
+    second.revoke("1a", START)
+    with ledgers.hindered(), suppress(UnwrittenError):
+        first.revoke("2a", START)
+    judged, refusing = list[tuple[str, LedgerState]](), True
+
+    def judge(known: tuple[LedgerEntry, ...]) -> None:
+        judged.extend((each.serial, each.state) for each in known)
+        if refusing:
+            raise RequestError("not this one")
+
+    with pytest.raises(RequestError):
+        first.record(new_entry("4a", "u1"), judge)
+    assert judged == [("1a", LedgerState.REVOKED), ("2a", LedgerState.REVOKED)]
+    assert first.entry("4a") is second.entry("4a") is None
+    refusing = False
+    first.record(new_entry("4a", "u1"), judge)
+    assert second.entry("4a") == new_entry("4a", "u1")
