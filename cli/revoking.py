@@ -45,11 +45,19 @@ def revoke_all(
     """Revoke all certificates of a proxy that are in force.
 
     Until none is left: a proxy may have renewed meanwhile, with one that is not revoked yet. Raises
-    AnsweredNo where there was none, IssuingError.
+    AnsweredNo where there was none; IssuingError, once it was tried of each: one that cannot be written down
+    keeps no other one in force.
     """
     revoked: list[Revoked] = []
-    while found := _in_force(listed(state, trust_domain, shared=shared), proxy):
-        revoked += [revoke(state, serial, trust_domain, why, shared=shared) for serial in found]
+    failed: IssuingError | None = None
+    while failed is None and (found := _in_force(listed(state, trust_domain, shared=shared), proxy)):
+        for serial in found:
+            try:
+                revoked.append(revoke(state, serial, trust_domain, why, shared=shared))
+            except IssuingError as error:
+                failed = error
+    if failed is not None:
+        raise failed
     if not revoked:
         raise AnsweredNo(f"proxy {proxy} has no certificate in force")
     return revoked
