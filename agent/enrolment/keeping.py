@@ -162,14 +162,16 @@ class Enrolled:
                 self._retry = now()
             self._untold += 1
             return retry_after(self._untold, timedelta.max, drawn)
-        self._untold = 0
         self._renew_after = min(answered.renew_after, plan.renew)
-        if not answered.authority:
-            return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))
         authority = answered.authority
-        if await self._replace(lambda: files.put_authority(self._directory, authority)):
+        if authority and not await self._replace(lambda: files.put_authority(self._directory, authority)):
+            self._untold += 1
+            return retry_after(self._untold, timedelta.max, drawn)
+        self._untold = 0
+        if authority:
             _log.info("roots in use", told_by=str(self._settings.renewal))
-        return timedelta(seconds=1)  # to say so
+            return timedelta(seconds=1)  # to say so
+        return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))
 
     async def _must_join(self) -> bool:
         """Say whether there is no certificate to go on with, or another token than that by which it came."""

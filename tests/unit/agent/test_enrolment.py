@@ -141,10 +141,10 @@ def test_a_root_is_found_by_the_pin_of_its_key_among_whatever_is_shown(tmp_path:
     assert pinned(encoded[:1], [pin]) == b""
 
 
-async def test_who_could_not_be_asked_whom_to_trust_is_asked_again_soon_then_ever_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A server that comes again is heard of within seconds: a change of its root waits for everybody."""
+async def waits_between(
+    asked_for: list[Answer], monkeypatch: pytest.MonkeyPatch, out: Path, replace: keeping.Replace
+) -> list[float]:
+    """Return how many seconds there are from one question whom to trust to the next, by these answers."""
     clock, asked = NOW, list[float]()
 
     class EnoughError(Exception):
@@ -156,19 +156,49 @@ async def test_who_could_not_be_asked_whom_to_trust_is_asked_again_soon_then_eve
 
     async def ask(question: Question) -> Answer:
         asked.append((clock - NOW).total_seconds())
-        if len(asked) == 8:
+        if len(asked) > len(asked_for):
             raise EnoughError
-        told = Obtained(b"", b"", NOW + 60 * DAY, clock, 600)
-        return told if len(asked) == 5 else Failed("nobody there")
+        return asked_for[len(asked) - 1]
 
     monkeypatch.setattr(keeping, "now", lambda: clock)
     monkeypatch.setattr("agent.enrolment.keeping.asyncio.sleep", asleep)
     monkeypatch.setattr("agent.enrolment.keeping.random.random", lambda: 0.5)
     settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
     with pytest.raises(EnoughError):
-        await keeping.Enrolled(settings, tmp_path, _never_replaced, shown, ask=ask).run()
-    waits = [later - sooner for sooner, later in itertools.pairwise(asked)]
+        await keeping.Enrolled(settings, out, replace, shown, ask=ask).run()
+    return [later - sooner for sooner, later in itertools.pairwise(asked)]
+
+
+FAILED = Failed("nobody there")
+
+
+def told(authority: bytes = b"") -> Obtained:
+    """Return an answer with these roots, or none that are new."""
+    return Obtained(b"", authority, NOW + 60 * DAY, NOW, 600)
+
+
+async def test_who_could_not_be_asked_whom_to_trust_is_asked_again_soon_then_ever_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that comes again is heard of within seconds: a change of its root waits for everybody."""
+    asked: list[Answer] = [*[FAILED] * 4, told(), FAILED, FAILED]
+    waits = await waits_between(asked, monkeypatch, tmp_path, _never_replaced)
     assert waits == [3.75, 7.5, 15.0, 30.0, 600.0, 3.75, 7.5]
+
+
+async def test_roots_that_cannot_be_put_in_their_place_are_asked_for_ever_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full is so for a while; once they are there it is said at once."""
+    tried = list[bool]()
+
+    async def replace(work: Callable[[], None]) -> bool:
+        del work
+        tried.append(len(tried) == 3)
+        return tried[-1]
+
+    asked: list[Answer] = [*[told(b"roots")] * 4, told()]
+    assert await waits_between(asked, monkeypatch, tmp_path, replace) == [3.75, 7.5, 15.0, 1.0, 600.0]
 
 
 async def _never_replaced(work: Callable[[], None]) -> bool:
