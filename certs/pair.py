@@ -18,6 +18,7 @@ from certs.pem import certificates_in
 from certs.possession import OwnKey, written
 from certs.terms import BACKDATED, BACKDATED_SHARE
 
+_NAMES: Final = (x509.UniformResourceIdentifier, x509.DNSName, x509.IPAddress)
 _Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
@@ -88,13 +89,14 @@ def sign(
     answer = f"the issuer's answer for {names.common_name}"
     try:
         leaf = read_leaf(chain_pem)
-        certified = written(x509.load_pem_x509_certificate(chain_pem).public_key())
+        certificate = x509.load_pem_x509_certificate(chain_pem)
+        certified = written(certificate.public_key())
         below = stands_below(chain_pem, issuer.trust_bundle())
     except ValueError as error:
         raise IssuerError(f"{answer} cannot be used: {error}") from error
     if certified != possession.public_key():
         raise IssuerError(f"{answer} is for another key than asked")
-    if wrong := _wrong(leaf, request, now):
+    if wrong := _wrong(leaf, request, now) or _more(certificate):
         raise IssuerError(f"{answer} {wrong}")
     if not below:
         raise IssuerError(f"{answer} is not below a root of the issuer's own bundle: intermediates may lack")
@@ -120,6 +122,23 @@ def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
     if leaf.not_after > request.not_after + _LATER:
         return f"is valid until {leaf.not_after}, longer than asked: {request.not_after}"
     return ""
+
+
+def _more(certificate: x509.Certificate) -> str:
+    """Say what a certificate is or says that none of ours does; empty if nothing.
+
+    With a CA's certificate a sidecar could sign for every identity.
+    """
+    others = set[str]()
+    for extension in certificate.extensions:
+        match extension.value:
+            case x509.BasicConstraints(ca=True) | x509.KeyUsage(key_cert_sign=True):
+                return "is a CA's, which may sign others"
+            case x509.SubjectAlternativeName() as names:
+                others = {type(each).__name__ for each in names if not isinstance(each, _NAMES)}
+            case _:
+                pass
+    return f"has names of other kinds than asked: {', '.join(sorted(others))}" if others else ""
 
 
 def _new_key(kind: KeyKind) -> _Key:

@@ -8,13 +8,16 @@ from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 
 from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest, Names, Usage
 from certs.pair import Making, Pair, issue_pair
+from certs.profile import PURPOSES, alternative_names, key_usage, subject
 from certs.renewal import alarm_at, renew_at
 from mesh.names import TrustDomain
+from tests.unit.certs.issuers.cas import Ca, ca
 
 DAY = timedelta(days=1)
 NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",), dns_names=("store.shop",))
@@ -124,3 +127,49 @@ def test_an_answer_that_nobody_would_believe_is_not_believed_here(
             issue_pair(issuer, Usage.SERVICE, NAMES, DAY, now)
     later = _Issuer(authority, lambda asked: replace(asked, names=replace(NAMES, common_name="")))
     assert issue_pair(later, Usage.SERVICE, NAMES, DAY, now).leaf.names.common_name == ""
+
+
+class _Liberal(_Issuer):
+    """An issuer that adds extensions to what it is asked for, or has others in their place."""
+
+    def __init__(self, own: Ca, authority: CertificateAuthority, *extensions: x509.ExtensionType) -> None:
+        super().__init__(authority, bundle=own.pem)
+        self._own, self._extensions = own, extensions
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Sign it."""
+        names = alternative_names(request.names)
+        assert names is not None
+        own = names, x509.ExtendedKeyUsage(PURPOSES[request.usage])
+        extensions = {each.oid: each for each in (*own, *self._extensions)}
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject(request.names.common_name))
+            .issuer_name(self._own.certificate.subject)
+            .public_key(x509.load_pem_x509_csr(request.csr_pem).public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(request.not_before)
+            .not_valid_after(request.not_after)
+        )
+        for each in extensions.values():
+            builder = builder.add_extension(each, critical=False)
+        return builder.sign(self._own.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def test_nobody_but_a_ca_is_given_a_cas_certificate_or_names_of_other_kinds(
+    authority: CertificateAuthority, now: datetime
+) -> None:
+    """A sidecar that had one could sign for every identity of the mesh."""
+    own = ca("own", now)
+    asked = alternative_names(NAMES)
+    assert asked is not None
+    mail = x509.SubjectAlternativeName([*asked, x509.RFC822Name("a@mesh.example")])
+    leaf = x509.BasicConstraints(ca=False, path_length=None), key_usage(authority=False)
+    assert issue_pair(_Liberal(own, authority, *leaf), Usage.SERVICE, NAMES, DAY, now).leaf.names == NAMES
+    for extension, sentence in (
+        (x509.BasicConstraints(ca=True, path_length=None), "is a CA's, which may sign others"),
+        (key_usage(authority=True), "is a CA's, which may sign others"),
+        (mail, "has names of other kinds than asked: RFC822Name"),
+    ):
+        with pytest.raises(IssuerError, match=f"the issuer's answer for service-1 {sentence}"):
+            issue_pair(_Liberal(own, authority, extension), Usage.SERVICE, NAMES, DAY, now)
