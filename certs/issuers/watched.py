@@ -78,7 +78,9 @@ class WatchedIssuer:
         self._signs = signs
         self._watched = watched
         self._trust_domain = trust_domain
-        self._content, self._signer = self._read(now)
+        told = self._watched.now()
+        self._content = self._held(told)
+        self._signer, self._verified = self._opened(told, self._content, now), now
 
     @property
     def trust_domain(self) -> TrustDomain:
@@ -130,16 +132,23 @@ class WatchedIssuer:
 
         Files that are exchanged one after the other may not fit for a moment: the next look finds them whole.
         """
-        content, signer = self._read(now)
+        told = self._watched.now()
+        content = self._held(told)
+        # To read an RSA key is to verify it: a quarter of a second in which no other thread goes on.
+        if content == self._content and self._verified <= now <= self.not_after:
+            return
+        signer = self._opened(told, content, now)
         if content != self._content:
             self._content, self._signer = content, signer
             _log.info(f"another CA signs {self._signs}", fingerprint=signer.fingerprint)
+        self._verified = now
 
-    def _read(self, now: datetime) -> tuple[_Content, CertificateAuthority]:
-        told = self._watched.now()
-        content = _Content(_required(told.certificate), _required(told.key), self._roots(told.roots))
+    def _held(self, told: CaFiles) -> _Content:
+        return _Content(_required(told.certificate), _required(told.key), self._roots(told.roots))
+
+    def _opened(self, told: CaFiles, content: _Content, now: datetime) -> CertificateAuthority:
         root = read_root(told, content.certificate, content.key, content.roots, self._trust_domain, now)
-        return content, CertificateAuthority(root, self._trust_domain)
+        return CertificateAuthority(root, self._trust_domain)
 
     def _roots(self, path: Path) -> bytes | None:
         """Return the roots, None where none are told of; a Secret of a CA that signs itself may have none."""

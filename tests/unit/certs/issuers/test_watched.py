@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -14,8 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs.errors import StateError
+from certs.issuers import watched
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
+from certs.issuers.root import Root, read_root
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.leaf import stands_below
 from certs.pair import Pair, issue_pair
@@ -93,6 +96,27 @@ def test_another_ca_is_taken_as_a_whole(tmp_path: Path, now: datetime) -> None:
     issuer.look(now)
     assert issuer.trust_bundle() == second.pem
     assert stands_below(_issued(issuer, now).chain_pem, second.pem)
+
+
+def test_what_was_verified_is_not_verified_again_until_it_ends(
+    tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key is read once, as that holds up all threads; the end is noticed, and a clock that was set back."""
+    ca("own", now, days=5).put(tmp_path)
+    issuer, opened = _issuer(tmp_path, now), list[datetime]()
+
+    def read(*told: Any) -> Root:
+        opened.append(told[-1])
+        return read_root(*told)
+
+    monkeypatch.setattr(watched, "read_root", read)
+    issuer.look(now)
+    issuer.look(now + 4 * DAY)
+    assert not opened
+    for at, sentence in ((now + 6 * DAY, "expired at"), (now - 2 * DAY, "is not valid before")):
+        with pytest.raises(StateError, match=sentence):
+            issuer.look(at)
+    assert len(opened) == 2
 
 
 def test_a_volume_of_kubernetes_is_read_through_one_link(tmp_path: Path, now: datetime) -> None:
