@@ -124,6 +124,12 @@ def _vault_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _vault_namespace(value: str) -> str:
+    if not (value.isascii() and value.isprintable()):  # it goes out in a header
+        raise ValueError("must be the path of a namespace, such as team/mesh, without line breaks")
+    return value
+
+
 def _issuer(value: object) -> IssuerReference | None:
     if _given(value) is None:
         return None
@@ -168,6 +174,7 @@ Nameservers = Annotated[
 Domain = Annotated[str, BeforeValidator(_domain)]
 MaybePath = Annotated[Path | None, BeforeValidator(_given)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
+VaultNamespace = Annotated[str, AfterValidator(_vault_namespace)]
 VaultUrl = Annotated[str, AfterValidator(_vault_url)]
 MaybeIssuer = Annotated[
     IssuerReference | None, NoDecode, BeforeValidator(_issuer), PlainSerializer(_as_text_or_none)

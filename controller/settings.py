@@ -34,6 +34,7 @@ from controller.setting_values import (
     Providers,
     Seconds,
     Selector,
+    VaultNamespace,
     VaultUrl,
     WebhookPlace,
 )
@@ -248,7 +249,7 @@ class Settings(BaseSettings):
     """Where the Vault is, such as https://vault.example:8200."""
     vault_ca: MaybePath = None
     """File with the CAs that are trusted there; without, the system's own."""
-    vault_namespace: str = ""
+    vault_namespace: VaultNamespace = ""
     """The Vault's namespace, if it has any."""
     vault_mount: str = "pki"
     """Where its PKI is mounted."""
