@@ -2,11 +2,15 @@
 
 import asyncio
 import os
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Final
+
+import structlog
 
 from certs.errors import CertificateError
 from certs.issuers.contract import IssuerKind
@@ -18,6 +22,11 @@ from certs.opening import Custody, Opened
 from controller.settings import Settings
 from controller.tending import tending
 from delivery.asking import Asking, AtOnce, InTurn
+
+SILENT_SECONDS: Final = 5.0
+"""How long an issuer is waited for without a word."""
+
+_log = structlog.get_logger("controller.issuing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,12 @@ async def issuing(settings: Settings, found: Opened, now: datetime, stop: asynci
         asyncio.to_thread(open_issuer, told(settings), found.whose, settings.state, now, exchanges)
     )
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait((opening, stopping), timeout=SILENT_SECONDS, return_when=FIRST_COMPLETED)
+    if not done:
+        _log.warning(
+            "waiting for the issuer: nothing is served before it has answered", issuer=settings.issuer.value
+        )
+        await asyncio.wait((opening, stopping), return_when=FIRST_COMPLETED)
     stopping.cancel()
     if not stop.is_set():
         opened = await opening

@@ -1,17 +1,22 @@
 """Which issuer the settings tell of, and what of them is refused."""
 
+import asyncio
+import socket
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from certs.issuers.opening import CertManagerTold, Told, VaultTold
 from certs.issuers.reference import IssuerReference
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
 from certs.issuers.watched import WatchedFiles
-from certs.opening import Custody
+from certs.opening import Custody, opened
 from controller.errors import SettingsError
-from controller.issuing import custody, told
+from controller.issuing import custody, issuing, told
 from controller.settings import load
+from mesh.names import TrustDomain
 
 VAULT = {"issuer": "vault", "vault_address": "https://v:8200/", "vault_role": "mesh"}
 
@@ -95,6 +100,7 @@ def test_where_keys_are() -> None:
         ({**VAULT, "vault_address": "v:8200"}, "--vault-address is 'v:8200': must be a URL"),
         ({**VAULT, "vault_address": "https://u:p@v"}, "must be a URL without user"),
         ({**VAULT, "vault_address": "https://v:99999"}, "must be a URL"),
+        ({**VAULT, "vault_namespace": "team\n"}, "--vault-namespace is 'team.n': must be the path"),
         ({"issuer": "cert-manager"}, "issuer cert-manager needs cert_manager_issuer"),
         ({"cert_manager_seconds": 5}, "cert_manager_seconds is of issuer cert-manager"),
         ({**CERT_MANAGER, "vault_role": "mesh"}, "vault_role is of issuer vault"),
@@ -117,3 +123,28 @@ def test_what_does_not_go_together_is_said(given: dict[str, object], sentence: s
     """With the setting's name, before anything is asked."""
     with pytest.raises(SettingsError, match=sentence):
         _load(**given)
+
+
+async def test_a_start_that_waits_for_an_issuer_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No port is open meanwhile, so nobody could ask; and a stop ends the wait."""
+    monkeypatch.setattr("controller.issuing.SILENT_SECONDS", 0.01)
+    state, now, stop = tmp_path / "state", datetime(2031, 1, 1, tzinfo=UTC), asyncio.Event()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        opened(state, TrustDomain("mesh.example"), now) as found,
+        capture_logs() as logs,
+    ):
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        told = {**VAULT, "vault_address": address, "vault_token_file": "/t"}
+        waiting = asyncio.create_task(
+            issuing(load({"state": str(state), "mesh": "/m", **told}), found, now, stop)
+        )
+        async with asyncio.timeout(60):
+            while not logs:
+                await asyncio.sleep(0.01)
+            stop.set()
+            assert await waiting is None
+    event = "waiting for the issuer: nothing is served before it has answered"
+    assert logs == [{"event": event, "issuer": "vault", "log_level": "warning"}]
