@@ -94,11 +94,13 @@ class Exchanges:
         try:
             found = outcome.get(timeout=seconds)
         except Empty:
-            raise TimeoutError(f"timed out after {seconds:g} s") from None
+            raise _late(seconds) from None
         finally:
             with self._lock:
                 self._open.discard(outcome)
             line.cut()
+        if isinstance(found, TimeoutError) and found.errno is None:
+            raise _late(seconds) from None  # a read of its own was as long: the same, in the same words
         if isinstance(found, Exception):
             raise found
         return found
@@ -129,6 +131,10 @@ def _answered(line: Line, question: Question, outcome: _Outcome) -> None:
         outcome.put(error)
     finally:
         line.close()
+
+
+def _late(seconds: float) -> TimeoutError:
+    return TimeoutError(f"timed out after {seconds:g} s")
 
 
 def _stopped() -> ConnectionAbortedError:

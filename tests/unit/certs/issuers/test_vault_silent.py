@@ -12,6 +12,7 @@ import pytest
 
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError
+from certs.issuers.exchanges import Answered, Exchanges, Line, Question
 from certs.issuers.vault.http import VaultApi
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByAppRole
@@ -113,6 +114,21 @@ def test_one_that_never_comes_to_an_end_has_so_long_and_no_longer(tmp_path: Path
         with pytest.raises(IssuerError, match="cannot be reached"):
             _issuer(tmp_path, vault.port, 0.5, scheme).refresh()
     assert not [each for each in threading.enumerate() if each.name == "issuer question" and _lives(each)]
+
+
+class _Late(Line):
+    """A connection of which a single read takes all the time there is."""
+
+    def answer(self, question: Question) -> Answered:
+        """Say so as a socket does."""
+        raise TimeoutError("timed out")
+
+
+def test_what_takes_too_long_is_said_in_one_way() -> None:
+    """Whoever notices it first: the socket, or who waits for it."""
+    question = Question("GET", "/", None, {})
+    with pytest.raises(TimeoutError, match=r"^timed out after 60 s$"):
+        Exchanges().ask(_Late("127.0.0.1", 9, LONG, None), question, LONG)
 
 
 def _lives(thread: threading.Thread) -> bool:
