@@ -44,7 +44,8 @@ class Asking:
     async def signed(self, document: Raw) -> Signed:
         """Make a CertificateRequest, and return what was signed; it is removed, however that went.
 
-        Raises IssuerError, which names the object, and says what keeps it from being signed.
+        Raises IssuerError, which says what keeps it from being signed. Its name is not in it, but in the log:
+        each try has another, and an error in other words is another problem to who is told of problems.
         """
         try:
             made = await self._api.create(REQUESTS, self._namespace, document)
@@ -53,6 +54,10 @@ class Asking:
         name = _name(made)
         try:
             return await self._answered(name, made)
+        except IssuerError as error:
+            where = f"{self._namespace}/{name}"
+            _log.debug("certificate request not signed", request=where, reason=str(error))
+            raise
         finally:
             await self._remove(name)
 
@@ -77,7 +82,7 @@ class Asking:
             raise IssuerError(f"{self._issuer}{place} {why}")
 
     async def _answered(self, name: str, made: Raw) -> Signed:
-        what = f"CertificateRequest {self._namespace}/{name} to {self._issuer}"
+        what = f"CertificateRequest in namespace {self._namespace} to {self._issuer}"
         why = Waiting().why
         try:
             async with asyncio.timeout(self._seconds), aclosing(self._states(name, made)) as states:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError
@@ -220,6 +221,40 @@ async def test_what_an_api_server_says_is_said_with_what_mends_it(said: Any, sen
     if isinstance(said, dict) and said["metadata"].get("annotations"):
         with pytest.raises(IssuerError, match=sentence):
             await asking.look(NOW)
+
+
+class _Denying(Api):
+    """An API at which every request is denied, each with another name."""
+
+    def __init__(self) -> None:
+        self.there: list[str] = []
+        self._count = 0
+
+    async def create(self, *_: Any, **__: Any) -> Raw:
+        """Make one."""
+        self._count += 1
+        self.there.append(f"request-{self._count}")
+        return {"metadata": {"name": self.there[-1]}, **_raw(_condition("Denied"))}
+
+    async def delete(self, *told: Any, **__: Any) -> Raw:
+        """Remove it."""
+        self.there.remove(told[-1])
+        return {}
+
+
+async def test_the_same_refusal_has_the_same_words_each_time() -> None:
+    """Each other sentence would be another problem: a line in the log and an Event for each try."""
+    api = _Denying()
+    asking = Asking(api, IssuerReference("Issuer", "mesh"), "here", SECONDS)
+    said = set[str]()
+    with capture_logs() as logs:
+        for _ in range(2):
+            with pytest.raises(IssuerError) as refused:
+                await asking.signed({})
+            said.add(str(refused.value))
+    assert said == {"CertificateRequest in namespace here to Issuer/mesh: it was denied: why"}
+    assert [each["request"] for each in logs] == ["here/request-1", "here/request-2"]
+    assert not api.there
 
 
 @contextlib.asynccontextmanager
