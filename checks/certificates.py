@@ -11,7 +11,10 @@ from checks.check import Check, counted, listed
 
 _LATE: Final = timedelta(minutes=10)
 """So long after its time a renewal by the server is late: it tries again within minutes."""
-_ANEW: Final = "issue it anew (`meshwright certs issue-proxy`) and put it into the credentials' directory"
+_ANEW: Final = (
+    "where its agent renews, that one's log says why it did not; else issue it anew "
+    "(`meshwright certs issue-proxy`) and put it into the credentials' directory"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,13 @@ def authority(found: Lived, now: datetime) -> Check:
         said = f"it is valid from {stamp(found.not_before)}, and it is {stamp(now)}"
         return Check.failed(name, said, "set the clock, or put the right CA there")
     if now > found.not_after:
-        do = "begin a new mesh: move the state directory away, and issue every proxy's certificate anew"
+        do = (
+            "have a new one made, and machines join again by tokens (docs/certificates.md, Changing the root)"
+        )
         return Check.failed(name, f"it expired at {until}: nobody believes what it signs", do)
     left = f"valid until {until}, {length(found.not_after - now)} left"
     if found.not_after - now < CA_ENDS_SOON:
-        do = "plan for a new CA, which needs a new certificate for every proxy; none outlives this one"
+        do = "change it while it is valid (`meshwright certs rotate-root`): nothing that it signs outlives it"
         return Check.warning(name, left, do)
     return Check.ok(name, left)
 
@@ -72,7 +77,7 @@ def services(found: Iterable[Certificate], now: datetime) -> Check:
 
 
 def proxies(found: Iterable[Certificate], now: datetime) -> Check:
-    """Judge the newest certificate of each proxy, which nobody renews by itself."""
+    """Judge the newest certificate of each proxy, which its agent renews where it is told to."""
     name, known = "proxy certificates", sorted(found, key=lambda each: (each.not_after, each.whose))
     over = [f"{each.whose} (at {stamp(each.not_after)})" for each in known if now > each.not_after]
     if over:

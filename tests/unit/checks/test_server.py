@@ -75,7 +75,11 @@ FAILED = [
         "proxy show",
     ),
     (server.event_loop(Answer(503, "the event loop does not turn\n"), (), NOW), "does not turn", "restarted"),
-    (certificates.authority(_lived(-YEAR, -DAY), NOW), "it expired at 2026-04-30T00:00:00Z", "new mesh"),
+    (
+        certificates.authority(_lived(-YEAR, -DAY), NOW),
+        "it expired at 2026-04-30T00:00:00Z",
+        "join again by tokens",
+    ),
     (certificates.given_authority(None, NOW, "/ca"), "it is to be in /ca, and is not there", "renews /ca"),
     (
         certificates.given_authority(_lived(-YEAR, -DAY), NOW, "/ca"),
@@ -120,7 +124,7 @@ WARNINGS = [
         "held 1 time lately, for 2.0 s, at reading",
         "/debug/loop",
     ),
-    (certificates.authority(_lived(-YEAR, timedelta(days=179)), NOW), "179 d left", "plan for a new CA"),
+    (certificates.authority(_lived(-YEAR, timedelta(days=179)), NOW), "179 d left", "certs rotate-root"),
     (certificates.services((_lived(-DAY, DAY / 4),), NOW), "1 renewal overdue: u.s.n", "log"),
     (certificates.proxies((_lived(-YEAR, DAY),), NOW), "u.s.n (1 d left)", "issue-proxy"),
     (ports.ours(Port("ADS", "--ads-address", PORT.address, taken=True), (8,)), "cannot be seen", "as root"),
