@@ -129,7 +129,8 @@ class Stretching:
     @property
     def bearable(self) -> bool:
         """Say whether it can be paid: numbers of a damaged file must not take the machine's memory."""
-        return self.n > 1 and 128 * self.n * self.r <= _MOST_MEMORY and 0 < self.p <= _MOST_PASSES
+        is_one = self.n > 1 and self.n.bit_count() == 1 and self.r > 0 and self.p > 0
+        return is_one and 128 * self.n * self.r <= _MOST_MEMORY and self.p <= _MOST_PASSES
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,8 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(
     (state / "seal.json").unlink()
     assert "which decrypts it, is missing: put it back" in refused(state, now, passphrase)
     assert "is encrypted, and no passphrase was given" in refused(state, now, None)
-    for damaged in (b"", b"{}", b"[]", seal[:40], _with(seal, n=2**40), _with(seal, kdf="none")):
+    numbers = ({"n": 2**40}, {"n": 3}, {"r": 0}, {"r": -1}, {"p": 0}, {"p": 65}, {"kdf": "none"})
+    for damaged in (b"", b"{}", b"[]", seal[:40], *(_with(seal, **each) for each in numbers)):
         (state / "seal.json").write_bytes(damaged)
         assert "is not what was written there" in refused(state, now, passphrase)
     (state / "seal.json").write_bytes(_with(seal, salt="00" * 16))
