@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from certs.opening import LEDGER_FILE, REBUILDING_FILE
 from certs.privacy import exposure, exposures
 
 FILE, FOLDER = stat.S_IFREG, stat.S_IFDIR
@@ -69,3 +70,13 @@ def test_whoever_holds_a_key_is_looked_at(folder: str, tmp_path: Path) -> None:
     assert exposures(tmp_path) == ()
     key.chmod(0o640)
     assert exposures(tmp_path) == (f"{key} can be read by others (its mode is 0640): chmod 600 {key}",)
+
+
+@pytest.mark.parametrize("name", [LEDGER_FILE, f"{LEDGER_FILE}.lost-1", REBUILDING_FILE, "tokens.sqlite"])
+def test_what_says_who_is_let_in_is_looked_at(name: str, tmp_path: Path) -> None:
+    """Also what is to become the ledger: who can write to it lets in whom he likes."""
+    tmp_path.chmod(0o700)
+    file = tmp_path / name
+    file.touch()
+    file.chmod(0o620)
+    assert exposures(tmp_path) == (f"{file} can be written by others (its mode is 0620): chmod 600 {file}",)
