@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -15,7 +16,7 @@ from certs.bundle import TrustBundle
 from certs.errors import IssuerError, StateError
 from certs.issuers.contract import CertificateRequest, Issuer
 from certs.issuers.succession import SETTLING, Former, Succession, followed, read, written
-from certs.leaf import stands_below
+from certs.leaf import read_leaf, stands_below
 from mesh.names import TrustDomain
 
 ISSUER_FILE: Final = "issuer.json"
@@ -56,7 +57,8 @@ def known(state: Path, role: Role = SERVICES) -> Succession | None:
 class SucceedingIssuer:
     """An Issuer that trusts as well what those before it have signed.
 
-    `name` tells it from others. `ends` returns the end of the last certificate that is kept, None for none.
+    `name` tells it from others. `ends` returns the end of the last certificate that is kept, None for none;
+    what was signed since the start counts though it could not be kept, or gave way to one that ends sooner.
     `drops` says that it decides itself when a root of its own is not trusted any more. Looks are for one
     caller at a time, all else for any thread.
     """
@@ -82,6 +84,8 @@ class SucceedingIssuer:
         self._drops = drops
         self._succession = before
         self._lock = threading.Lock()
+        self._ending = threading.Lock()
+        self._last_end: datetime | None = None
         try:
             self.look(now)
         except StateError:
@@ -101,11 +105,17 @@ class SucceedingIssuer:
         trust it are none yet, and it would serve at once.
         """
         chain_pem, noted = self._inner.issue(request, now), self._succession
+        self._note_end(chain_pem)
         if self._is_other(noted) and not stands_below(chain_pem, noted.trusted.pem):
             raise IssuerError(
                 f"{self._name} signs below another root, which nobody trusts yet: soon they will"
             )
         return chain_pem
+
+    def _note_end(self, chain_pem: bytes) -> None:
+        with suppress(ValueError), self._ending:  # what cannot be read is nobody's certificate
+            end = read_leaf(chain_pem).not_after
+            self._last_end = end if self._last_end is None else max(end, self._last_end)
 
     def trust_bundle(self) -> bytes:
         """Return its roots, and those of who was before; and those that it gave up since the last look."""
@@ -154,7 +164,7 @@ class SucceedingIssuer:
                 before,
                 self._name,
                 roots,
-                self._ends(),
+                max(filter(None, (self._ends(), self._last_end)), default=None),
                 now,
                 drops=self._drops,
                 settling=self._role.settling,

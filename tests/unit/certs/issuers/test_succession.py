@@ -208,6 +208,24 @@ def test_a_root_that_is_not_noted_yet_takes_nothing_away_and_serves_nobody(
     scene.issued(issuer, "other")
 
 
+def test_what_could_not_be_kept_is_trusted_to_its_end(scene: Scene, tmp_path: Path) -> None:
+    """As on a full disk; and what a shorter one has taken the place of: somebody may show it still."""
+    told = tmp_path / "told"
+    shutil.copytree(tmp_path / "0" / "ca", told)
+    ca = WatchedIssuer(WatchedFiles(told / "ca.pem", told / "ca.key"), DOMAIN, scene.now)
+    ends, before = PairFiles(scene.state).services_end, Succession("files", scene.roots(0), scene.now)
+    issuer = SucceedingIssuer(ca, "files", scene.state, before, ends, scene.now, drops=False)
+    issue_pair(issuer, Usage.SERVICE, NAMES, 3 * DAY, scene.now)
+    scene.issued(issuer)
+    shutil.copytree(tmp_path / "1" / "ca", told, dirs_exist_ok=True)
+    ca.look(scene.now)
+    issuer.look(scene.now)
+    issuer.look(scene.now + 2 * DAY)
+    assert issuer.trust_bundle() == scene.roots(0, 1).pem
+    issuer.look(scene.now + 3 * DAY)
+    assert issuer.trust_bundle() == scene.roots(1).pem
+
+
 def test_it_is_said_who_signs_and_who_did(scene: Scene) -> None:
     """Once: not at each restart."""
     with structlog.testing.capture_logs() as logs:
