@@ -88,6 +88,11 @@ def issue(
         raise AnsweredNo(error) from error
 
 
+def made_in(state: Path) -> str:
+    """Return what is said where a command has begun a mesh, as with a path that was mistaken it would."""
+    return f"meshwright: a new CA was made in {state}: it was no state directory before"
+
+
 def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[str, object]:
     """Return what proxies have shown to a server that rebuilds its ledger, some of it confirmed just now.
 

@@ -26,6 +26,7 @@ def create(
 ) -> Mapping[str, object]:
     """Have a token made; return it as the server says it, with its text as `token`. Raises IssuingError.
 
+    `ca_made` says that a CA was made for it, in an empty directory.
     Raises AnsweredNo where it is for one proxy, and no workload has that, as the server knows, or the
     directory `mesh`.
     """
@@ -36,11 +37,15 @@ def create(
         with opened_here(state, trust_domain, shared=shared, new=True) as issuing:
             tokens = JoinTokens(state, issuing.trust_bundle, now)
             token, record = tokens.create(wanted, user_name(os.geteuid()))
-        return {"token": token.text(), **token_document(record, record.made_at)}
+            made = issuing.made
+        return {"token": token.text(), **token_document(record, record.made_at), "ca_made": made}
+
+    def by_server() -> Mapping[str, object]:
+        return {**asked_of_server(state, "/certs/tokens", body), "ca_made": False}
 
     body = {**asked(wanted), "anyway": anyway}
     try:
-        return by_either(lambda: asked_of_server(state, "/certs/tokens", body), without_server)
+        return by_either(by_server, without_server)
     except NobodysName as error:
         raise AnsweredNo(error) from error
 

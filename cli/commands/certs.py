@@ -56,7 +56,7 @@ def issue_proxy(
     keeps it from being issued.
     """
     from admin.http.commands import ProxyRequest
-    from cli.issuing import issue
+    from cli.issuing import issue, made_in
 
     request = ProxyRequest(uuid, service, namespace, validity_days, anyway, claim_days)
     try:
@@ -64,7 +64,7 @@ def issue_proxy(
     except AnsweredNo as no:
         raise AnsweredNo(f"{no}; --anyway issues it all the same") from no
     if issued.made:
-        print(f"meshwright: a new CA was made in {state}: it was no state directory before", file=sys.stderr)
+        print(made_in(state), file=sys.stderr)
     if issued.unasked:
         print(f"meshwright: {_UNASKED}", file=sys.stderr)
     if as_json:

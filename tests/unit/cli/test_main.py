@@ -124,6 +124,15 @@ def test_the_token_by_which_a_revoked_proxy_came_is_named(run: Run, tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_token_for_which_a_ca_was_made_says_so(run: Run) -> None:
+    """Once: a path that was mistaken has another CA than the server whose machines are to join."""
+    done = run("certs", "token", "create", "--state", "state", *NAME[2:])
+    said = "meshwright: a new CA was made in state: it was no state directory before\n"
+    assert (done.returncode, done.stderr.startswith(said)) == (0, True)
+    done = run("certs", "token", "create", "--state", "state", *NAME[2:], "--json")
+    assert (json.loads(done.stdout)["ca_made"], "new CA" in done.stderr) == (False, False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
