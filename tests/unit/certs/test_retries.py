@@ -1,0 +1,33 @@
+"""What could not be issued, and in which words that is said."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from certs.errors import CertificateError, IssuerError, RequestError
+from certs.retries import Retries
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, ServiceAccountName
+
+NOW = datetime(2031, 1, 1, tzinfo=UTC)
+STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        (IssuerError("ended at 2031-01-01 00:00:07"), "ended at 2031-01-01 00:00:02"),
+        (IssuerError("is away"), "is away"),
+        (RequestError("ended at 2031-01-01 00:00:07"), "ended at 2031-01-01 00:00:07"),
+    ],
+)
+def test_the_same_failure_at_another_time_is_said_in_the_same_words(
+    then: CertificateError, said: str
+) -> None:
+    """It is the same problem, and no other line in the log; how often it was, and when it is tried, go on."""
+    retries = Retries(lambda: 0.0)
+    retries.failed(STORE, IssuerError("ended at 2031-01-01 00:00:02"), None, NOW)
+    retries.failed(STORE, then, None, NOW + timedelta(seconds=5))
+    failure = retries.failures[STORE]
+    assert (str(failure.error), type(failure.error)) == (said, type(then))
+    assert (failure.times, failure.again) == (2, NOW + timedelta(seconds=7))
