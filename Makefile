@@ -87,7 +87,8 @@ verified: setup ## every loop of the fast tests and of those of the program comp
 	MESHWRIGHT_VERIFY=1 $(BIN)/pytest $(SPREAD) -p tests.verifying $(LOOPS) tests/feature/serve
 
 test: check verified envoy openbao system ## what CI runs: everything but the long matrices and soaks
-	$(BIN)/pytest $(BESIDE) tests/e2e tests/soak tests/differential tests/conformance tests/feature tests/acceptance tests/golden
+	$(BIN)/pytest tests/acceptance tests/golden # one after the other: their Envoys take the same ports
+	$(BIN)/pytest $(BESIDE) tests/e2e tests/soak tests/differential tests/conformance tests/feature
 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
