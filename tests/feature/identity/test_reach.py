@@ -24,7 +24,7 @@ from agent.reach.reasons import Reason, Unreached, unreached
 from certs.files import write_private
 from certs.issuers.contract import Names, Usage
 from certs.pair import Pair, issue_pair
-from controller import wiring
+from controller import delivering
 from demo.ports import free_port
 from mesh.host_port import HostPort
 from tests.e2e.agent.conftest import missing_for_namespaces
@@ -110,7 +110,7 @@ async def test_what_could_not_be_made_is_no_workload_that_is_unknown(
     def fails(_: object) -> None:
         raise ValueError("nobody has foreseen this")
 
-    monkeypatch.setattr(wiring, "translation", lambda *_, **__: fails)
+    monkeypatch.setattr(delivering, "translation", lambda *_, **__: fails)
     server = await serve(workload("one"))
     shown = server.certificate(NAME)
     async with server.client(shown) as client:
