@@ -150,13 +150,12 @@ class EnrolmentPort:
         work = asyncio.ensure_future(answer(request, peer))
         work.set_name(f"{self._service.rpartition('.')[2].lower()}-request")
         self._under_way.add(work)
-        work.add_done_callback(self._over)
-        return await asyncio.shield(work)
-
-    def _over(self, work: asyncio.Task[bytes]) -> None:
-        self._under_way.discard(work)
-        if not work.cancelled():
-            work.exception()  # taken: if its client is gone, nobody else does
+        work.add_done_callback(self._under_way.discard)
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(_unheard)
+            raise
 
 
 def joining(
@@ -250,6 +249,12 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
         case _:
             _log.error("request failed", exc_info=error)
             return grpc.StatusCode.INTERNAL, "internal error", ""
+
+
+def _unheard(work: asyncio.Task[bytes]) -> None:
+    """Say what has gone wrong on our side in a request whose client is gone: nobody else does."""
+    if not work.cancelled() and isinstance(error := work.exception(), Exception):
+        _status(error)
 
 
 def _bounds(limits: EnrolmentLimits) -> Limits:

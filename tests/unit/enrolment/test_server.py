@@ -1,0 +1,56 @@
+"""A port of enrolment, where clients go before they have their answer."""
+
+import asyncio
+
+import pytest
+import structlog
+
+from certs.errors import IssuerError
+from enrolment.limits import EnrolmentLimits
+from enrolment.proofs.contract import ProofRefused
+from enrolment.server import EnrolmentPort
+from xds.server.hooks import Peer
+from xds.server.tls import TlsIdentity
+
+
+def no_identity() -> TlsIdentity:
+    """Return none: nobody listens here."""
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("error", "events"),
+    [
+        (RuntimeError("ours"), ["request failed"]),
+        (IssuerError("no disk"), ["nothing signed"]),
+        (ProofRefused("token_expired"), []),
+        (None, []),
+    ],
+)
+async def test_what_fails_on_our_side_is_said_though_the_client_is_gone(
+    error: Exception | None, events: list[str]
+) -> None:
+    """It goes on to its end, so that what was used is given back; of refusals whoever refuses has said it."""
+    going, begun, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def answer(request: bytes, peer: Peer) -> bytes:
+        begun.set()
+        await going.wait()
+        done.set()
+        if error is not None:
+            raise error
+        return request
+
+    port = EnrolmentPort("s", {"Join": answer}, no_identity, EnrolmentLimits(), lambda *_: None)
+    asked = asyncio.create_task(port._answered(answer, b"", Peer(None, "10.0.0.1:5")))
+    await begun.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    with structlog.testing.capture_logs() as logs:
+        going.set()
+        await done.wait()
+        for _ in range(3):
+            await asyncio.sleep(0)
+    assert [each["event"] for each in logs] == events
+    assert not port._under_way
