@@ -12,7 +12,7 @@ import structlog
 from certs.bundle import TrustBundle
 from certs.errors import CertificateError, RefusalReason, RequestError
 from certs.ledger.contract import Judge
-from certs.ledger.entry import LedgerEntry, one_line
+from certs.ledger.entry import LedgerEntry, proof_line
 from certs.material import PeerCertificate, SignedProxy
 from certs.peer import read_peer
 from certs.renewal import renew_at
@@ -192,7 +192,7 @@ class Enrolment:
         by = f"{kind} {entitled.proof}" if entitled.proof else ""
 
         def judge(known: tuple[LedgerEntry, ...]) -> None:
-            if (revoked := revocation(known, one_line(by), entitled.since, entitled.serial)) is not None:
+            if (revoked := revocation(known, proof_line(by), entitled.since, entitled.serial)) is not None:
                 words = f"{name}: its certificate {revoked.serial} was revoked at {revoked.revoked_at}"
                 at_hand = revoked.serial == entitled.serial
                 reason = RefusalReason.REVOKED if at_hand else ProofRefusal.PROXY_REVOKED

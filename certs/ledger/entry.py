@@ -1,6 +1,7 @@
 """One proxy certificate as a ledger has it, and what may become of it. Values only."""
 
 import enum
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -14,6 +15,8 @@ SEEN_EVERY: Final = timedelta(minutes=15)
 
 MOST_WORDS: Final = 200
 """Characters of what is noted with a stamp: a row that grows must find room on a full disk as well."""
+
+_DIGITS: Final = 32
 
 
 class LedgerState(enum.StrEnum):
@@ -49,6 +52,18 @@ class Noted:
 def one_line(words: str) -> str:
     """Return words as they are kept: one line, of MOST_WORDS at most."""
     return "".join(each if each.isprintable() else " " for each in words).strip()[:MOST_WORDS]
+
+
+def proof_line(shown: str) -> str:
+    """Return by what somebody has joined as it is kept: one line, which is still nobody else's.
+
+    What it takes something of ends with a digest of all that was shown.
+    """
+    line = one_line(shown)
+    if line == shown:
+        return line
+    digest = hashlib.sha256(shown.encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
+    return f"{line[: MOST_WORDS - _DIGITS - 1]} {digest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +118,7 @@ class LedgerEntry:
             claim_by=claim_by,
             signer=signer,
             term=term,
-            joined_by=one_line(joined_by),
+            joined_by=proof_line(joined_by),
         )
 
     @property

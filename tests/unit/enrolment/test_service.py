@@ -339,3 +339,27 @@ async def test_who_has_another_certificate_renews_by_that(signs: Signs, store: S
     signs.ledger.revoke(first.serial, NOW)
     third = (await service.renew(csr(), second.chain_pem, "10.0.0.1")).signed
     assert third.serial not in {first.serial, second.serial}
+
+
+async def test_who_is_shut_out_takes_along_nobody_whose_proof_begins_like_his(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """Ids of third parties may be long, and may have in them what no line has."""
+
+    class Third:
+        kind = "third"
+
+        async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+            return Entitled(NAME, evidence.data.decode())
+
+    service = Enrolment(signs, {"third": Third()}, AtHand(), clock=lambda: NOW, monotonic=lambda: 0.0)
+    long, lines = b"x" * 300, b"a\n1"
+    for proof in (long, lines):
+        joined = await service.join(csr(), "third", proof, "10.0.0.1")
+        signs.ledger.revoke(joined.signed.serial, NOW)
+    for proof in (long, lines):
+        with pytest.raises(ProofRefused, match="was revoked"):
+            await service.join(csr(), "third", proof, "10.0.0.1")
+    for other in (long + b"y", b"a\t1"):
+        await service.join(csr(), "third", other, "10.0.0.1")
+    assert all(len(each.joined_by) <= 200 and each.joined_by.isprintable() for each in signs.ledger.entries())
