@@ -7,6 +7,7 @@ the next opening. Every function raises StateError where the file system refuses
 import json
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -43,6 +44,11 @@ def begin(
 
     It began `now`, or `since` another moment, by which it is known what was issued later.
     """
+    if (state / _SIGNER).is_mount():
+        raise StateError(
+            f"{state / _SIGNER} is a mount, which cannot change places with the folder of another root: have "
+            f"its files be in {state} itself, or change the root where they come from"
+        )
     rotation = begun(
         Fingerprint(load_root(state / _SIGNER, trust_domain, now, seal).fingerprint),
         _made(state, new_root(trust_domain, now), seal),
@@ -53,9 +59,20 @@ def begin(
 
 
 def keep(state: Path, rotation: Rotation) -> None:
-    """Keep a step of a change; from here on it is so, wherever a process dies."""
+    """Keep a step of a change; from here on it is so, wherever a process dies.
+
+    Where folders cannot follow it is taken back, as far as that can be: no server would start otherwise.
+    """
+    before = files.read(state / FILE)
     files.write_private(state / FILE, _text(rotation))
-    _order(state, rotation)
+    try:
+        _order(state, rotation)
+    except StateError:
+        if before is not None:
+            with suppress(StateError):
+                files.write_private(state / FILE, before)
+                _order(state, _read(state / FILE, before))
+        raise
 
 
 def end(state: Path) -> None:
@@ -123,9 +140,9 @@ def _order(state: Path, rotation: Rotation) -> None:
     signer, other, moving = (state / each for each in (_SIGNER, _OTHER, _MOVING))
     try:
         if signer.exists() and _is(signer, rotation.other):
-            signer.rename(moving)
+            signer.rename(other if moving.exists() else moving)
         if not signer.exists():
-            other.rename(signer)
+            (moving if _is(moving, rotation.signer) else other).rename(signer)
         if moving.exists():
             moving.rename(other)
         if (other / _MARK).exists():  # it goes with whoever signs
@@ -167,7 +184,9 @@ def _leave(folder: Path) -> None:
 
 def _remove(folder: Path) -> None:
     try:
-        if folder.exists():
+        if folder.is_symlink():  # as `ca/` may have been: what it leads to is somebody else's to remove
+            folder.unlink()
+        elif folder.exists():
             shutil.rmtree(folder)
     except OSError as error:
         raise StateError(f"{folder} cannot be removed: {error.strerror}") from error

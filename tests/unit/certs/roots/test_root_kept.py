@@ -1,6 +1,7 @@
 """A change of the root in a state directory: wherever a process dies, the next opening finds it whole."""
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -96,6 +97,59 @@ def test_a_process_that_dies_in_the_beginning_or_at_the_end(
         left_before = len(list(state.glob("ca.other.lost-*")))
         assert fingerprint_in(state / "ca")
         assert (state / "ca" / "first-proxy").exists()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_step_whose_folders_cannot_follow_is_not_taken(
+    state: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a folder that is a mount: then all is as before, and a server starts with it."""
+    first = kept.begin(state, DOMAIN, NOW)
+    second = advanced(first, NOW)
+    assert second is not None
+    left, real = number, Path.rename
+
+    def refused(path: Path, target: Path) -> Path:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return real(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", refused)
+        with pytest.raises(StateError, match="cannot change places: Device or resource busy"):
+            kept.keep(state, second)
+    assert kept.recovered(state) == first
+    assert fingerprint_in(state / "ca") == first.signer
+    assert fingerprint_in(state / "ca.other") == first.other
+    assert not (state / "ca.moving").exists()
+    assert (state / "ca" / "first-proxy").exists()
+
+
+def test_a_ca_that_is_a_mount_is_not_changed(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before anything is made: the kernel would refuse the renames later."""
+    before = sorted(state.iterdir())
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == state / "ca")
+    with pytest.raises(StateError, match="ca is a mount, which cannot change places"):
+        kept.begin(state, DOMAIN, NOW)
+    assert sorted(state.iterdir()) == before
+
+
+def test_a_ca_that_is_elsewhere_by_a_link(state: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Links change places as folders do; at the end its key is gone, and a server starts."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "ca"
+    (state / "ca").rename(elsewhere)
+    (state / "ca").symlink_to(elsewhere)
+    second = advanced(kept.begin(state, DOMAIN, NOW), NOW)
+    assert second is not None
+    kept.keep(state, second)
+    assert (state / "ca.other").is_symlink()
+    kept.end(state)
+    assert kept.recovered(state) is None
+    assert not (state / "ca.other").is_symlink()
+    assert not (elsewhere / "ca.key").exists()
+    assert fingerprint_in(state / "ca") == second.signer
 
 
 def _dies_at(number: int, patch: pytest.MonkeyPatch) -> None:
