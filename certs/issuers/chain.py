@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.bundle import TrustBundle
 from certs.leaf import signed_by
 from certs.pem import as_pem
+
+CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
+"""On which a CA's key may be: BoringSSL verifies nothing by one on another, and nothing below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,8 @@ def above(
     """Find the way from a CA to one of the roots, over others; without roots it must be one itself.
 
     Raises ValueError, a sentence about the certificate that is wrong, where there is no way that verifiers
-    would go: signatures, names, validity, being a CA and path lengths are looked at (RFC 5280, 6.1).
+    would go: signatures, names, validity, kinds of keys, being a CA and path lengths are looked at (RFC 5280,
+    6.1).
     """
     _check(signer, 0, now)
     path, between = [signer], list(others)
@@ -64,6 +70,12 @@ def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
         raise ValueError(
             f"{_named(certificate)} allows {constraints.path_length} CAs below it (its path length), and "
             f"there are {below}"
+        )
+    key = certificate.public_key()
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name not in CURVES:
+        raise ValueError(
+            f"{_named(certificate)} has an ECDSA key on {key.curve.name}, which Envoy does not know: it must "
+            "be on P-256, P-384 or P-521"
         )
     if now > certificate.not_valid_after_utc:
         raise ValueError(f"{_named(certificate)} expired at {certificate.not_valid_after_utc}")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs.errors import StateError
@@ -78,6 +78,20 @@ def test_the_built_in_ca_may_be_an_intermediate_too(tmp_path: Path, now: datetim
     assert chain.count(b"BEGIN CERTIFICATE") == 2
     assert stands_below(chain, authority.trust_bundle())
     assert authority.signer_of(chain) == authority.fingerprint
+
+
+def test_keys_on_curves_that_envoy_does_not_know_are_refused(tmp_path: Path, now: datetime) -> None:
+    """OpenSSL would believe it, and no sidecar: whether it signs itself or stands above."""
+    other = ca("root", now, key=ec.generate_private_key(ec.BrainpoolP256R1()))
+    other.put(tmp_path / "itself")
+    ca("lower", now, other).put(tmp_path / "below", other)
+    for each in ("itself", "below"):
+        with pytest.raises(StateError, match="'CN=root' has an ECDSA key on brainpoolP256r1, which Envoy"):
+            _issuer(tmp_path / each, now)
+    for number, curve in enumerate((ec.SECP384R1(), ec.SECP521R1())):
+        made = ca("root", now, key=ec.generate_private_key(curve))
+        made.put(tmp_path / str(number))
+        assert stands_below(_issued(_issuer(tmp_path / str(number), now), now).chain_pem, made.pem)
 
 
 def test_another_ca_is_taken_as_a_whole(tmp_path: Path, now: datetime) -> None:
