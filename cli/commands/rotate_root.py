@@ -39,9 +39,9 @@ def rotate_root(
         typer.Option(metavar="PROXY", help="Wait no longer for this one.", autocompletion=completing.proxies),
     ] = None,
     older_than: Annotated[
-        str,
+        str | None,
         typer.Option("--give-up-older-than", metavar="AGE", help="Nor for those last seen so long ago: 7d."),
-    ] = "",
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change the mesh's root for a new one, in three stages that the server takes by itself.
@@ -51,12 +51,12 @@ def rotate_root(
     """
     from cli.client import ask
 
-    if sum((status, abort, bool(give_up or older_than))) > 1:
+    if sum((status, abort, bool(give_up) or older_than is not None)) > 1:
         raise CommandFailed("--status, --abort and --give-up are asked one at a time")
     if status:
         found = ask(state, "GET", "/certs/rotate-root")
     else:
-        age = duration("--give-up-older-than", older_than).total_seconds() if older_than else None
+        age = None if older_than is None else duration("--give-up-older-than", older_than).total_seconds()
         body = {"abort": abort, "give_up": give_up or [], "older_than_seconds": age}
         found = ask(state, "POST", "/certs/rotate-root", body=body)
     if as_json or not isinstance(found, dict):

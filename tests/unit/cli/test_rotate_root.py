@@ -1,6 +1,11 @@
 """What is said of a change of the root: the words, line by line."""
 
-from cli.commands.rotate_root import text
+from pathlib import Path
+
+import pytest
+
+from cli.commands.rotate_root import rotate_root, text
+from cli.errors import CommandFailed
 
 CHANGE = {
     "stage": "trusting",
@@ -53,3 +58,9 @@ def test_what_of_the_server_is_waited_for() -> None:
         "waiting for the server: its own certificates are not of these roots yet",
         "waiting for the webhook: its cluster does not trust the roots (RBAC grants no `patch`)",
     ]
+
+
+def test_an_age_that_is_empty_begins_no_change() -> None:
+    """As a shell writes a variable that is not set: before anybody is asked."""
+    with pytest.raises(CommandFailed, match="--give-up-older-than is '': must be a number and s, m, h or d"):
+        rotate_root(Path("none"), older_than="")
