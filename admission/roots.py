@@ -97,7 +97,7 @@ def _trusted(found: object) -> Trusted:
     annotations = _mapping(_mapping(there.get("metadata")).get("annotations"))
     try:
         return Trusted(_bundle(there), dict(_moments(json.loads(annotations.get(SAID, "")))))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return Trusted(TrustBundle.of([]))
 
 

@@ -108,7 +108,9 @@ def test_roots_that_nobody_says_are_theirs_are_not_trusted(roots: list[bytes]) -
         assert cluster.trusts(roots[0])
 
 
-@pytest.mark.parametrize("said", [None, "", "7", "{", '{"x": 7}', '{"x": "2026-01-01T00:00:00"}', "[]", 7])
+@pytest.mark.parametrize(
+    "said", [None, "", "7", "{", '{"x": 7}', '{"x": "2026-01-01T00:00:00"}', "[]", 7, "[" * 200000]
+)
 def test_nonsense_in_the_annotation_is_mended(roots: list[bytes], said: object) -> None:
     """Then each says anew what is its own."""
     cluster = Cluster()
