@@ -7,6 +7,7 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.bundle import TrustBundle
 from certs.leaf import signed_by
@@ -14,6 +15,8 @@ from certs.pem import as_pem
 
 CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
 """On which a CA's key may be: BoringSSL verifies nothing by one on another, and nothing below it."""
+
+_TLS: Final = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,8 @@ def above(
 
     Raises ValueError, a sentence about the certificate that is wrong, where there is no way that verifiers
     would go: signatures, names, validity, kinds of keys, being a CA and path lengths are looked at (RFC 5280,
-    6.1).
+    6.1), and that none keeps those below from being TLS clients and servers, as TLS stacks read its extended
+    key usage.
     """
     _check(signer, 0, now)
     path, between = [signer], list(others)
@@ -66,6 +70,11 @@ def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
         raise ValueError(f"{_named(certificate)} is no CA's: basic constraints or key usage lack") from None
     if not (constraints.ca and usage.key_cert_sign):
         raise ValueError(f"{_named(certificate)} is no CA's: it may not sign others")
+    if not _allows_tls(certificate):
+        raise ValueError(
+            f"{_named(certificate)} does not let those below it be TLS clients and servers (its extended key "
+            "usage)"
+        )
     if constraints.path_length is not None and constraints.path_length < below:
         raise ValueError(
             f"{_named(certificate)} allows {constraints.path_length} CAs below it (its path length), and "
@@ -81,6 +90,14 @@ def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
         raise ValueError(f"{_named(certificate)} expired at {certificate.not_valid_after_utc}")
     if now < certificate.not_valid_before_utc:
         raise ValueError(f"{_named(certificate)} is not valid before {certificate.not_valid_before_utc}")
+
+
+def _allows_tls(certificate: x509.Certificate) -> bool:
+    try:
+        allowed = set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+    except x509.ExtensionNotFound:
+        return True
+    return ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in allowed or allowed >= _TLS
 
 
 def _named(certificate: x509.Certificate) -> str:

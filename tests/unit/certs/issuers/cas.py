@@ -1,5 +1,6 @@
 """CAs as somebody else makes them: roots, intermediates, and bad ones."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -50,6 +51,7 @@ def ca(
     days: int = 365,
     lasting: timedelta = timedelta(0),
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None,
+    usages: Sequence[x509.ObjectIdentifier] = (),
 ) -> Ca:
     """Make a CA, below another if there is one."""
     key = key or ec.generate_private_key(ec.SECP256R1())
@@ -66,6 +68,8 @@ def ca(
         .add_extension(key_usage(authority=is_ca), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
+    if usages:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     if above is not None:
         upper = x509.AuthorityKeyIdentifier.from_issuer_public_key(above.key.public_key())
         builder = builder.add_extension(upper, critical=False)

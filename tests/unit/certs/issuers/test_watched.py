@@ -13,6 +13,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.errors import StateError
 from certs.issuers import watched
@@ -28,6 +29,7 @@ from tests.unit.certs.issuers.cas import Ca, ca
 DOMAIN = TrustDomain("mesh.example")
 NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",))
 DAY = timedelta(days=1)
+CLIENT, SERVER = ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH
 
 
 def _issuer(folder: Path, now: datetime) -> WatchedIssuer:
@@ -159,6 +161,31 @@ def _below_path_length(folder: Path, now: datetime) -> None:
     ca("lower", now, upper).put(folder, root, between=upper.pem)
 
 
+def _for_servers_alone(folder: Path, now: datetime) -> None:
+    root = ca("root", now)
+    ca("lower", now, root, usages=[SERVER]).put(folder, root)
+
+
+def test_openssl_says_the_same_of_a_ca_for_servers_alone(tmp_path: Path, now: datetime) -> None:
+    """What such a CA signs is no TLS client's, whatever it says itself; with both usages it is."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl")
+    root, leaf = ca("root", now), tmp_path / "leaf.pem"
+    (tmp_path / "root.pem").write_bytes(root.pem)
+    for usages, is_good in (([SERVER], False), ([SERVER, CLIENT], True)):
+        lower = ca("lower", now, root, usages=usages)
+        (tmp_path / "lower.pem").write_bytes(lower.pem)
+        leaf.write_bytes(ca("leaf", now, lower, is_ca=False, days=1, usages=[SERVER, CLIENT]).pem)
+        files = ["-CAfile", str(tmp_path / "root.pem"), "-untrusted", str(tmp_path / "lower.pem"), str(leaf)]
+        told = ["-purpose", "sslclient", "-attime", str(int(now.timestamp())), *files]
+        done = subprocess.run([openssl, "verify", *told], capture_output=True, check=False, timeout=60)
+        assert (done.returncode == 0) is is_good, done
+        if is_good:
+            lower.put(tmp_path / "ca", root)
+            assert _issuer(tmp_path / "ca", now).trust_bundle() == root.pem
+
+
 def _expired_above(folder: Path, now: datetime) -> None:
     root = ca("root", now - 10 * DAY, days=5)
     ca("lower", now, root).put(folder, root)
@@ -200,6 +227,7 @@ BAD: list[tuple[Callable[[Path, datetime], object], str]] = [
     ),
     (lambda folder, now: ca("own", now).put(folder, ca("x", now)), "leads to .*CN=own.*none of the roots"),
     (_below_path_length, r"CN=upper.* allows 0 CAs below it \(its path length\), and there are 1"),
+    (_for_servers_alone, "CN=lower.* does not let those below it be TLS clients and servers"),
     (_expired_above, "CN=root.* expired at"),
     (_weak, "tls.key is RSA of 1024 bits; 2048 are the least"),
     (_other_key, "tls.key does not match"),
