@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
+import structlog
+
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError
 from certs.issuers.cert_manager.answers import Signed, ends
@@ -29,6 +31,8 @@ _PROBING: Final = timedelta(hours=1)
 _PROBE: Final = ServiceAccountName("meshwright")
 _AHEAD: Final = timedelta(seconds=30)
 """So far ahead of ours may the clock of who signs be, by which a certificate begins: it is not back-dated."""
+
+_log = structlog.get_logger("certs.issuers.cert_manager.issuer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,10 @@ class CertManagerIssuer:
             try:
                 made.tend(now)
                 made._show(now)
-            except IssuerError:
+            except IssuerError as error:
                 if not known.fingerprints:
                     raise
+                _log.warning("issuer not as it should be: its roots are those of before", reason=str(error))
         except BaseException:
             made.close()
             raise

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
+import structlog
+
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError
 from certs.issuers.contract import CertificateRequest
@@ -19,6 +21,8 @@ from mesh.names import TrustDomain
 _FORBIDDEN: Final = 403
 _SAFE: Final = timedelta(seconds=60)
 """So long before its CA's end a certificate ends: its clock may be ahead of ours, and the way is long."""
+
+_log = structlog.get_logger("certs.issuers.vault.issuer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,10 @@ class VaultIssuer:
         made = cls(api, login, pki, trust_domain, known)
         try:
             made.refresh()
-        except IssuerError:
+        except IssuerError as error:
             if not known.fingerprints:
                 raise
+            _log.warning("issuer not as it should be: its roots are those of before", reason=str(error))
         return made
 
     @property

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from certs.bundle import TrustBundle
 from certs.errors import IssuerError
@@ -17,6 +18,7 @@ from certs.issuers.vault.http import VaultApi
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByAppRole
 from mesh.names import TrustDomain
+from tests.unit.certs.issuers.cas import ca
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
 LONG = 60.0
@@ -114,6 +116,21 @@ def test_one_that_never_comes_to_an_end_has_so_long_and_no_longer(tmp_path: Path
         with pytest.raises(IssuerError, match="cannot be reached"):
             _issuer(tmp_path, vault.port, 0.5, scheme).refresh()
     assert not [each for each in threading.enumerate() if each.name == "issuer question" and _lives(each)]
+
+
+def test_a_start_without_it_says_so_and_goes_on_with_the_roots_of_before(tmp_path: Path) -> None:
+    """Where it was asked before; else nobody would know whom to trust, and that is the start's end."""
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        api = VaultApi(f"http://127.0.0.1:{gone.getsockname()[1]}")
+    told = ByAppRole(tmp_path / "none"), VaultPki("pki", "mesh"), TrustDomain("m.x")
+    known = TrustBundle.of([ca("root", NOW).pem])
+    with capture_logs() as logs:
+        assert VaultIssuer.open(api, *told, known).trust_bundle() == known.pem
+    (said,) = logs
+    assert said["event"] == "issuer not as it should be: its roots are those of before"
+    assert "cannot be reached" in said["reason"]
+    with pytest.raises(IssuerError, match="cannot be reached"):
+        VaultIssuer.open(api, *told, TrustBundle.of([]))
 
 
 class _Late(Line):
