@@ -235,7 +235,9 @@ def test_our_grants_are_enough_and_all_are_used(
         _until_granted(lambda: signing.open(reference, kubeconfig=account.kubeconfig).close())
         issued(opened(signing.open(reference, kubeconfig=account.kubeconfig)))
         with pytest.raises(IssuerError, match="not found"):
-            signing.open("ClusterIssuer/nobody", kubeconfig=account.kubeconfig)
+            _until_granted(
+                lambda: signing.open("ClusterIssuer/nobody", kubeconfig=account.kubeconfig).close()
+            )
         limit = now() + timedelta(seconds=SECONDS)
         while unused := _unused(documents, shared_cluster.place.audit, account.user):
             assert now() < limit, unused  # what is answered is logged a moment later
