@@ -72,16 +72,8 @@ def sign(
 
     Validity and errors are those of `issue_pair`; one of another key is none that was asked for.
     """
-    if lifetime < timedelta(seconds=1):
-        raise RequestError(f"a validity of {lifetime} is too short: one second is the least")
-    second = now.replace(microsecond=0)
-    request = CertificateRequest(
-        usage,
-        names,
-        not_before=(second - min(backdated, lifetime * BACKDATED_SHARE)).replace(microsecond=0),
-        not_after=(second + lifetime).replace(microsecond=0),
-        possession=possession,
-    )
+    not_before, not_after = _valid(lifetime, now, backdated)
+    request = CertificateRequest(usage, names, not_before, not_after, possession)
     began = time.monotonic()
     chain_pem = issuer.issue(request, now)
     # One elsewhere may take a minute, and what it signs is valid from the moment at which it does.
@@ -101,6 +93,14 @@ def sign(
     if not below:
         raise IssuerError(f"{answer} is not below a root of the issuer's own bundle: intermediates may lack")
     return leaf, chain_pem
+
+
+def _valid(lifetime: timedelta, now: datetime, backdated: timedelta) -> tuple[datetime, datetime]:
+    if lifetime < timedelta(seconds=1):
+        raise RequestError(f"a validity of {lifetime} is too short: one second is the least")
+    second = now.replace(microsecond=0)
+    begin = second - min(backdated, lifetime * BACKDATED_SHARE)
+    return begin.replace(microsecond=0), (second + lifetime).replace(microsecond=0)
 
 
 def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
