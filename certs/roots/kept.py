@@ -61,11 +61,12 @@ def begin(
 def keep(state: Path, rotation: Rotation) -> None:
     """Keep a step of a change; from here on it is so, wherever a process dies.
 
-    Where folders cannot follow it is taken back, as far as that can be: no server would start otherwise.
+    Where the disk fails, or folders cannot follow, it is taken back as far as that can be: a server would do
+    otherwise than it has said, or not start.
     """
     before = files.read(state / FILE)
-    files.write_private(state / FILE, _text(rotation))
     try:
+        files.write_private(state / FILE, _text(rotation))
         _order(state, rotation)
     except StateError:
         if before is not None:

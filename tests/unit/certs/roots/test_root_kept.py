@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 import structlog
 
+from certs import files
 from certs.errors import StateError
 from certs.issuers.root import fingerprint_in, open_root
 from certs.roots import kept
-from certs.roots.rotation import Rotation, Stage, advanced, without
+from certs.roots.rotation import Rotation, Stage, aborted, advanced, without
 from mesh.names import TrustDomain
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -125,6 +126,25 @@ def test_a_step_whose_folders_cannot_follow_is_not_taken(
     assert fingerprint_in(state / "ca.other") == first.other
     assert not (state / "ca.moving").exists()
     assert (state / "ca" / "first-proxy").exists()
+
+
+def test_a_step_of_which_the_disk_does_not_say_that_it_has_it_is_not_taken(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asked for it is told that it failed: then no later start may go on with it."""
+    first = kept.begin(state, DOMAIN, NOW)
+    failures, real = [OSError(errno.EIO, os.strerror(errno.EIO))], files.sync_directory
+
+    def failing(path: Path) -> None:
+        if failures:
+            raise failures.pop()
+        real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "sync_directory", failing)
+        with pytest.raises(StateError, match=r"rotation\.json cannot be written: Input/output error"):
+            kept.keep(state, aborted(first, NOW))
+    assert kept.recovered(state) == first
 
 
 def test_a_ca_that_is_a_mount_is_not_changed(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
