@@ -27,6 +27,9 @@ from mesh.names import ProxyUuid
 ASK_SOON_SECONDS: Final = 5
 """So often a machine asks whom to trust while roots change: each step waits for all of them."""
 
+_KEPT: Final = timedelta(hours=1)
+"""For so long, at least, it is remembered what a machine has said of its roots while they do not change."""
+
 _FROM_KEYS: Final = uuid.UUID("7e0ffde6-1c1f-5be6-8b59-ff0e3c2d4a61")
 """The namespace (RFC 9562, 6.5) of UUIDs that follow from keys."""
 
@@ -163,6 +166,8 @@ class Enrolment:
         self._trust_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
         shown = _shown(certificate)
         self.confirmations.note(name, Confirmation(bundle_digest, shown.serial, now.replace(microsecond=0)))
+        if not self._signer.changes_roots:
+            self.confirmations.tidy(now, max(_KEPT, 3 * timedelta(seconds=self._ask_again)))
         bundle = self._bundle()
         told = None if bundle.digest == bundle_digest else bundle
         self.confirmations.give(name, bundle.digest)

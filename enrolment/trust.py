@@ -1,7 +1,7 @@
 """Which roots each machine has said that it trusts: the evidence for a change of roots."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mesh.identity import ProxyName
 
@@ -25,10 +25,14 @@ class Confirmation:
 
 
 class Confirmations:
-    """The last word of each proxy since this server began; who has said nothing yet is not there."""
+    """The last word of each proxy since this server began; who has said nothing yet is not there.
+
+    Who says nothing any more can be forgotten between two changes: what it had said has no root that is new.
+    """
 
     def __init__(self) -> None:
         self._last: dict[ProxyName, Confirmation] = {}
+        self._tidied: datetime | None = None
 
     def note(self, name: ProxyName, confirmation: Confirmation) -> None:
         """Note what a machine has said."""
@@ -39,6 +43,12 @@ class Confirmations:
         if (last := self._last.get(name)) is not None:
             self._last[name] = replace(last, given=last.given | {bundle_digest})
 
+    def tidy(self, now: datetime, kept: timedelta) -> None:
+        """Forget, once in that time, who has said nothing for so long: proxies come and go."""
+        if self._tidied is None or now - self._tidied >= kept:
+            self._tidied = now
+            self._last = {name: each for name, each in self._last.items() if now - each.at < kept}
+
     def of(self, name: ProxyName) -> Confirmation | None:
         """Return what a machine has said last."""
         return self._last.get(name)
@@ -46,3 +56,7 @@ class Confirmations:
     def all(self) -> dict[ProxyName, Confirmation]:
         """Return what everybody has said last."""
         return dict(self._last)
+
+    def are_all(self, bundle_digest: str, since: datetime) -> bool:
+        """Say whether everybody who has said anything since then has these roots, and no others."""
+        return all(each.possible == {bundle_digest} for each in self.all().values() if each.at >= since)

@@ -26,6 +26,7 @@ from enrolment.proofs.join_token import KIND, JoinTokenProof
 from enrolment.proofs.registry import accepted
 from enrolment.service import Enrolment
 from enrolment.store.sqlite import SqliteTokens
+from enrolment.trust import Confirmation
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from tests.unit.enrolment.test_tokens import NOW, TOKEN, record
@@ -311,6 +312,20 @@ async def test_what_a_machine_was_given_may_be_in_the_place_of_what_it_said(
     assert found is not None
     assert found.possible == {ours, other}
     assert await said(other) == {other}
+
+
+@pytest.mark.parametrize("changing", [False, True])
+async def test_who_says_nothing_any_more_is_forgotten_while_no_root_changes(
+    signs: Signs, store: SqliteTokens, changing: bool
+) -> None:
+    """Proxies come and go; a change waits for what each has said since it began, however long ago that is."""
+    gone, late = ProxyName.parse("gone.shop.market"), ProxyName.parse("late.shop.market")
+    service, signs.changes_roots = enrolment(signs, store), changing
+    for name, minutes in ((gone, 60), (late, 59)):
+        service.confirmations.note(name, Confirmation("roots", "0a", NOW - timedelta(minutes=minutes)))
+    granted = await service.join(csr(), KIND, DATA, "10.0.0.1")
+    await service.trust(granted.bundle.digest, granted.signed.chain_pem, "10.0.0.1")
+    assert set(service.confirmations.all()) == {NAME, late, *([gone] if changing else [])}
 
 
 async def test_who_is_revoked_while_another_certificate_is_signed_does_not_get_it(
