@@ -18,6 +18,7 @@ SPREAD_SHARE: Final = 0.05
 _FIRST_RETRY: Final = timedelta(seconds=1)
 LONGEST_RETRY: Final = timedelta(minutes=5)
 """However often it has failed, an issuer is tried again after so long."""
+_LONGEST_LOOK: Final = timedelta(hours=1)
 _WITHOUT: Final = timedelta(seconds=30)
 
 
@@ -75,6 +76,17 @@ def retry_after(failures: int, left: timedelta, chance: float) -> timedelta:
     longest = min(LONGEST_RETRY, max(left / 8, _FIRST_RETRY)) if left > timedelta(0) else _WITHOUT
     doubled: timedelta = _FIRST_RETRY * 2.0 ** min(failures - 1, 16)
     return min(doubled, longest) * (1 - chance / 2)
+
+
+def look_again_after(certificate: Lived, now: datetime) -> timedelta:
+    """Return when to look again whether one that is shown is due: an hour, and sooner towards its end.
+
+    One below a CA that ends soon may live for less. At its end it is looked, whoever is patient with it.
+    """
+    left = certificate.not_after - now
+    if left < timedelta(0):
+        return _WITHOUT
+    return min(_LONGEST_LOOK, max(left / 8, _WITHOUT), left + timedelta(seconds=1))
 
 
 def _after(certificate: Lived, share: float) -> datetime:

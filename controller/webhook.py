@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from socket import socket
-from typing import Final
 
 import structlog
 
@@ -25,37 +24,38 @@ from catalog.lint.lint import Further
 from catalog.store.settings import MeshSettings
 from certs.errors import CertificateError
 from certs.issuers.contract import Issuer
+from certs.material import ServerCertificate
+from certs.renewal import look_again_after
 from certs.server import webhook_certificate
 from certs.stored import Pairs
 from controller.cluster import Cluster
 from delivery.gathering import Gathering
 from kube.tls import load
 
-LOOK_SECONDS: Final = 3600.0
-
 _log = structlog.get_logger("controller.webhook")
 
 
 class WebhookTls:
-    """What the webhook shows in handshakes: one context, whose certificate is exchanged as it is renewed.
-
-    `chain` is that certificate and those above it, as PEM.
-    """
+    """What the webhook shows in handshakes: one context, whose certificate is exchanged as it is renewed."""
 
     def __init__(self, issuer: Issuer, pairs: Pairs, host: str, now: datetime) -> None:
         """Raise CertificateError if there is no certificate to begin with."""
         self._issuer, self._pairs, self._host = issuer, pairs, host
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._shown = ""
         self._said = ""
-        self.chain = b""
-        self.renew(now)
+        self._shown = self._made(now)
+        self._load(self._shown)
+
+    @property
+    def chain(self) -> bytes:
+        """Return the certificate that is shown, and those above it, as PEM."""
+        return self._shown.chain_pem
 
     async def renewing(self, clock: Callable[[], datetime]) -> None:
         """Renew it whenever it is due, until cancelled; one that cannot be is said and kept."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(look_again_after(self._shown, clock()).total_seconds())
             await self.look(clock())
 
     async def look(self, now: datetime) -> None:
@@ -71,10 +71,16 @@ class WebhookTls:
 
     def renew(self, now: datetime) -> None:
         """Show another certificate from now on, if the one that is shown is due. Raises CertificateError."""
-        certificate = webhook_certificate(self._issuer, self._pairs, now, self._host)
-        if certificate.serial != self._shown:
-            load(self.context, certificate.chain_pem, certificate.key.reveal())
-            self._shown, self.chain = certificate.serial, certificate.chain_pem
+        certificate = self._made(now)
+        if certificate.serial != self._shown.serial:
+            self._load(certificate)
+            self._shown = certificate
+
+    def _made(self, now: datetime) -> ServerCertificate:
+        return webhook_certificate(self._issuer, self._pairs, now, self._host)
+
+    def _load(self, certificate: ServerCertificate) -> None:
+        load(self.context, certificate.chain_pem, certificate.key.reveal())
 
 
 class Webhook:

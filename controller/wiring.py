@@ -16,7 +16,7 @@ from certs.pair_files import PairFiles
 from certs.terms import ProxyTerms
 from controller.delivering import delivering, mesh_settings
 from controller.drivers import DriverPages, MeshDrivers
-from controller.following import Following
+from controller.following import Following, patience
 from controller.issuing import Issuing
 from controller.kept import DNS_ANSWERS, VERDICTS, Kept, StateFile
 from controller.process.room import StateRoom
@@ -163,8 +163,9 @@ def join(
     sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
     delivered = delivering(settings, found, signs, drivers, sources, verdicts, metrics, clock)
     webhook = _webhook(settings, cluster, found, delivered, drivers, metrics, clock)
-    tls = ServerTls(found.authority, pairs, settings.ads_hosts, clock(), found.whose.settled)
     pages, events, confirmations = DriverPages(), Broker(), Confirmations()
+    patient = patience(found, confirmations, settings.trust_seconds)
+    tls = ServerTls(found.authority, pairs, settings.ads_hosts, clock(), patient)
     elsewhere = signs.opened.kind is not IssuerKind.BUILT_IN
     changed = partial(roots_changed, delivered, tls, events, webhook, clock)
     return Parts(

@@ -31,7 +31,9 @@ LOOKING: Final = 5.0
 _NOT_OURS: Final = (
     "the root is somebody else's: change it in {}, where the CA comes from; this server follows"
 )
-_FORMER: Final = "the root cannot be changed while a former CA in files is trusted, until {}"
+_FORMER: Final = (
+    "the root cannot be changed while a former CA in files is trusted, until {}: start the server again then"
+)
 
 
 class SucceedingAuthority(SucceedingIssuer):
@@ -120,10 +122,6 @@ class OpenedAuthority:
     def may_follow(self, signer: str) -> bool:
         """Say whether a ledger of this signer may be ours: one CA may have taken the place of another."""
         return signer == self.authority.other or self.succeeding is not None
-
-    def settled(self) -> datetime | None:
-        """Return from when on all have heard of what signs; None where they have for ever."""
-        return None if self.succeeding is None else self.succeeding.settled()
 
 
 def has_authority(state: Path, watched: WatchedFiles | None) -> bool:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from certs.renewal import alarm_at, due, renew_at, renewed_by
+from certs.renewal import alarm_at, due, look_again_after, renew_at, renewed_by
 
 START = datetime(2031, 1, 1, tzinfo=UTC)
 HOUR = 3600
@@ -58,3 +58,21 @@ def test_it_is_late_after_all_could_have_been_renewed_and_alarming_in_the_last_q
         timedelta(hours=22),
         timedelta(hours=30),
     )
+
+
+@pytest.mark.parametrize(
+    ("left", "wait"),
+    [
+        (timedelta(hours=40), timedelta(hours=1)),
+        (timedelta(hours=8), timedelta(hours=1)),
+        (timedelta(hours=4), timedelta(minutes=30)),
+        (timedelta(minutes=8), timedelta(minutes=1)),
+        (timedelta(minutes=2), timedelta(seconds=30)),
+        (timedelta(seconds=10), timedelta(seconds=11)),
+        (timedelta(0), timedelta(seconds=1)),
+        (timedelta(hours=-1), timedelta(seconds=30)),
+    ],
+)
+def test_what_ends_soon_is_looked_at_sooner(left: timedelta, wait: timedelta) -> None:
+    """So that one of an hour, below a CA that ends then, is renewed in time, and none is shown that ended."""
+    assert look_again_after(Life(), Life().not_after - left) == wait

@@ -61,7 +61,7 @@ async def test_a_renewal_that_the_system_refuses_is_tried_again(
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(webhook, "load", refused)
-    monkeypatch.setattr(webhook, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(webhook, "look_again_after", lambda *_: timedelta(0))
     renewing = asyncio.create_task(shows.renewing(lambda: now))
     async with asyncio.timeout(10):
         await again.wait()

@@ -113,9 +113,8 @@ def test_a_certificate_that_is_due_waits_until_all_have_heard(scene: Scene) -> N
         second = scene.put("second")
         assert found.whose.tend is not None
         found.whose.tend(scene.now)
-        settled = found.whose.settled()
-        assert settled is not None
-        assert settled > scene.now + timedelta(minutes=30)
+        assert found.whose.succeeding is not None
+        assert found.whose.succeeding.settled() > scene.now + timedelta(minutes=30)
         patient = ads_server_certificate(found.authority, pairs, scene.now, patient=True)
         assert patient == shown
         assert stands_below(ads_server_certificate(found.authority, pairs, scene.now).chain_pem, second.pem)
