@@ -7,9 +7,13 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Document = dict[str, Json]
+
+HANDFUL: Final = 64
+"""Values that are written at a time: a page that is no longer is written on the event loop."""
 
 
 def jsonable(value: object) -> Json:
@@ -46,23 +50,37 @@ def jsonable(value: object) -> Json:
             raise TypeError(f"{type(value).__name__} is not shown")
 
 
-def pieces(document: Document) -> Iterator[str]:
-    """Yield a document's text, which is what `json.dumps` makes of it, entry by entry.
+def pieces(value: Json) -> Iterator[str]:
+    """Yield a value's text, which is what `json.dumps` makes of it, a HANDFUL of values at a time.
 
     The encoder keeps the interpreter to itself from end to end, in whatever thread: between two pieces
-    others have a turn.
+    others have a turn. What has more in it is gone into, however deep it lies.
     """
-    for number, (name, value) in enumerate(document.items()):
-        yield f"{', ' if number else '{'}{json.dumps(name)}: "
-        yield from _items(value) if isinstance(value, list | dict) and value else (json.dumps(value),)
-    yield "}" if document else "{}"
-
-
-def _items(value: list[Json] | dict[str, Json]) -> Iterator[str]:
-    if isinstance(value, list):
-        yield from (f"{', ' if number else '['}{json.dumps(each)}" for number, each in enumerate(value))
+    if is_handful(value) or not isinstance(value, dict | list):
+        yield json.dumps(value)
+    elif isinstance(value, dict):
+        for number, (name, each) in enumerate(value.items()):
+            yield f"{', ' if number else '{'}{json.dumps(name)}: "
+            yield from pieces(each)
+        yield "}"
+    else:
+        for number, each in enumerate(value):
+            yield ", " if number else "["
+            yield from pieces(each)
         yield "]"
-        return
-    for number, (name, each) in enumerate(value.items()):
-        yield f"{', ' if number else '{'}{json.dumps(name)}: {json.dumps(each)}"
-    yield "}"
+
+
+def is_handful(value: Json) -> bool:
+    """Say whether a value is written in no time: there is no more than a HANDFUL in it."""
+    return _room(value, HANDFUL) >= 0
+
+
+def _room(value: Json, room: int) -> int:
+    """Return how many values would have room beside this one and all in it; less than none: it has not."""
+    room -= 1
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            if room < 0:
+                break
+            room = _room(each, room)
+    return room

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.pages.jsonable import Document, Json, jsonable, pieces
+from admin.pages.jsonable import HANDFUL, Document, Json, is_handful, jsonable, pieces
 from certs.material import PrivateKey
 from mesh.config import TlsVersion
 
@@ -45,11 +45,14 @@ def test_what_may_hide_a_secret_is_refused(value: object) -> None:
             lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
             max_leaves=20,
         ),
-    )
+    ),
+    st.integers(1, 8),
 )
-def test_a_document_is_written_in_pieces_as_it_is_at_once(document: Document) -> None:
-    """Byte for byte."""
-    assert "".join(pieces(document)) == json.dumps(document)
+def test_a_document_is_written_in_pieces_as_it_is_at_once(document: Document, handful: int) -> None:
+    """Byte for byte, however little of it is written at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("admin.pages.jsonable.HANDFUL", handful)
+        assert "".join(pieces(document)) == json.dumps(document)
 
 
 def test_of_a_long_list_each_entry_is_a_piece() -> None:
@@ -57,3 +60,30 @@ def test_of_a_long_list_each_entry_is_a_piece() -> None:
     entries: list[Json] = [{"cn": f"{number}.store.shop", "serial": "a" * 32} for number in range(1000)]
     found = list(pieces({"seconds": 1, "entries": entries, "by_name": {str(n): "b" * 60 for n in range(99)}}))
     assert (len(found) > 1000, max(map(len, found)) < 100) == (True, True)
+
+
+def test_of_what_is_long_within_each_handful_is_a_piece() -> None:
+    """A listener with a chain for each of a thousand services, among all that one proxy has."""
+    chains: list[Json] = [{"match": {"port": number}, "filters": ["a" * 90]} for number in range(1000)]
+    listener: Json = {"version": "1", "resource": {"name": "outbound", "filter_chains": chains}}
+    document: Document = {
+        "cn": "u.store.shop",
+        "configuration": {"cluster": {}, "listener": {"out": listener}},
+    }
+    found = list(pieces(document))
+    assert "".join(found) == json.dumps(document)
+    assert (len(found) > 1000, max(map(len, found)) < 200) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({str(number): number for number in range(HANDFUL - 1)}, True),
+        ({str(number): number for number in range(HANDFUL)}, False),
+        ([[] for _ in range(HANDFUL)], False),
+        ({"deep": {"within": [None] * HANDFUL}}, False),
+    ],
+)
+def test_a_handful_is_so_many_values_however_they_lie(value: Json, expected: bool) -> None:
+    """What holds values is one as well."""
+    assert is_handful(value) is expected

@@ -8,7 +8,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from admin.http import answering
-from admin.pages import debug, routes, site
+from admin.pages import debug, jsonable, routes, site
 from admin.pages.jsonable import Document, pieces
 from certs.ledger.entry import LedgerEntry
 from mesh.objects import Sourced
@@ -76,10 +76,11 @@ async def test_no_page_reads_the_ledger_on_the_event_loop(
     assert threading.current_thread() not in read
 
 
-async def test_no_page_is_put_into_json_on_the_event_loop(
+async def test_no_long_page_is_put_into_json_on_the_event_loop(
     client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thousands of certificates are megabytes of it."""
+    monkeypatch.setattr(jsonable, "HANDFUL", 1)  # each page is a long one
     wrote = list[threading.Thread]()
 
     def noted(document: Document) -> Iterator[str]:
@@ -91,6 +92,19 @@ async def test_no_page_is_put_into_json_on_the_event_loop(
         await client.get(path)
     assert len(wrote) == len(PATHS)
     assert threading.current_thread() not in wrote
+
+
+async def test_a_short_page_waits_for_no_thread(
+    client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all threads wait for a disk, what holds the loop and what failed is shown still."""
+
+    def wrote(document: Document) -> Iterator[str]:
+        raise AssertionError(document)
+
+    monkeypatch.setattr(answering, "pieces", wrote)
+    found = [await client.get(path) for path in ("/debug", "/debug/loop", "/debug/sources", "/debug/nothing")]
+    assert [each.status for each in found] == [200, 200, 200, 404]
 
 
 async def test_a_large_mesh_is_not_written_out_on_the_event_loop(
