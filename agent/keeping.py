@@ -202,7 +202,7 @@ class Agent:
         )
 
     async def drain(self) -> None:
-        """Begin to drain: Envoy turns new connections away and ends kept ones as they become idle.
+        """Begin to drain: Envoy discourages calls to the workload, and ends kept connections with an answer.
 
         Whoever asks for it before the end has the proxy end sooner: it counts from here how long it serves.
         """

@@ -24,7 +24,7 @@ LIVE_PATH: Final = "/healthz/live"
 STATUS_PATH: Final = "/healthz/status"
 """All that the agent knows of its proxy, as JSON; for this machine alone."""
 DRAIN_PATH: Final = "/drain"
-"""Posted to by this machine alone: the proxy begins to turn new connections away."""
+"""Posted to by this machine alone: the proxy begins to discourage calls to its workload."""
 
 DENIED_HEADER: Final = "x-meshwright-denied"
 """In which a proxy tells callers of the mesh why it has denied them (docs/debugging.md)."""

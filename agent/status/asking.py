@@ -39,7 +39,7 @@ def asked(
 
 
 def drained(at: HostPort) -> None:
-    """Have an agent's proxy turn new connections away; raise AgentSilent where that was not taken."""
+    """Have an agent's proxy discourage calls to its workload; raise AgentSilent where that was not taken."""
     code, text = asked(at, DRAIN_PATH, method="POST")
     if code != 200:
         raise AgentSilent(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")

@@ -39,7 +39,7 @@ class Proxied(Protocol):
         """Return the agent's own."""
 
     async def drain(self) -> None:
-        """Begin to turn new connections away, and serve on."""
+        """Begin to discourage calls to the workload, and serve on."""
 
     def quit(self) -> None:
         """End now, without draining."""

@@ -266,7 +266,7 @@ def drain(
     ] = f"127.0.0.1:{STATUS_PORT}",
     as_json: AsJson = False,
 ) -> None:
-    """Have the proxy turn new connections away, and serve on: for a hook before its workload ends."""
+    """Have the proxy discourage calls to its workload, and serve on: for a hook before that ends."""
     from agent.status.asking import AgentSilent, drained
 
     try:
