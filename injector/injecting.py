@@ -7,12 +7,14 @@ from typing import Final
 from injector.configuration import InjectionConfig
 from injector.decision import Decision, decide
 from injector.overlays import chosen
+from injector.shapes import checked
 from mesh.config import MeshConfig
 from mesh.objects import NamespaceObject
 from sidecars.contract.driver import SidecarDriver
 from sidecars.contract.kubernetes import Pod, spec_of
 from sidecars.contract.pod import Placement
 from sidecars.injection.context import Injector, injector_context, read_annotations
+from sidecars.injection.restoring import restored
 from sidecars.selection import INIT_VARIABLE, LINUX_VARIABLE
 
 MESH: Final = "meshwright"
@@ -54,6 +56,7 @@ def injected(known: Known, namespace: NamespaceObject, pod: Pod, *, ends: bool =
     decision = decide(config, namespace, pod)
     if not decision.inject:
         return Injected(decision)
+    checked(restored(pod))  # nobody has looked at what its annotations hold of it
     context = injector_context(
         _injector(known),
         known.mesh_config,

@@ -80,7 +80,7 @@ def uninject(manifest: object, default: str) -> Outcome:
     def change(pod: Pod, _namespace: str, what: str, _kind: str) -> tuple[Pod | None, Said]:
         if not is_patched(pod):
             return None, Said(what, changed=False, why="it has no sidecar that was injected")
-        return restored(pod), Said(what, changed=True, why="the sidecar is taken out")
+        return checked(restored(pod)), Said(what, changed=True, why="the sidecar is taken out")
 
     return _changed(manifest, default, change)
 

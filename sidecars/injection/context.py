@@ -32,6 +32,7 @@ from sidecars.contract.pod import (
     PodOs,
     PullPolicy,
 )
+from sidecars.injection import own
 from sidecars.injection.names import PROXY_UUID_LABEL
 from sidecars.injection.probes import originals
 from sidecars.injection.restoring import restored
@@ -104,6 +105,7 @@ def injector_context(
     service = _service(pod, annotations)
     known = own_uuid(pod) or uuid
     plain = restored(pod)
+    own.taken(plain)  # the sidecar answers for itself, whoever says how it is probed
     named = annotations.get(DRIVER_ANNOTATION) or dict(namespace.annotations).get(DRIVER_ANNOTATION, "")
     return InjectorContext(
         pod=pod,

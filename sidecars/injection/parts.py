@@ -66,8 +66,11 @@ def parts(context: InjectorContext, sidecar: Sidecar) -> Parts:
     return found.under(context.overlays)
 
 
-def require_whole(found: Parts, sidecar: Sidecar) -> None:
+def require_whole(found: Parts, sidecar: Sidecar, placement: Placement) -> None:
     """Raise CannotPatchError where what is laid over a sidecar has made it useless."""
+    _require_place(found.sidecar, "Always" if placement is Placement.NATIVE else None, placement)
+    if found.interception is not None:  # the application begins when it has ended well
+        _require_place(found.interception, None, placement)
     for each in (found.sidecar, found.interception):
         if each is not None and not isinstance(each.get("image"), str):
             raise CannotPatchError(f"container {each.get('name')} is left without an image")
@@ -76,6 +79,15 @@ def require_whole(found: Parts, sidecar: Sidecar) -> None:
         raise CannotPatchError(
             f"container {names.SIDECAR_CONTAINER} is to run as user {user}: must be {PROXY_UID}, for what "
             "another user sends is led to the sidecar again"
+        )
+
+
+def _require_place(container: Container, policy: str | None, placement: Placement) -> None:
+    """Raise CannotPatchError for a container that would begin and end at another time than it must."""
+    if (said := container.get("restartPolicy")) != policy:
+        raise CannotPatchError(
+            f"container {container.get('name')} is to have restartPolicy {said}: must "
+            f"{'have none' if policy is None else f'be {policy}'} where the sidecar is {placement}"
         )
 
 

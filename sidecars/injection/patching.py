@@ -32,7 +32,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     theirs = own.taken(pod)
     check(context, sidecar, pod)
     made = parts(context, sidecar).overruled(theirs)
-    require_whole(made, sidecar)
+    require_whole(made, sidecar, context.placement)
     # Who gave them knows better: they are those from before anybody changed the pod.
     asked = context.original_probes or probes.originals(pod)
     kept = tuple(each for each in asked if sidecar.carries_out_probes and probes.is_rewritten(each))

@@ -2,14 +2,15 @@
 
 import copy
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal, cast
 
 from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.kubernetes import Container, Pod
+from sidecars.contract.kubernetes import BY_NETWORK, Container, Pod
 from sidecars.injection import names, own
 from sidecars.injection.own import FIELDS
+from sidecars.layout import PROBE_PREFIX, STATUS_PORT
 
 _NAMES: Final = (names.SIDECAR_CONTAINER, names.INIT_CONTAINER)
 _WORDS: Final[tuple[Literal["annotations", "labels"], ...]] = ("annotations", "labels")
@@ -52,7 +53,8 @@ def is_patched(pod: Pod) -> bool:
 def restored(pod: Pod) -> Pod:
     """Return a patched pod as it was before; one that was never patched comes back as it is.
 
-    What others have added since stays. Raises CannotPatchError where the notes were changed.
+    What others have added or changed since stays: a probe is the author's again where it still asks the
+    agent. Raises CannotPatchError where the notes were changed, or do not say what one stands for.
     """
     plain = copy.deepcopy(pod)
     if not is_patched(pod):
@@ -68,14 +70,54 @@ def restored(pod: Pod) -> Pod:
         _take_out(plain, added)
         name = names.ORIGINALS_ANNOTATION
         for each in _containers(plain):
-            each.update(originals.get(each.get("name"), {}))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+            _put_back(cast("dict[str, Any]", each), originals.get(each.get("name"), {}))
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CannotPatchError(
             f"annotation {name} is not as it was written, so that the sidecar cannot be taken out: "
             "make the pod anew from its author's manifest"
         ) from error
+    _require_no_others(plain)
     own.put_back(plain, theirs)
     return plain
+
+
+def _put_back(container: dict[str, Any], originals: Mapping[str, Any]) -> None:
+    """Let a container's calls of the agent be its author's again; what asks somebody else by now stays."""
+    for field, said in originals.items():
+        there: Any = container.get(field)
+        if field == "lifecycle":
+            for kind in [each for each in there or () if _asks_agent(there[each])]:
+                there[kind] = said[kind]
+        elif _asks_agent(there):
+            container[field] = _called(there, said)
+
+
+def _called(there: Mapping[str, Any], said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a probe that calls as its author said, and as often as it does now."""
+    times = {name: value for name, value in there.items() if name != "httpGet"}
+    call = {name: value for name, value in said.items() if name in BY_NETWORK}
+    return said if call | times == said else call | times
+
+
+def _asks_agent(asked: object) -> bool:
+    """Say whether a probe or a hook is one of those that stand in the place of the author's."""
+    call = asked.get("httpGet") if isinstance(asked, Mapping) else None
+    if not isinstance(call, Mapping) or call.get("port") != STATUS_PORT:
+        return False
+    return str(call.get("path")).startswith(PROBE_PREFIX)
+
+
+def _require_no_others(pod: Pod) -> None:
+    """Raise CannotPatchError for a call of the agent that nothing is known of: nobody would answer it."""
+    for each in _containers(pod):
+        fields = cast("Mapping[str, Any]", each)
+        asked = {name: value for name, value in fields.items() if name.endswith("Probe")}
+        for name, value in {**asked, **(fields.get("lifecycle") or {})}.items():
+            if _asks_agent(value):
+                raise CannotPatchError(
+                    f"{name} of container {each.get('name')} asks the sidecar, and annotation "
+                    f"{names.ORIGINALS_ANNOTATION} does not say for what: the container had another name"
+                )
 
 
 def _take_out(pod: Pod, added: Added) -> None:

@@ -228,3 +228,33 @@ def test_a_configuration_is_read_as_a_whole(tmp_path: Path) -> None:
         'policy is "sometimes": must be one of disabled, enabled',
         "overlay is a mapping of 0 keys: unknown field; did you mean overlays?",
     ]
+
+
+def test_how_its_author_has_the_sidecar_probed_is_the_sidecar_s_own() -> None:
+    """Nobody asks the agent for it by way of the agent."""
+    own = "{name: meshwright-sidecar, image: auto, readinessProbe: {httpGet: {port: mesh-status}}}"
+    text = injected(POD.replace("{name: a, image: b}", f"{{name: a, image: b}}, {own}")).stdout
+    pod = yaml.safe_load(text)
+    assert pod["spec"]["initContainers"][1]["readinessProbe"]["httpGet"]["port"] == "mesh-status"
+    assert pod["metadata"]["annotations"]["meshwright.dev/probes"] == "{}"
+    assert injected(text).stdout == text
+
+
+NONSENSE = {
+    "original-probes": '{"a": {"livenessProbe": {"httpGet": 7}}}',
+    "own-containers": (
+        '[{"field": "containers", "index": 0, "container": {"name": "meshwright-sidecar", "env": 7}}]'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_what_the_notes_hold_is_looked_at_as_well(name: str) -> None:
+    """It is refused in words, by both commands."""
+    probed = "{name: a, image: b, livenessProbe: {tcpSocket: {port: 1}}}"
+    pod = yaml.safe_load(injected(POD.replace("{name: a, image: b}", probed)).stdout)
+    pod["metadata"]["annotations"][f"meshwright.dev/{name}"] = NONSENSE[name]
+    text = yaml.safe_dump(pod)
+    for found in (injected(text), run("uninject", "-f", "-", given=text)):
+        assert (found.exit_code, found.stdout) == (1, "")
+        assert "must be a " in found.stderr

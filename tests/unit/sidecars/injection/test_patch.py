@@ -311,12 +311,40 @@ def test_what_another_webhook_has_added_is_looked_at_as_well() -> None:
     assert found["metadata"] == PLAIN["metadata"]
 
 
+def test_what_somebody_has_changed_since_stays() -> None:
+    """How often the agent is asked, a probe of another kind, one that is gone, another hook."""
+    made: Any = EnvoyDriver().patch(context(PROBED, **JOINING))
+    for store in (made["spec"]["containers"][0], wanted := copy.deepcopy(PROBED["spec"]["containers"][0])):
+        store["livenessProbe"]["periodSeconds"] = 60
+        store["readinessProbe"] = {"tcpSocket": {"port": 9090}}
+        del store["startupProbe"]
+    found: Any = restored(made)
+    assert found["spec"]["containers"] == [wanted, PROBED["spec"]["containers"][1]]
+    made = EnvoyDriver().patch(context(hooked(), **JOINING))
+    made["spec"]["containers"][0]["lifecycle"]["postStart"] = {"exec": {"command": ["false"]}}
+    found = restored(made)
+    assert found["spec"]["containers"][0]["lifecycle"] == {
+        "postStart": {"exec": {"command": ["false"]}},
+        "preStop": LIFECYCLE["preStop"],
+    }
+
+
+def test_a_container_with_another_name_is_not_left_to_ask_the_agent() -> None:
+    """Nothing is known any more of what it asked itself."""
+    for pod, field in ((PROBED, "livenessProbe"), (hooked(), "preStop")):
+        made: Any = EnvoyDriver().patch(context(pod, **JOINING))
+        made["spec"]["containers"][0]["name"] = "shop"
+        with pytest.raises(CannotPatchError, match=f"{field} of container shop asks the sidecar"):
+            restored(made)
+
+
 def test_notes_that_somebody_has_changed_are_not_guessed_at() -> None:
     """The pod cannot be taken back, nor patched again; which annotation it is, is said."""
     for name, text in (
         (names.ADDED_ANNOTATION, "[]"),
         (names.ORIGINALS_ANNOTATION, "{"),
         (names.ORIGINALS_ANNOTATION, "[1]"),
+        (names.ORIGINALS_ANNOTATION, "[" * 200000),
         (names.OWN_ANNOTATION, '[{"field": "volumes", "index": 0, "container": {}}]'),
     ):
         made = EnvoyDriver().patch(context(PLAIN, **JOINING))
@@ -368,6 +396,21 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         among({"name": "meshwright-sidecar", "securityContext": {"runAsUser": 1000}}),
         {},
         "is to run as user 1000: must be 1500",
+    ),
+    "a sidecar that ends": (
+        among({"name": "meshwright-sidecar", "restartPolicy": "Never"}),
+        {},
+        "container meshwright-sidecar is to have restartPolicy Never: must be Always where the sidecar is",
+    ),
+    "a classic one that is none": (
+        among({"name": "meshwright-sidecar", "restartPolicy": "Always"}),
+        CLASSIC,
+        "restartPolicy Always: must have none where the sidecar is classic",
+    ),
+    "rules for which nobody waits": (
+        among(initContainers=[{"name": "meshwright-init", "restartPolicy": "Always"}]),
+        {},
+        "container meshwright-init is to have restartPolicy Always: must have none",
     ),
     "an overlay without image": (
         PLAIN,
