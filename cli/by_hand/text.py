@@ -10,11 +10,11 @@ from typing import Final
 from cli.by_hand.scalars import scalar, written
 from cli.errors import CommandFailed
 from providers.text.documents import documents
-from providers.text.yaml_value import yaml_value
+from providers.text.yaml_value import MAX_DEPTH, yaml_value
 from specs.codes import Code
 
 _MARKER: Final = re.compile(r"(?:\A|(?<=\n))---(?=\s|\Z)")
-_LEAD: Final = re.compile(r"(?:---[ \t]*(?:#[^\n]*)?\r?(?:\n|\Z)|[ \t]*(?:#[^\n]*)?\r?\n)*")
+_LEAD: Final = re.compile(r"(?:---[ \t]*(?:#[^\r\n]*)?\r?(?:\n|\Z)|[ \t]*(?:#[^\r\n]*)?\r?\n)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,17 @@ def _piece(text: str, file: str, line: int, *, as_json: bool = False) -> Piece:
             raise CommandFailed(f"{file}, line {line + fault.line}: {fault.expected}")
     if len(found) > 1:
         raise CommandFailed(f"{file}, line {line + found[1].line}: begin each document with ---")
+    if as_json and found and _is_deep(found[0].value):
+        raise CommandFailed(f"{file}, line {found[0].line}: must be nested at most {MAX_DEPTH} deep")
     if as_json or not found:
         return Piece(text, found[0].value if found else None, as_json)
     return Piece(text, yaml_value(found[0].text, 1, scalar)[0])
+
+
+def _is_deep(value: object) -> bool:
+    """Say whether more stands in one another than may; YAML's reader has seen to it by itself."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        within = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for inner in within for each in inner if isinstance(each, dict | list)]
+    return bool(level)

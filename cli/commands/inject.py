@@ -16,7 +16,7 @@ from cli.printing.answers import print_json
 if TYPE_CHECKING:
     from cli.by_hand.text import Piece
     from injector.configuration import InjectionConfig
-    from injector.manifests import Outcome
+    from injector.manifests import Outcome, Said
     from mesh.config import MeshConfig
     from mesh.names import Namespace
     from mesh.objects import NamespaceObject
@@ -177,18 +177,23 @@ def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: 
             typer.echo(f"warning: {each.what}: {warning}", err=True)
         if not each.changed and not each.failed:
             typer.echo(f"left as it is: {each.what}: {each.why}", err=True)
+    if as_json:
+        print_json({"objects": list(map(_told, said)), "manifests": None if failed else _list(outcomes)})
     if failed:
         raise AnsweredNo("\n".join(f"{each.what}: {each.why}" for each in failed))
-    texts = [
-        piece.written(outcome.manifest) if outcome.changed else piece.text
-        for piece, outcome in zip(found, outcomes, strict=True)
-    ]
-    if as_json:
-        objects = [
-            {"object": each.what, "changed": each.changed, "why": each.why, "warnings": each.warnings}
-            for each in said
+    if not as_json:
+        texts = [
+            piece.written(outcome.manifest) if outcome.changed else piece.text
+            for piece, outcome in zip(found, outcomes, strict=True)
         ]
-        items = [each.manifest for each in outcomes if each.manifest is not None]
-        print_json({"objects": objects, "manifests": {"apiVersion": "v1", "kind": "List", "items": items}})
-    else:
-        sys.stdout.write("".join(texts))
+        sys.stdout.buffer.write("".join(texts).encode())  # whatever the terminal's encoding
+
+
+def _told(each: "Said") -> dict[str, object]:
+    found = {"object": each.what, "changed": each.changed, "failed": each.failed}
+    return {**found, "why": each.why, "warnings": each.warnings}
+
+
+def _list(outcomes: "Sequence[Outcome]") -> dict[str, object]:
+    items = [each.manifest for each in outcomes if each.manifest is not None]
+    return {"apiVersion": "v1", "kind": "List", "items": items}

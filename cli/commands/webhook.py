@@ -48,11 +48,17 @@ def webhook(
 
 
 def roots(path: Path) -> bytes:
-    """Return the roots in a file (PEM); raise CommandFailed for what is none."""
+    """Return the roots in a file (PEM), and nothing else of it; raise CommandFailed for what is none."""
+    from certs.pem import as_pem, certificates_in
+
     try:
         content = path.read_bytes()
     except OSError as error:
         raise CommandFailed(f"--ca is {str(path)!r}: {error.strerror or error}") from error
-    if b"-----BEGIN CERTIFICATE-----" not in content or b"PRIVATE KEY" in content:
+    try:
+        found = [] if b"PRIVATE KEY" in content else certificates_in(content)
+    except ValueError:
+        found = []
+    if not found:
         raise CommandFailed(f"--ca is {str(path)!r}: must hold certificates in PEM, and no key")
-    return content
+    return as_pem(found)

@@ -5,13 +5,16 @@
 
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from certs.issuers.authority import CertificateAuthority
 from cli.main import app
+from mesh.names import TrustDomain
 
 CASES = Path(__file__).parent / "cases"
 CONFIG = CASES / "config.yaml"
@@ -76,6 +79,20 @@ def test_what_has_no_pods_is_printed_byte_for_byte(text: str) -> None:
         assert (found.stdout_bytes, found.stderr, found.exit_code) == (text.encode(), "", 0)
 
 
+def test_bytes_stay_whatever_the_terminal_is_set_to() -> None:
+    """What is printed is UTF-8, as what was read."""
+    text = "kind: Service\nmetadata: {name: é}\n".encode()
+    found = CliRunner(charset="ascii").invoke(app, ("uninject", "-f", "-"), input=text)
+    assert (found.stdout_bytes, found.exit_code) == (text, 0)
+
+
+def test_a_comment_ends_with_any_line_ending() -> None:
+    """What stands after it is written once."""
+    found = injected(f"# one\r{POD}").stdout
+    assert found.count("apiVersion") == 1
+    assert injected(found).stdout == found
+
+
 def test_a_document_that_begins_behind_its_marker_keeps_it() -> None:
     """It is a document of its own afterwards, too."""
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: a, image: b}]}}\n"
@@ -93,9 +110,39 @@ def test_json_stays_json() -> None:
     assert "é" in found.stdout
     document = json.loads(injected(text, "--json").stdout)
     assert document["objects"] == [
-        {"object": "Pod default/a", "changed": True, "why": "the policy is enabled", "warnings": []}
+        {
+            "object": "Pod default/a",
+            "changed": True,
+            "failed": False,
+            "why": "the policy is enabled",
+            "warnings": [],
+        }
     ]
     assert document["manifests"]["items"] == [json.loads(found.stdout)]
+
+
+def test_a_no_is_json_as_well() -> None:
+    """What keeps which pod from its sidecar; there are no manifests that somebody might apply."""
+    text = f"{POD}---\n{POD.replace('name: pod', 'name: bad, annotations: {meshwright.dev/inject: perhaps}')}"
+    found = injected(text, "--json")
+    document = json.loads(found.stdout)
+    assert (found.exit_code, document["manifests"]) == (1, None)
+    assert [each["failed"] for each in document["objects"]] == [False, True]
+    assert "must be one of false, true" in document["objects"][1]["why"]
+    assert found.stderr.startswith("meshwright: Pod default/bad: ")
+
+
+def test_a_root_stands_in_the_pods_without_what_is_said_of_it(tmp_path: Path) -> None:
+    """An annotation is to be read by programs; what is no certificate would keep every pod from joining."""
+    root = CertificateAuthority.open(tmp_path, TrustDomain("a.example"), datetime.now(UTC)).trust_bundle()
+    file = tmp_path / "root.pem"
+    file.write_bytes("# Főtanúsítvány\n".encode() + root)
+    pod = yaml.safe_load(injected(POD, "--ca", str(file)).stdout)
+    assert pod["metadata"]["annotations"]["meshwright.dev/joining-roots"] == root.decode()
+    file.write_bytes(root[:60] + root[80:])
+    found = injected(POD, "--ca", str(file))
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "must hold certificates in PEM, and no key" in found.stderr
 
 
 PLAIN = (
@@ -205,6 +252,7 @@ UNREADABLE = {
     "a: 1\n...\nb: 2\n": "standard input, line 3: begin each document with ---",
     "{": "standard input, line 2: must be valid YAML",
     '{"a": 1, "a": 2}': "standard input, line 1: must have each key once",
+    f'{{"a": {"[" * 64}{"]" * 64}}}': "standard input, line 1: must be nested at most 64 deep",
 }
 
 
