@@ -59,6 +59,7 @@ class SqliteTokens:
         self._path = path
         self._lock = threading.Lock()
         self._connection = _opened(path)
+        self._stands = True
         self._found = files.identity(path)
 
     @classmethod
@@ -138,13 +139,19 @@ class SqliteTokens:
     @contextmanager
     def _asking(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
-            if files.identity(self._path) != self._found:
-                _log.error("join tokens opened anew: their file is not what it was", path=str(self._path))
-                self._connection.close()
-                self._connection = _opened(self._path)
-                self._found = files.identity(self._path)
+            connection = self._current()
             with explained(self._path, _SCHEMA):
-                yield self._connection
+                yield connection
+
+    def _current(self) -> sqlite3.Connection:
+        """Return the connection to the file that stands there now; what cannot be opened is tried again."""
+        if not self._stands or files.identity(self._path) != self._found:
+            _log.error("join tokens opened anew: their file is not what it was", path=str(self._path))
+            self._connection.close()
+            self._stands = False
+            self._connection = _opened(self._path)
+            self._found, self._stands = files.identity(self._path), True
+        return self._connection
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:

@@ -184,6 +184,19 @@ def test_a_file_that_is_taken_away_lets_nobody_in_who_is_not_in_the_next(
         assert store.tokens() == beside.tokens()
 
 
+def test_a_file_that_comes_back_is_used_again(store: SqliteTokens, tmp_path: Path) -> None:
+    """Though there was no opening another one in its place meanwhile, as on a full disk."""
+    path = tmp_path / "tokens.sqlite"
+    path.rename(tmp_path / "aside")
+    path.mkdir()
+    for _ in range(2):
+        with pytest.raises(StateError, match="Is a directory"):
+            store.tokens()
+    path.rmdir()
+    (tmp_path / "aside").rename(path)
+    assert store.redeem(TOKEN, "key", NOW).first
+
+
 def test_where_there_is_no_room_for_a_page_more_every_token_is_revoked(tmp_path: Path) -> None:
     """Each row grows by it; what was not to be made any more is not made."""
     with SqliteTokens.open(tmp_path / "tokens.sqlite") as store:
