@@ -55,14 +55,18 @@ class Allowances:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def take(self, who: str, now: float) -> bool:
-        """Note that somebody asks; say whether it is not too often. `now` only goes forward, in seconds."""
+        """Note that somebody asks; say whether it is not too often. `now` only goes forward, in seconds.
+
+        What was too often is not counted: who goes on asking is let in at his pace, and not shut out by it.
+        """
         bucket = self._buckets.get(who)
         if bucket is None:
             bucket = self._buckets[who] = Bucket(self._pace.per_second, self._pace.at_once, at=now)
             if len(self._buckets) > self._kept:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(who)
-        return bucket.fill(now, 1)
+        bucket.fill(now, 0)
+        return bucket.level + 1 <= bucket.size and bucket.fill(now, 1)
 
     def require(self, who: str, now: float, what: str) -> None:
         """Do the same; raise Exhausted where it is too often."""

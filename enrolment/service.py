@@ -181,10 +181,10 @@ class Enrolment:
         entitled = await proof.prove(evidence, self._clock())
         try:
             name = _name(entitled, evidence.key_digest)
-            # Each certificate is a row of the ledger, for good: also of who joins again by what lets him in.
-            self._by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
             if words := self._contradicts(name):
                 raise ProofRefused(ProofRefusal.OTHER_WORKLOAD, f"{name}: {words}", entitled.proof)
+            # Each certificate is a row of the ledger, for good: also of who joins again by what lets him in.
+            self._by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
             signed = await asyncio.to_thread(self._signed, name, request, entitled, proof.kind)
         except Exception:
             await _give_back(entitled)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -24,7 +25,7 @@ from enrolment.limits import Allowances, EnrolmentLimits, Exhausted, Pace
 from enrolment.proofs.contract import Entitled, Evidence, ProofRefused
 from enrolment.proofs.join_token import KIND, JoinTokenProof
 from enrolment.proofs.registry import accepted
-from enrolment.service import Enrolment
+from enrolment.service import Enrolment, Granted
 from enrolment.store.sqlite import SqliteTokens
 from enrolment.trust import Confirmation
 from mesh.identity import ProxyName
@@ -107,16 +108,9 @@ class AtHand:
 def enrolment(signs: Signs, store: SqliteTokens, **changes: object) -> Enrolment:
     """Return the service."""
     limits = EnrolmentLimits()
-    tokens = JoinTokenProof(store, limits.by_token, lambda: 0.0)
-    return Enrolment(
-        signs,
-        {KIND: tokens},
-        AtHand(),
-        clock=lambda: NOW,
-        monotonic=lambda: 0.0,
-        limits=limits,
-        **changes,  # type: ignore[arg-type]
-    )
+    times = {"clock": lambda: NOW, "monotonic": lambda: 0.0, **changes}
+    tokens = JoinTokenProof(store, limits.by_token, times["monotonic"])  # type: ignore[arg-type]
+    return Enrolment(signs, {KIND: tokens}, AtHand(), limits=limits, **times)  # type: ignore[arg-type]
 
 
 DATA = TOKEN.text().encode()
@@ -179,12 +173,16 @@ async def test_of_many_with_one_use_one_joins_whatever_fails_meanwhile(
 
 
 async def test_a_name_that_contradicts_is_not_certified(signs: Signs, store: SqliteTokens) -> None:
-    """And nothing of the token is used."""
-    joining = enrolment(signs, store, contradicts=lambda name: f"{name} is another's")
-    with structlog.testing.capture_logs() as logs, pytest.raises(ProofRefused):
-        await joining.join(csr(), KIND, DATA, "10.0.0.1")
-    assert [(each["reason"], each["shown"]) for each in logs] == [("other_workload", TOKEN.id)]
+    """And nothing of the token is used, nor of how often one may ask: once it is mended it lets in."""
+    words = "it is another's"
+    joining, request = enrolment(signs, store, contradicts=lambda _: words), csr()
+    for _ in range(12):
+        with structlog.testing.capture_logs() as logs, pytest.raises(ProofRefused):
+            await joining.join(request, KIND, DATA, "10.0.0.1")
+        assert [(each["reason"], each["shown"]) for each in logs] == [("other_workload", TOKEN.id)]
     assert [each.used for each in store.tokens()] == [0]
+    words = ""
+    assert (await joining.join(request, KIND, DATA, "10.0.0.1")).signed.not_after > NOW
 
 
 async def test_of_two_requests_of_one_key_one_waits(signs: Signs, store: SqliteTokens) -> None:
@@ -247,10 +245,37 @@ def test_an_allowance_comes_back_and_is_nobody_else_s() -> None:
     allowed = Allowances(Pace(3, 1.0), kept=2)
     assert [allowed.take("a", 0.0) for _ in range(4)] == [True, True, True, False]
     assert allowed.take("b", 0.0)
-    assert [allowed.take("a", 2.0) for _ in range(3)] == [True, False, False]
+    assert [allowed.take("a", 2.0) for _ in range(3)] == [True, True, False]
     assert allowed.take("c", 2.0)
     assert [allowed.take("b", 2.0) for _ in range(3)] == [True] * 3
     assert len(allowed._buckets) == 2
+
+
+def test_who_goes_on_asking_is_let_in_at_his_pace() -> None:
+    """However much more he asks: what he was refused is not held against him."""
+    allowed = Allowances(Pace(3, 1.0))
+    assert sum(allowed.take("a", eighths / 8) for eighths in range(801)) == 103
+
+
+async def test_who_asked_while_nothing_could_be_signed_is_let_in_soon_after(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """A machine whose certificate has ended asks every few seconds, and the server's disk is full."""
+    clock = 0.0
+    joining, request = enrolment(signs, store, monotonic=lambda: clock), csr()
+    signs.failing = IssuerError("away")
+    for _ in range(100):
+        with pytest.raises((IssuerError, Exhausted)):
+            await joining.join(request, KIND, DATA, "10.0.0.1")
+        clock += 5.0
+    signs.failing, began = None, clock
+    joined = list[Granted]()
+    while not joined and clock < began + 600:
+        with suppress(Exhausted):
+            joined.append(await joining.join(request, KIND, DATA, "10.0.0.1"))
+        clock += 5.0
+    assert joined
+    assert clock <= began + 65
 
 
 class Installed:
