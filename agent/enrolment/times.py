@@ -9,6 +9,8 @@ from certs.renewal import alarm_at, renew_at
 
 FIRST_RETRY: Final = timedelta(seconds=5)
 LAST_RETRY: Final = timedelta(minutes=10)
+WITHOUT: Final = timedelta(seconds=30)
+"""So long it is waited at most once a certificate has ended: each try is a program, and machines are many."""
 LEAST_BETWEEN: Final = timedelta(minutes=1)
 """By a clock that is months ahead every new certificate is due: so often it is renewed all the same."""
 CLOCK_APART: Final = timedelta(minutes=5)
@@ -42,11 +44,12 @@ def planned(
 def retry_after(failures: int, left: timedelta, drawn: float) -> timedelta:
     """Return how long to wait after so many failures in a row, with a `drawn` number from 0 to 1.
 
-    Ever longer, and not past an eighth of what is `left` of the certificate; never less than half of the
-    first wait.
+    Ever longer, and not past an eighth of what is `left` of the certificate, or WITHOUT where nothing is;
+    never less than half of the first wait.
     """
+    longest = max(left / 8, FIRST_RETRY) if left > timedelta() else WITHOUT
     doubled: timedelta = FIRST_RETRY * 2 ** min(failures - 1, 10)
-    return min(doubled, LAST_RETRY, max(left / 8, FIRST_RETRY)) * (0.5 + drawn / 2)
+    return min(doubled, LAST_RETRY, longest) * (0.5 + drawn / 2)
 
 
 def alarming(certificate: PeerCertificate, now: datetime) -> bool:

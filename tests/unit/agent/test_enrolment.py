@@ -113,7 +113,13 @@ def test_a_failure_is_tried_again_ever_later_and_not_too_late() -> None:
     waits = [retry_after(failures, 60 * DAY, 1.0).total_seconds() for failures in range(1, 10)]
     assert waits == [5, 10, 20, 40, 80, 160, 320, 600, 600]
     assert retry_after(100, timedelta(hours=1), 1.0) == timedelta(seconds=450)
-    assert retry_after(100, timedelta(hours=-1), 0.0) == timedelta(seconds=2.5)
+    assert retry_after(100, timedelta(seconds=1), 0.0) == timedelta(seconds=2.5)
+
+
+def test_who_has_no_certificate_any_more_asks_every_half_minute() -> None:
+    """Sooner at first; a fleet whose certificates have ended is not to ask as fast as it can, for ever."""
+    ended = [retry_after(failures, timedelta(hours=-1), 1.0).total_seconds() for failures in range(1, 7)]
+    assert ended == [5, 10, 20, 30, 30, 30]
 
 
 def test_the_last_quarter_is_an_alarm() -> None:
