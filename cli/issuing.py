@@ -29,6 +29,10 @@ from mesh.names import TrustDomain
 START_SECONDS: Final = 30.0
 """How long a server that has the state directory may take until it answers."""
 
+UNASKED: Final = (
+    "meshwright: nobody knows whether a workload has this name: no server runs; --mesh DIR would have asked"
+)
+
 _PAUSE_SECONDS: Final = 0.1
 
 T = TypeVar("T")

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from admin.http.commands import NobodysName
@@ -15,6 +16,17 @@ from controller.tokens import JoinTokens
 from enrolment.tokens import TokenRequest
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A token as the server says it, with its text as `token`, and whether a CA was made (`ca_made`).
+
+    `unasked`: it is for one proxy, and nobody could say whether a workload has that name.
+    """
+
+    token: Mapping[str, object] = field(repr=False)
+    unasked: bool = False
+
+
 def create(
     state: Path,
     wanted: TokenRequest,
@@ -23,25 +35,25 @@ def create(
     mesh: Path | None = None,
     anyway: bool = False,
     shared: bool = False,
-) -> Mapping[str, object]:
-    """Have a token made; return it as the server says it, with its text as `token`. Raises IssuingError.
+) -> Made:
+    """Have a token made, without a server in the state directory itself. Raises IssuingError.
 
-    `ca_made` says that a CA was made for it, in an empty directory.
     Raises AnsweredNo where it is for one proxy, and no workload has that, as the server knows, or the
     directory `mesh`.
     """
 
-    def without_server() -> Mapping[str, object]:
+    def without_server() -> Made:
         if mesh is not None:
             require_expected(read(mesh).view, wanted, anyway=anyway)
         with opened_here(state, trust_domain, shared=shared, new=True) as issuing:
             tokens = JoinTokens(state, issuing.trust_bundle, now)
             token, record = tokens.create(wanted, user_name(os.geteuid()))
-            made = issuing.made
-        return {"token": token.text(), **token_document(record, record.made_at), "ca_made": made}
+            made = {**token_document(record, record.made_at), "ca_made": issuing.made}
+        unasked = wanted.uuid is not None and mesh is None and not anyway
+        return Made({"token": token.text(), **made}, unasked)
 
-    def by_server() -> Mapping[str, object]:
-        return {**asked_of_server(state, "/certs/tokens", body), "ca_made": False}
+    def by_server() -> Made:
+        return Made({**asked_of_server(state, "/certs/tokens", body), "ca_made": False})
 
     body = {**asked(wanted), "anyway": anyway}
     try:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -16,8 +16,6 @@ from cli.errors import AnsweredNo, CommandFailed, IssuingError
 from cli.options import AsJson, Shared, State, Trust
 from cli.printing.answers import print_json
 from mesh.identity import is_proxy_name
-
-_UNASKED: Final = "nobody knows whether a workload has this name: no server runs; --mesh DIR would have asked"
 
 certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
 certs.add_typer(tokens, name="token")
@@ -56,7 +54,7 @@ def issue_proxy(
     keeps it from being issued.
     """
     from admin.http.commands import ProxyRequest
-    from cli.issuing import issue, made_in
+    from cli.issuing import UNASKED, issue, made_in
 
     request = ProxyRequest(uuid, service, namespace, validity_days, anyway, claim_days)
     try:
@@ -66,7 +64,7 @@ def issue_proxy(
     if issued.made:
         print(made_in(state), file=sys.stderr)
     if issued.unasked:
-        print(f"meshwright: {_UNASKED}", file=sys.stderr)
+        print(UNASKED, file=sys.stderr)
     if as_json:
         named = {"name": issued.name, "serial": issued.serial, "not_after": issued.not_after}
         print_json(named | {"directory": str(out), "ca_made": issued.made})

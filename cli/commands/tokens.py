@@ -45,7 +45,7 @@ def create(
 
     Status: 1 where it is for one proxy that no workload has; 2 for whatever else keeps it from being made.
     """
-    from cli.issuing import made_in
+    from cli.issuing import UNASKED, made_in
     from cli.tokens import create as made
     from enrolment.tokens import TokenRequest
 
@@ -53,11 +53,14 @@ def create(
         service, namespace, uuid, uses, duration("--valid-for", valid_for), certificate_days
     )
     try:
-        token = dict(made(state, wanted, trust_domain, mesh=mesh, anyway=anyway, shared=shared))
+        done = made(state, wanted, trust_domain, mesh=mesh, anyway=anyway, shared=shared)
     except AnsweredNo as no:
         raise AnsweredNo(f"{no}; --anyway makes it all the same") from no
+    token = dict(done.token)
     if token["ca_made"]:
         typer.echo(made_in(state), err=True)
+    if done.unasked:
+        typer.echo(UNASKED, err=True)
     if out is not None:
         _write(out, str(token.pop("token")))
         token["written_to"] = str(out)

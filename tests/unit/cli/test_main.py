@@ -133,6 +133,14 @@ def test_a_token_for_which_a_ca_was_made_says_so(run: Run) -> None:
     assert (json.loads(done.stdout)["ca_made"], "new CA" in done.stderr) == (False, False)
 
 
+def test_a_token_for_one_proxy_says_that_nobody_was_asked_for_it(run: Run) -> None:
+    """As a certificate does; one of no proxy in particular has nobody to be asked for."""
+    words = "meshwright: nobody knows whether a workload has this name: no server runs; --mesh DIR would"
+    for arguments, said in ((NAME, True), ((*NAME, "--anyway"), False), (NAME[2:], False)):
+        done = run("certs", "token", "create", "--state", "state", *arguments)
+        assert (done.returncode, words in done.stderr) == (0, said)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
