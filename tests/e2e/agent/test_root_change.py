@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -101,7 +102,8 @@ async def test_nothing_is_lost_while_the_root_changes(
     changing = Changing(await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True))
     before = changing.root
     first = read_leaf((tmp_path / "alice" / "credentials" / "proxy.pem").read_bytes()).serial
-    async with load(changing.greeted) as calls:
+    began = time.monotonic()
+    async with load(changing.greeted, concurrency=4 if IS_LONG else 2) as calls:
         await calls.more(20)
         for _ in range(3 if IS_LONG else 1):
             await changing.rotate()
@@ -112,7 +114,11 @@ async def test_nothing_is_lost_while_the_root_changes(
         for stage in ("trusting", "replacing", "retiring") if IS_LONG else ("replacing",):
             await changing.aborted_at(stage)
             await calls.more(20)
-    sys.stdout.write(f"greeted on {calls.every.total()} new connections: {dict(calls.every)}\n")
+    sent, seconds = calls.every.total(), time.monotonic() - began
+    sys.stdout.write(
+        f"{seconds:.0f} s: {sent} sent, each on a new connection ({sent / seconds:.0f} a second), "
+        f"{sent - calls.every['greeted']} failed {dict(calls.every)}\n"
+    )
     assert set(calls.every) == {"greeted"}, calls.every
     assert before != after == changing.root
     assert read_leaf((tmp_path / "alice" / "credentials" / "proxy.pem").read_bytes()).serial != first
