@@ -127,12 +127,17 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
     metadata = document.get("metadata")
     head = metadata if isinstance(metadata, Mapping) else {}
     namespace = str(head.get("namespace") or default)
-    what = f"{kind} {namespace}/{head.get('name') or head.get('generateName') or '?'}"
+    what = _printable(f"{kind} {namespace}/{head.get('name') or head.get('generateName') or '?'}")
     try:
         pod, said = change(checked(_at(document, path), ".".join(path)), namespace, what, kind)
     except DriverError as error:
         return Outcome(document, (Said(what, changed=False, why=str(error), failed=True),))
     return Outcome(document if pod is None else _with(document, path, pod), (said,))
+
+
+def _printable(text: str) -> str:
+    """Return a text as a terminal may be given it: nobody has checked what an object is called."""
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _at(document: Manifest, path: tuple[str, ...]) -> object:

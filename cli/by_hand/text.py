@@ -14,7 +14,7 @@ from providers.text.yaml_value import MAX_DEPTH, yaml_value
 from specs.codes import Code
 
 _MARKER: Final = re.compile(r"(?:\A|(?<=\n))---(?=\s|\Z)")
-_LEAD: Final = re.compile(r"(?:---[ \t]*(?:#[^\r\n]*)?\r?(?:\n|\Z)|[ \t]*(?:#[^\r\n]*)?\r?\n)*")
+_LEAD: Final = re.compile(r"\ufeff?(?:---[ \t]*(?:#[^\r\n]*)?\r?(?:\n|\Z)|[ \t]*(?:#[^\r\n]*)?\r?\n)*")
 
 
 @dataclass(frozen=True, slots=True)

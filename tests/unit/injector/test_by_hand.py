@@ -86,6 +86,19 @@ def test_bytes_stay_whatever_the_terminal_is_set_to() -> None:
     assert (found.stdout_bytes, found.exit_code) == (text, 0)
 
 
+def test_a_byte_order_mark_does_not_cost_the_comments_behind_it() -> None:
+    """Nor is it lost itself."""
+    found = injected(f"\ufeff# one\n{POD}").stdout
+    assert found.startswith("\ufeff# one\napiVersion: v1\n")
+    assert injected(found).stdout == found
+
+
+def test_what_an_object_is_called_does_nothing_to_a_terminal() -> None:
+    """Nobody has checked a name that stands in a file."""
+    found = injected(POD.replace("name: pod", 'name: "\\e[2J\\n", annotations: {meshwright.dev/inject: x}'))
+    assert found.stderr.startswith("meshwright: Pod default/\\x1b[2J\\n: annotation")
+
+
 def test_a_comment_ends_with_any_line_ending() -> None:
     """What stands after it is written once."""
     found = injected(f"# one\r{POD}").stdout
