@@ -5,6 +5,9 @@ that polls for Python, which wakes the event loop: three threads wake for a mess
 thread read by itself (handshakes apart), and it still can: that is what `event_engine_listener` says, of
 which gRPC has it that it may be turned off like this (grpc/grpc#34100), and that it will go at some time
 (grpc/grpc#42150). A gRPC that knows it no longer says so in a line of its own, and does as it does.
+
+One thread then reads for all connections, so what one sends without end would take it from the others: the
+bound on a connection's bytes (`received_bytes_per_second`, `xds.connections`) stands before that.
 """
 
 import os
