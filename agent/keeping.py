@@ -204,12 +204,17 @@ class Agent:
     async def drain(self) -> None:
         """Begin to drain: Envoy discourages calls to the workload, and ends kept connections with an answer.
 
-        Whoever asks for it before the end has the proxy end sooner: it counts from here how long it serves.
+        Whoever asks for it before the end has the proxy end sooner: it counts from the first time how long it
+        serves. An Envoy that cannot be asked is asked again each time, and that it was not is logged.
         """
         if self._drains_since is None:
             self._drains_since = time.monotonic()
-            with contextlib.suppress(AdminUnreachable):
-                await self._admin.text(_DRAIN_PATH, "POST")
+        try:
+            await self._admin.text(_DRAIN_PATH, "POST")  # one that drains already goes on as it does
+        except AdminUnreachable as error:
+            _log.warning(
+                "envoy was not told to drain: it is at the next request, or at the end", reason=str(error)
+            )
 
     def quit(self) -> None:
         """End now."""

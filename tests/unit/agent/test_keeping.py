@@ -8,9 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 
 from agent import keeping, reading
-from agent.envoy.admin import EnvoyAdmin
+from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from agent.envoy.command import EnvoyOptions
 from agent.envoy.draining import DrainSettings
 from agent.keeping import Agent
@@ -88,3 +89,30 @@ async def test_who_has_drained_before_it_is_told_to_end_ends_at_once(
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await Agent(settings, admin, asyncio.Event()).end()
+
+
+class _AtFirstAway(EnvoyAdmin):
+    """An Envoy's admin interface that does not answer the first request."""
+
+    def __init__(self, bootstrap: Path) -> None:
+        super().__init__("127.0.0.1:1", bootstrap)
+        self.asked: list[str] = []
+
+    async def text(self, path: str, method: str = "GET") -> str:
+        """Take a request."""
+        self.asked.append(f"{method} {path.partition('?')[0]}")
+        if len(self.asked) == 1:
+            raise AdminUnreachable("it begins only now")
+        return ""
+
+
+async def test_an_envoy_that_could_not_be_told_to_drain_is_told_again(tmp_path: Path) -> None:
+    """It is said, and whoever asks next has it told: a hook's first try must not be the last."""
+    settings = replace(_settings(tmp_path), drain=DrainSettings(0.0, 0.0))
+    async with _AtFirstAway(settings.run) as admin:
+        agent = Agent(settings, admin, asyncio.Event())
+        with capture_logs() as logs:
+            await agent.drain()
+        assert [each["reason"] for each in logs] == ["it begins only now"]
+        await agent.end()
+    assert admin.asked == ["POST /drain_listeners"] * 2
