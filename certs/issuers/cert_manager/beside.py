@@ -15,7 +15,8 @@ T = TypeVar("T")
 class Beside:
     """Runs what it is given within a context that is open as long as the loop runs.
 
-    From any thread but its own. The thread keeps no process alive.
+    From any thread but its own. The thread keeps no process alive. Raises IssuerError where the loop, or the
+    context, cannot be had.
     """
 
     def __init__(self, name: str, within: AbstractAsyncContextManager[object]) -> None:
@@ -25,9 +26,12 @@ class Beside:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runs = threading.Event()
         self._over: asyncio.Event
+        self._lacking: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
         self._runs.wait()
+        if self._lacking is not None:
+            raise IssuerError(f"nobody can be asked: {self._lacking}") from self._lacking
 
     def do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return what comes of some work; raise what it raises, and IssuerError once it is over."""
@@ -50,19 +54,23 @@ class Beside:
         self._thread.join()
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
-            runner.run(self._main())
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._main())
+        except Exception as error:  # of a loop that never ran it is for whoever waits for that
+            if self._loop is not None:
+                raise
+            self._lacking = error
+        finally:
+            self._runs.set()
 
     async def _main(self) -> None:
         self._over = asyncio.Event()
-        try:
-            async with self._within:
-                self._loop = asyncio.get_running_loop()
-                self._runs.set()
-                await self._over.wait()
-                await _ended()
-        finally:
+        async with self._within:
+            self._loop = asyncio.get_running_loop()
             self._runs.set()
+            await self._over.wait()
+            await _ended()
 
 
 async def _ended() -> None:
