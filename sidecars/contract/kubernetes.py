@@ -88,6 +88,7 @@ class SecurityContext(TypedDict, total=False):
     allowPrivilegeEscalation: bool
     readOnlyRootFilesystem: bool
     capabilities: Capabilities
+    seccompProfile: dict[str, str]
 
 
 class VolumeMount(TypedDict, total=False):

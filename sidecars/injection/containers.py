@@ -13,6 +13,10 @@ _STARTS_WITHIN: Final = 600
 """Seconds, and times that a kubelet asks: the API server may tell the mesh of a pod late."""
 
 
+SECCOMP: Final = {"type": "RuntimeDefault"}
+"""The runtime's own filter of system calls: Pod Security `restricted` asks every container for it."""
+
+
 def container(context: InjectorContext, sidecar: Sidecar, image: str) -> Container:
     """Return the sidecar's container."""
     made: Container = {
@@ -68,7 +72,7 @@ def _hooks(placement: Placement) -> Lifecycle:
 
 
 def confined(*, raw_sockets: bool) -> SecurityContext:
-    """Return a security context for Linux without any right, as the proxy's user.
+    """Return a security context for Linux without any right, as the proxy's user: as `restricted` has it.
 
     With `raw_sockets` it is root that may become that user and hand CAP_NET_RAW on, and nothing else.
     """
@@ -80,6 +84,7 @@ def confined(*, raw_sockets: bool) -> SecurityContext:
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
             "capabilities": {"add": ["NET_RAW", "SETGID", "SETUID"], "drop": ["ALL"]},
+            "seccompProfile": dict(SECCOMP),
         }
     return {
         "runAsUser": PROXY_UID,
@@ -88,4 +93,5 @@ def confined(*, raw_sockets: bool) -> SecurityContext:
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": dict(SECCOMP),
     }

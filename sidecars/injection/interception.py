@@ -10,6 +10,7 @@ from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Container
 from sidecars.contract.pod import InjectorContext
 from sidecars.injection import names
+from sidecars.injection.containers import SECCOMP
 from sidecars.layout import PROXY_UID, STATUS_PORT
 from specs.annotations import IPV6
 
@@ -29,6 +30,7 @@ def init_container(context: InjectorContext, image: str) -> Container:
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": False,  # iptables has its lock file in /run
             "capabilities": {"add": ["NET_ADMIN", "NET_RAW"], "drop": ["ALL"]},
+            "seccompProfile": dict(SECCOMP),
         },
     }
     if context.resources:

@@ -1,9 +1,25 @@
 """What `meshwright inject` prints is taken by a real API server, which refuses fields that there are not."""
 
+from typing import Final
+
 import pytest
 
 from tests.kubernetes.kubectl import Kubectl
-from tests.unit.injector.test_by_hand import CASES, NAMES
+from tests.unit.injector.test_by_hand import CASES, NAMES, injected
+
+_ENFORCED: Final = "pod-security.kubernetes.io/enforce"
+_RESTRICTED: Final = """
+apiVersion: v1
+kind: Pod
+metadata: {name: careful}
+spec:
+  securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: a
+    image: a:1
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+"""
+"""A Pod as its author must write it where Pod Security is `restricted`."""
 
 LEFT_OUT = "left-out"
 """Nothing of it changes, and a document in it is of a kind that no cluster has."""
@@ -28,3 +44,15 @@ def test_a_field_that_there_is_not_would_be_refused(kubectl: Kubectl, field: str
     assert spoilt != text
     words = ("create", "--dry-run=server", "--validate=strict", "-f", "-")
     assert kubectl.run(*words, given=spoilt).status != 0
+
+
+def test_the_sidecar_is_as_restricted_as_pod_security_can_ask(kubectl: Kubectl) -> None:
+    """What a namespace that enforces `restricted` refuses is the init container, which sets rules, alone."""
+    kubectl("label", "namespace", kubectl.namespace, f"{_ENFORCED}=restricted")
+    asked = ("create", "--dry-run=server", "-f", "-")
+    kubectl(*asked, given=_RESTRICTED)
+    refused = kubectl.run(*asked, given=injected(_RESTRICTED).stdout)
+    assert refused.status != 0
+    assert '"meshwright-init"' in refused.err
+    assert "meshwright-sidecar" not in refused.err
+    assert "volume" not in refused.err
