@@ -4,6 +4,7 @@ policy: enabled                      # or disabled: for pods of which nothing el
 mesh: osm                            # its name; namespaces that another mesh monitors are left alone
 neverInjectSelector: [...]           # label selectors of pods; never wins over always
 alwaysInjectSelector: [...]
+interception: init-container         # or cni: who sets the rules in a pod
 sidecar:
 image: proxy:1
 initImage: init:1                  # the image, where it is not said
@@ -29,7 +30,7 @@ from injector.selectors import read as read_selector
 from mesh.names import Namespace, Port, is_dns_label, is_dns_subdomain
 from mesh.origins import InFile
 from sidecars.contract.errors import DriverError
-from sidecars.contract.pod import Joining, Overlay, Placement, PullPolicy
+from sidecars.contract.pod import Joining, Overlay, Placement, PullPolicy, RulesBy
 from specs.codes import Code
 from specs.fields import Fields
 from specs.manifest import LABEL_RULE, NAME_RULE
@@ -64,6 +65,7 @@ class InjectionConfig:
     pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
     pull_secrets: tuple[str, ...] = ()
     placement: Placement | None = None
+    rules_by: RulesBy = RulesBy.INIT_CONTAINER
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: RESOURCES)
     control_plane_namespace: Namespace = CONTROL_PLANE_NAMESPACE
     joining: Joining = field(default_factory=Joining)
@@ -103,6 +105,7 @@ def _configuration(fields: Fields) -> InjectionConfig:
         ),
         pull_secrets=sidecar.texts("imagePullSecrets"),
         placement=Placement(placement) if placement else None,
+        rules_by=RulesBy(fields.choice("interception", tuple(RulesBy), RulesBy.INIT_CONTAINER)),
         resources=_resources(sidecar),
         control_plane_namespace=_namespace(plane),
         joining=joining,

@@ -85,6 +85,7 @@ def _injector(known: Known) -> Injector:
         joining=replace(config.joining, roots=known.roots),
         placement=config.placement,
         version=known.version,
+        rules_by=config.rules_by,
     )
 
 

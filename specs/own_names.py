@@ -37,7 +37,7 @@ INJECTED: Final = frozenset(
     PREFIX + name
     for name in (
         *("mesh", "injected-driver", "probes", "original-probes"),
-        *("own-containers", "joining-roots", "injection", "injected"),
+        *("own-containers", "joining-roots", "injection", "injected", "interception"),
     )
 )
 """Annotations that a patched pod has; nobody writes them."""

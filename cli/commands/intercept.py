@@ -1,58 +1,30 @@
 """`meshwright intercept`: from the words of the command line to rules, and what to say of them."""
 
-from collections.abc import Callable
-from ipaddress import ip_network
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 
 import typer
 
 from agent.interception.iptables import Backend, Marked, check, put
-from agent.interception.ports import PortRange
+from agent.interception.options import excluded, ports, ranges
+from agent.interception.probing import until_led
 from agent.interception.rules import restore_input, routing, rules
-from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError, Network
-from cli.errors import CommandFailed, Status
+from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError
+from cli.errors import AnsweredNo, CommandFailed, Status
 from cli.options import AsJson
 from cli.printing.answers import print_json
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 
-_Value = TypeVar("_Value")
 _LIST: Final = "Only these, such as 80,8000-8010; * is all."
 _LESS: Final = "All but these."
+_NOT_SET: Final = (
+    "the rules that the node's CNI plug-in sets are not there; does meshwright-cni run on this node, and is "
+    "it ready (`kubectl get pods -A -l app=meshwright-cni -o wide`)? Its log says what became of this pod"
+)
 _CLOSED: Final = (
     "calls out of the mesh end at the proxy unless the MeshConfig has spec.traffic.enableEgress: true; "
     "`meshwright explain --to IP:PORT` says which"
 )
-
-
-def listed(option: str, text: str | None, read: Callable[[str], _Value]) -> tuple[_Value, ...] | None:
-    """Read a list with commas; `*` and nothing given are None: all. Raises InterceptionError."""
-    if text is None or text.strip() == "*":
-        return None
-    try:
-        return tuple(read(part) for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise InterceptionError(f"{option} is {text!r}: {error}") from error
-
-
-def ports(option: str, text: str | None) -> tuple[PortRange, ...] | None:
-    """Read ports and ranges of ports."""
-    return listed(option, text, PortRange.parse)
-
-
-def ranges(option: str, text: str | None) -> tuple[Network, ...] | None:
-    """Read address ranges of both families."""
-    return listed(option, text, lambda part: ip_network(part.strip()))
-
-
-def excluded(
-    option: str, text: str, read: Callable[[str, str | None], tuple[_Value, ...] | None]
-) -> tuple[_Value, ...]:
-    """Read what is excluded; to exclude everything is refused."""
-    found = read(option, text)
-    if found is None:
-        raise InterceptionError(f"{option} is '*': that is to capture nothing, which is --clean")
-    return found
 
 
 def script(wanted: Interception) -> str:
@@ -102,6 +74,13 @@ def intercept(
     only_check: Annotated[
         bool, typer.Option("--check", help="Say how what is in force differs; status 1 if it does.")
     ] = False,
+    probe: Annotated[
+        bool,
+        typer.Option(
+            "--probe", help="Say by connecting whether it is led; as the proxy's user, before the proxy."
+        ),
+    ] = False,
+    seconds: Annotated[float, typer.Option(help="With --probe: wait so long until it is.")] = 60.0,
     clean: Annotated[bool, typer.Option("--clean", help="Take the rules away.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -111,8 +90,8 @@ def intercept(
     """
     marked = Marked(mark, route_table)
     try:
-        if dry_run + only_check + clean > 1:
-            raise InterceptionError("--dry-run, --check and --clean exclude each other")
+        if dry_run + only_check + probe + clean > 1:
+            raise InterceptionError("--dry-run, --check, --probe and --clean exclude each other")
         wanted = (
             None
             if clean
@@ -136,6 +115,8 @@ def intercept(
         )
         if wanted is not None and dry_run:
             _script(script(wanted), as_json=as_json)
+        elif wanted is not None and probe:
+            _seen(until_led(wanted, seconds), seconds, as_json=as_json)
         elif only_check:
             _report(check(wanted, backend, marked), as_json=as_json)
         else:
@@ -158,6 +139,15 @@ def _report(differences: tuple[str, ...], *, as_json: bool) -> None:
         print("\n".join(differences) or "interception is as wanted")
     if differences:
         raise typer.Exit(Status.NO)
+
+
+def _seen(words: str, seconds: float, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"is_led": not words, "reason": words})
+    elif not words:
+        print("interception is in force")
+    if words:
+        raise AnsweredNo(f"after {seconds:g} s {words}: {_NOT_SET}")
 
 
 def _say(wanted: Interception | None, *, changed: bool, as_json: bool) -> None:

@@ -42,6 +42,17 @@ class Placement(enum.StrEnum):
     CLASSIC = "classic"
 
 
+class RulesBy(enum.StrEnum):
+    """Who sets the rules that lead a pod's traffic through its proxy.
+
+    INIT_CONTAINER: one of the pod, which must be permitted to (NET_ADMIN). CNI: the node, before any
+    container begins; the init container sees whether it has, and needs no right.
+    """
+
+    INIT_CONTAINER = "init-container"
+    CNI = "cni"
+
+
 @dataclass(frozen=True, slots=True)
 class Joining:
     """How a pod's agent comes by its certificate without a Secret: by its own ServiceAccount token.
@@ -108,6 +119,7 @@ class InjectorContext:
     kubernetes: KubernetesClient | None = None
     image_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
     interception: Transparent = field(default_factory=Transparent)
+    rules_by: RulesBy = RulesBy.INIT_CONTAINER
     exclusions: Exclusions = field(default_factory=Exclusions)
     original_probes: tuple[OriginalProbe, ...] = ()
     dry_run: bool = False

@@ -31,6 +31,7 @@ from sidecars.contract.pod import (
     Placement,
     PodOs,
     PullPolicy,
+    RulesBy,
 )
 from sidecars.injection import own
 from sidecars.injection.names import PROXY_UUID_LABEL
@@ -82,6 +83,7 @@ class Injector:
     joining: Joining | None = None
     placement: Placement | None = None
     version: tuple[int, int] | None = None
+    rules_by: RulesBy = RulesBy.INIT_CONTAINER
 
 
 def injector_context(
@@ -120,6 +122,7 @@ def injector_context(
         kubernetes=injector.kubernetes,
         image_pull_policy=injector.image_pull_policy,
         interception=interception(annotations),
+        rules_by=injector.rules_by,
         exclusions=exclusions(config.exclusions, annotations),
         original_probes=originals(plain),
         dry_run=dry_run,

@@ -1,4 +1,8 @@
-"""The init container that leads a pod's traffic through its proxy: `meshwright intercept`."""
+"""The init container that leads a pod's traffic through its proxy: `meshwright intercept`.
+
+Where the node's CNI plug-in sets the rules, an annotation tells it which, and the init container only sees
+whether they are in force.
+"""
 
 from collections.abc import Iterable
 from ipaddress import ip_network
@@ -7,35 +11,46 @@ from mesh.config import Exclusions
 from mesh.names import Port
 from mesh.workload import Capture, Transparent
 from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.kubernetes import Container
-from sidecars.contract.pod import InjectorContext
+from sidecars.contract.kubernetes import Container, SecurityContext
+from sidecars.contract.pod import InjectorContext, RulesBy
 from sidecars.injection import names
-from sidecars.injection.containers import SECCOMP
+from sidecars.injection.containers import SECCOMP, confined
 from sidecars.layout import PROXY_UID, STATUS_PORT
 from specs.annotations import IPV6
 
 
 def init_container(context: InjectorContext, image: str) -> Container:
-    """Return the init container; it changes the pod's own network namespace, and nothing else."""
+    """Return the init container; it changes the pod's own network namespace, and nothing else.
+
+    Without rules to set it is as confined as the sidecar, and the same user: what that sends to its own pod
+    is led as if it came from elsewhere.
+    """
+    are_set = context.rules_by is RulesBy.CNI
+    options = arguments(context.interception, context.exclusions)
     made: Container = {
         "name": names.INIT_CONTAINER,
         "image": image,
         "imagePullPolicy": context.image_pull_policy.value,
         "command": ["meshwright", "intercept"],
-        "args": list(arguments(context.interception, context.exclusions)),
-        "securityContext": {
-            "runAsUser": 0,
-            "runAsGroup": 0,
-            "runAsNonRoot": False,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": False,  # iptables has its lock file in /run
-            "capabilities": {"add": ["NET_ADMIN", "NET_RAW"], "drop": ["ALL"]},
-            "seccompProfile": dict(SECCOMP),
-        },
+        "args": ["--probe", *options] if are_set else list(options),
+        "securityContext": confined(raw_sockets=False) if are_set else _administrator(),
     }
     if context.resources:
         made["resources"] = {name: dict(each) for name, each in context.resources.items()}
     return made
+
+
+def _administrator() -> SecurityContext:
+    """Return a security context for who sets rules."""
+    return {
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "runAsNonRoot": False,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": False,  # iptables has its lock file in /run
+        "capabilities": {"add": ["NET_ADMIN", "NET_RAW"], "drop": ["ALL"]},
+        "seccompProfile": dict(SECCOMP),
+    }
 
 
 def arguments(how: Transparent, excluded: Exclusions) -> tuple[str, ...]:

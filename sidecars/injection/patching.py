@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from sidecars.contract.kubernetes import Pod, Probe, Secret
-from sidecars.contract.pod import InjectorContext, OriginalProbe, Placement
+from sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, RulesBy
 from sidecars.injection import hooks, names, own, probes
 from sidecars.injection.checks import all_containers, check
 from sidecars.injection.hooks import OriginalHook
+from sidecars.injection.interception import arguments
 from sidecars.injection.own import OwnContainer
 from sidecars.injection.parts import Parts, parts, require_whole
 from sidecars.injection.restoring import Added, restored
@@ -103,6 +104,8 @@ def _said(
         said[names.REASON_ANNOTATION] = context.reason
     if sidecar.joins and context.joining is not None and context.joining.roots:
         said[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
+    if sidecar.intercepts and context.rules_by is RulesBy.CNI:
+        said[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context.interception, context.exclusions))
     if theirs:
         said[names.OWN_ANNOTATION] = own.written(theirs)
     if context.placement is Placement.CLASSIC:

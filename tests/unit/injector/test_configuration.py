@@ -13,7 +13,7 @@ from injector.shapes import checked
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject
 from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.pod import Joining, Placement, PullPolicy
+from sidecars.contract.pod import Joining, Placement, PullPolicy, RulesBy
 
 CASES = Path(__file__).parent / "cases"
 
@@ -37,6 +37,7 @@ def test_all_that_can_be_said_is_taken() -> None:
     assert found.resources == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
     assert (list(found.overlays), found.default_overlays) == (["debug", "labelled", "large"], ("labelled",))
     assert read({"sidecar": {"placement": "classic"}}, "f").placement is Placement.CLASSIC
+    assert read({"interception": "cni"}, "f").rules_by is RulesBy.CNI
 
 
 WRONG: dict[str, tuple[Any, str]] = {
@@ -54,6 +55,7 @@ WRONG: dict[str, tuple[Any, str]] = {
         {"overlays": {"a": {"sidecar": {"name": "x"}}}},
         'overlays.a.sidecar.name is "x": must be left out',
     ),
+    "who sets rules": ({"interception": "kmesh"}, 'interception is "kmesh": must be one of'),
     "an overlay's name": (
         {"overlays": {"A b": {}}},
         "overlays.A b is a mapping of 0 keys: must be a DNS label",

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from agent.interception import options
 from agent.interception.ports import PortRange
 from agent.status.probes import GrpcProbe, HttpProbe, Probe, TcpProbe, read_probes
 from certs.material import PrivateKey, ProxyCertificate
 from cli.commands.agent import agent as agent_command
+from cli.commands.intercept import script
 from cli.main import app
 from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
@@ -31,6 +34,7 @@ from sidecars.contract.pod import (
     Placement,
     PodOs,
     PullPolicy,
+    RulesBy,
 )
 from sidecars.document.driver import DocumentDriver
 from sidecars.envoy.driver import EnvoyDriver
@@ -113,6 +117,7 @@ EXCLUSIONS = Exclusions(
 )
 BOTH_FAMILIES = Exclusions(ranges_included=("10.0.0.0/8", "fd00::/8"), ranges_excluded=("fd00:1::/32",))
 JOINING: dict[str, Any] = {"bootstrap_certificate": None, "proxy": None, "joining": Joining()}
+CNI: dict[str, Any] = {**JOINING, "rules_by": RulesBy.CNI}
 CLASSIC: dict[str, Any] = {"placement": Placement.CLASSIC}
 LIFECYCLE: dict[str, Any] = {
     "postStart": {"exec": {"command": ["true"]}},
@@ -177,6 +182,13 @@ CASES: dict[str, tuple[SidecarDriver, InjectorContext]] = {
             {"spec": {**PLAIN["spec"], "securityContext": {"fsGroup": 2000}}},
             **JOINING,
             interception=Transparent(Capture.TPROXY),
+        ),
+    ),
+    "cni": (EnvoyDriver(), context(PLAIN, **CNI, exclusions=EXCLUSIONS)),
+    "cni-classic-ipv6": (
+        EnvoyDriver(),
+        context(
+            PROBED, **CLASSIC, **CNI, interception=Transparent(ipv6=True), resources={"limits": {"cpu": "1"}}
         ),
     ),
     "classic": (EnvoyDriver(), context(PROBED, **CLASSIC, **JOINING)),
@@ -258,6 +270,31 @@ def test_the_agent_reads_the_probes_and_its_options() -> None:
     assert {part for part in init["args"] if part.startswith("--")} <= _options(intercept)
     given = init["args"][init["args"].index("--exclude-inbound-ports") + 1]
     assert [PortRange.parse(part).first for part in given.split(",")] == [*range(9000, 9020), STATUS_PORT]
+
+
+@pytest.mark.parametrize("capture", Capture)
+@pytest.mark.parametrize("excluded", [Exclusions(), EXCLUSIONS, BOTH_FAMILIES])
+def test_the_node_is_told_the_rules_that_an_init_container_would_have_set(
+    capture: Capture, excluded: Exclusions
+) -> None:
+    """Whoever sets them reads the same; and the init container, which sees whether they are there."""
+    how = Transparent(capture, ipv6=excluded is BOTH_FAMILIES)
+    known = context(PLAIN, **JOINING, interception=how, exclusions=excluded)
+    by_itself: Any = EnvoyDriver().patch(known)
+    told: Any = EnvoyDriver().patch(replace(known, rules_by=RulesBy.CNI))
+    annotations = told["metadata"]["annotations"]
+    first, second = by_itself["spec"]["initContainers"][0], told["spec"]["initContainers"][0]
+    assert annotations[names.INTERCEPTION_ANNOTATION].split() == first["args"]
+    assert second["args"] == ["--probe", *first["args"]]
+    assert names.INTERCEPTION_ANNOTATION not in by_itself["metadata"]["annotations"]
+    words = _as_typed(first["args"])
+    assert script(options.read(annotations[names.INTERCEPTION_ANNOTATION])) == words
+
+
+def _as_typed(arguments: list[str]) -> str:
+    done = CliRunner().invoke(app, ("intercept", "--dry-run", *arguments))
+    assert done.exit_code == 0
+    return done.output
 
 
 def _named(command: Any) -> bool:

@@ -1,0 +1,38 @@
+"""What a pod's annotation tells the node: all of it is understood, or none."""
+
+import pytest
+
+from agent.interception.options import read
+from agent.interception.settings import Family, Interception, InterceptionError
+from mesh.workload import Capture
+
+
+def test_what_is_not_said_is_as_without_rules_for_it() -> None:
+    """But the proxy's user must be said."""
+    assert read("--uid 1500") == Interception(inbound_excluded=())
+    found = read("--uid 1500 --capture tproxy --ipv6 --exclude-inbound-ports 15020")
+    assert found == Interception(capture=Capture.TPROXY, families=frozenset(Family))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "--uid is '': must be the number of the proxy's user"),
+        ("--uid root", "--uid is 'root': must be the number"),
+        ("--uid 1 --uid 2", "there is '--uid': must be one of"),
+        ("--uid 1500 --exclude-cgroups a", "there is '--exclude-cgroups': must be one of --capture"),
+        ("--uid 1500 15020", "there is '15020'"),
+        ("--uid", "--uid is without a value"),
+        ("--uid 4294967295", "uid is 4294967295: must be from 0"),
+        ("--uid 1500 --capture none", "--capture is 'none': must be one of redirect, tproxy"),
+        ("--uid 1500 --exclude-inbound-ports *", "--exclude-inbound-ports is '*'"),
+        ("--uid 1500 --exclude-outbound-ports http", "--exclude-outbound-ports is 'http'"),
+        ("--uid 1500 --include-outbound-ranges 10.0.0.1/8", "has host bits set"),
+        ("--uid 1500 --exclude-outbound-ranges fd00::/8", "range fd00::/8 is IPv6, which is not captured"),
+    ],
+)
+def test_what_is_not_understood_is_refused(text: str, sentence: str) -> None:
+    """No rule is left out because of a word that a newer injector knows."""
+    with pytest.raises(InterceptionError) as refused:
+        read(text)
+    assert sentence in str(refused.value)
