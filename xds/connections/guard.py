@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import grpc
@@ -61,14 +62,15 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
                 await asyncio.wait_for(self._wake.wait(), until_next(spent))
             self._wake.clear()
             self._accepted = 0
+            now, unseen = time.monotonic(), self._connections.calm()
             try:
-                now, (seen, spent) = time.monotonic(), await asyncio.to_thread(_look, sockets)
+                seen, spent = await asyncio.to_thread(_look, sockets, unseen)
             except OSError as error:
                 said = {"message": "cannot look at the connections", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(said)
                 continue
             began = time.thread_time()
-            verdicts = self._connections.look(now, seen)
+            verdicts = self._connections.look(now, seen, unseen)
             spent += time.thread_time() - began
             await self._carry_out(verdicts, sockets)
 
@@ -107,10 +109,10 @@ def until_next(spent: float) -> float:
     return min(max(LOOK_SECONDS, spent / LOOKING_PART), LONGEST_SECONDS)
 
 
-def _look(sockets: AcceptedSockets) -> tuple[tuple[Socket, ...], float]:
-    """Return the sockets there are, and how many seconds of CPU that took."""
+def _look(sockets: AcceptedSockets, unseen: AbstractSet[int]) -> tuple[tuple[Socket, ...], float]:
+    """Return the sockets there are but for some, and how many seconds of CPU that took."""
     began = time.thread_time()
-    seen = sockets.look()
+    seen = sockets.look(unseen)
     return seen, time.thread_time() - began
 
 

@@ -11,6 +11,7 @@ import resource
 import socket
 import stat
 import struct
+from collections.abc import Set as AbstractSet
 from typing import Final
 from urllib.parse import unquote
 
@@ -48,18 +49,24 @@ class AcceptedSockets:
         self._descriptors: dict[int, int] = {}
         self._seen: dict[int, Socket] = {}
 
-    def look(self) -> tuple[Socket, ...]:
+    def look(self, unseen: AbstractSet[int] = frozenset()) -> tuple[Socket, ...]:
         """Return those there are now; raise OSError if no descriptor is left to look with.
 
-        One of which nothing came since the last look is the very object that it was then.
+        Those of the last look that are to stay `unseen`, by number, are not looked at, nor returned: whoever
+        asks knows that they are there. One of which nothing came since it was looked at is the very object
+        that it was then.
         """
         try:
             names = os.listdir(_DESCRIPTORS)  # noqa: PTH208 - thousands, each second: no objects for names
         except FileNotFoundError:
             return ()
-        known, self._known, self._descriptors = self._known, {}, {}
-        before, self._seen = self._seen, {}
-        for descriptor in map(int, names):
+        known, before = self._known, self._seen
+        stay = {number: each for number, each in self._descriptors.items() if number in unseen}
+        self._descriptors = stay
+        self._known = {number: known[number] for number in stay}
+        self._seen = {number: before[number] for number in stay if number in before}
+        found = []
+        for descriptor in sorted(set(map(int, names)).difference(stay.values())):
             try:
                 status = os.fstat(descriptor)
                 if not stat.S_ISSOCK(status.st_mode):
@@ -78,7 +85,8 @@ class AcceptedSockets:
                 if same is None or same.received != heard[0]:
                     same = Socket(number, client, *heard)
                 self._seen[number] = same
-        return tuple(self._seen.values())
+                found.append(same)
+        return tuple(found)
 
     def end(self, ended: Socket) -> bool:
         """End a connection seen in the last look, at once; say whether it was still there."""

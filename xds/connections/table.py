@@ -6,7 +6,9 @@ the system's sockets. Time is an argument, seconds of any clock that only goes f
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from xds.server.hooks import Cause, Peer
@@ -18,6 +20,11 @@ SILENT_PART: Final = 4
 """Of the idle connections one in so many may be one on which nothing was ever received."""
 SPEAK_SECONDS: Final = 1.0
 """So long a connection may be there before it counts as one of these: when all come back, many speak late."""
+
+IN_TURN: Final = 8
+"""Of those that carry calls one in so many is looked at each time."""
+AT_LEAST: Final = 256
+"""So many of them, or all."""
 
 Address = tuple[str, int]
 """A client's IP address and port."""
@@ -88,13 +95,19 @@ class _Known:
 
 
 class Connections:
-    """The connections of one server's clients, with at most `idle` of them idle."""
+    """The connections of one server's clients, with at most `idle` of them idle.
+
+    One that carries a call is calm if that costs nothing: until the call ends, or is one too many, it need
+    not be looked at, but for the bytes that it receives. So the calm are looked at in turn.
+    """
 
     def __init__(self, limits: Limits, idle: int) -> None:
         self._limits = limits
         self._idle = idle
         self._uses: dict[Address, _Use] = {}
         self._known: dict[int, _Known] = {}
+        self._numbers: dict[Address, int] = {}
+        self._calm: dict[int, None] = {}  # who was looked at longest ago comes first
         self._calls: dict[bytes | Address, Bucket] = {}
 
     def begun(self, now: float, address: Address, peer: Peer) -> bool:
@@ -111,28 +124,38 @@ class Connections:
             self._calls[client] = Bucket(self._limits.calls_per_second, self._limits.calls_at_once, at=now)
         if not self._calls[client].fill(now, 1):
             use.over = True
+            self._stir(address)
         return not use.over
 
     def finished(self, now: float, address: Address) -> None:
         """Note the end of a call."""
         use = self._uses[address]
         use.at, use.open = now, use.open - 1
+        if not use.open:
+            self._stir(address)
 
-    def look(self, now: float, sockets: Collection[Socket]) -> tuple[Verdict, ...]:
+    def calm(self) -> AbstractSet[int]:
+        """Return those that need no look now: the calm ones, but for those whose turn it is."""
+        due = max(AT_LEAST, -(-len(self._calm) // IN_TURN))
+        return self._calm.keys() - set(islice(self._calm, due))
+
+    def look(
+        self, now: float, sockets: Iterable[Socket], unseen: AbstractSet[int] = frozenset()
+    ) -> tuple[Verdict, ...]:
         """Return what is to be ended of the connections there were at `now`, each with its one cause.
 
-        One that carries a call, and is the very object that it was in the last look, is passed over: of it
-        nothing is other, and thousands are like that.
+        `unseen` are those that were `calm` and not looked at: they are there still. One that carries a call,
+        and is the very object that it was in the last look, is passed over: of it nothing is other.
         """
-        before, self._known = self._known, {}
-        restless = []
+        restless, there = [], set(unseen)
         for socket in sockets:
-            known = before.get(socket.number)
+            there.add(socket.number)
+            known = self._known.get(socket.number)
             if known is None or not self._is_calm(socket, known):
                 known = self._seen(now, socket, known)
                 restless.append(known)
-            self._known[socket.number] = known
-        self._forget(now, sockets)
+            self._place(known)
+        self._forget(now, there)
         ended = {
             each.socket.number: self._verdict(each, cause) for each, cause in self._too_dear(now, restless)
         }
@@ -144,6 +167,20 @@ class Connections:
         """Say whether a connection is still to be ended: one that was idle may carry a call by now."""
         use = self._uses.get(verdict.socket.address)
         return verdict.cause not in (Cause.IDLE, Cause.CROWD) or not use or not use.open
+
+    def _stir(self, address: Address) -> None:
+        """Have a connection looked at the next time."""
+        if (number := self._numbers.get(address)) is not None:
+            self._calm.pop(number, None)
+
+    def _place(self, known: _Known) -> None:
+        """Keep a connection that was just looked at; a calm one has its next turn after all others."""
+        number = known.socket.number
+        self._known[number] = known
+        self._numbers[known.socket.address] = number
+        self._calm.pop(number, None)
+        if self._is_calm(known.socket, known):
+            self._calm[number] = None
 
     def _is_calm(self, socket: Socket, known: _Known) -> bool:
         """Say whether nothing is to be thought of a connection since the last look."""
@@ -201,11 +238,15 @@ class Connections:
         host, port = known.socket.address
         return Verdict(known.socket, use.peer if use else Peer(None, f"{host}:{port}"), cause)
 
-    def _forget(self, now: float, sockets: Iterable[Socket]) -> None:
-        if over := [address for address, use in self._uses.items() if not use.open and use.at < now]:
-            there = {socket.address for socket in sockets}
-            for address in over:
-                if address not in there:
-                    del self._uses[address]
+    def _forget(self, now: float, there: AbstractSet[int]) -> None:
+        """Forget connections that are not there any more, and what addresses did that have none."""
+        for number in self._known.keys() - there:
+            gone = self._known.pop(number).socket.address
+            self._calm.pop(number, None)
+            if self._numbers.get(gone) == number:
+                del self._numbers[gone]
+        for address in [each for each, use in self._uses.items() if not use.open and use.at < now]:
+            if address not in self._numbers:
+                del self._uses[address]
         for client in [each for each, bucket in self._calls.items() if bucket.is_empty(now)]:
             del self._calls[client]

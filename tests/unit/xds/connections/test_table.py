@@ -7,7 +7,7 @@ import pytest
 
 from xds.connections.guard import until_next
 from xds.connections.sockets import address
-from xds.connections.table import Connections, Socket, _Known
+from xds.connections.table import AT_LEAST, IN_TURN, Connections, Socket, _Known
 from xds.server.hooks import Cause, Peer
 from xds.server.limits import Limits
 
@@ -153,6 +153,87 @@ def test_it_makes_no_difference_whether_a_socket_is_the_same_object() -> None:
             assert _ended(one, now, *sockets) == _ended(other, now, *map(replace, sockets))
 
 
+def _carrying(many: int) -> tuple[Connections, list[Socket]]:
+    """Return a table of connections of which each carries a call, all looked at once."""
+    connections, sockets = Connections(LIMITS, 9), [_socket(number, 10) for number in range(many)]
+    for each in sockets:
+        connections.begun(0.0, each.address, Peer(str(each.number).encode()))
+    assert _ended(connections, 1.0, *sockets) == {}
+    return connections, sockets
+
+
+def _looked(connections: Connections, now: float, sockets: list[Socket]) -> tuple[set[int], dict[int, Cause]]:
+    """Look at those that are not calm; return them, and what is to be ended."""
+    unseen = connections.calm()
+    seen = [each for each in sockets if each.number not in unseen]
+    ended = {each.socket.number: each.cause for each in connections.look(now, seen, unseen)}
+    return {each.number for each in seen}, ended
+
+
+def test_of_many_that_carry_calls_each_is_looked_at_in_its_turn() -> None:
+    """Counted: four thousand in eight parts, and what one of them sends is found in its turn."""
+    connections, sockets = _carrying(4000)
+    sockets[1234] = _socket(1234, 1_000_000)
+    parts = [_looked(connections, 2.0 + turn, sockets) for turn in range(IN_TURN)]
+    assert {len(seen) for seen, _ in parts} == {500, 501}, "the one that was found is calm no more"
+    assert set.union(*(seen for seen, _ in parts)) == set(range(4000))
+    assert [ended for _, ended in parts if ended] == [{1234: Cause.BYTES}]
+    few, there = _carrying(AT_LEAST)
+    assert len(_looked(few, 2.0, there)[0]) == AT_LEAST, "of few all are"
+
+
+def test_one_whose_call_ends_or_is_one_too_many_is_looked_at_next() -> None:
+    """It is idle from then on, or is to be ended: it does not wait for its turn."""
+    connections, sockets = _carrying(4000)
+    connections.finished(1.5, sockets[3998].address)
+    begun = [connections.begun(1.5, sockets[3999].address, Peer(b"3999")) for _ in range(4)]
+    assert begun[-1] is False
+    seen, ended = _looked(connections, 2.0, sockets)
+    assert {3998, 3999} < seen
+    assert ended == {3999: Cause.CALLS}
+    for now in range(3, 40):
+        seen, _ = _looked(connections, now, sockets)
+        assert 3998 in seen, "as long as it is idle"
+
+
+def test_whether_the_calm_are_looked_at_makes_no_difference_to_who_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever begins, ends, comes and goes, where nothing is received on one that carries a call."""
+    monkeypatch.setattr("xds.connections.table.AT_LEAST", 1)
+    chance = random.Random(11)  # noqa: S311 - no secret
+    for _ in range(30):
+        whole, part = Connections(LIMITS, 4), Connections(LIMITS, 4)
+        sockets, numbers, passed = dict[int, Socket](), iter(range(1000)), 0
+        for now in range(60):
+            for number, each in list(sockets.items()):
+                use, rolled = whole._uses.get(each.address), chance.random()
+                carries = use is not None and use.open > 0
+                if carries and rolled < 0.1:
+                    whole.finished(now, each.address)
+                    part.finished(now, each.address)
+                elif rolled < 0.3:
+                    for table in (whole, part):
+                        table.begun(now, each.address, _peer(number, str(number).encode()))
+                elif not carries and rolled < 0.5:
+                    sockets[number] = replace(each, received=each.received + 50)
+                elif not carries and rolled < 0.6:
+                    del sockets[number]
+            if chance.random() < 0.7:
+                new = next(numbers)
+                sockets[new] = _socket(new)
+            unseen = part.calm()
+            passed += len(unseen)
+            seen = [each for each in sockets.values() if each.number not in unseen]
+            found = [
+                {(each.socket.number, each.cause) for each in verdicts}
+                for verdicts in (whole.look(now, sockets.values()), part.look(now, seen, unseen))
+            ]
+            assert found[0] == found[1]
+            assert whole._known.keys() == part._known.keys() == sockets.keys()
+        assert passed, "else nothing was shown"
+
+
 def test_calls_of_one_certificate_are_bounded_on_all_its_connections() -> None:
     """Three at once, and one a second; another certificate is another client."""
     connections = Connections(LIMITS, 9)
@@ -200,6 +281,11 @@ def test_nothing_is_remembered_of_those_who_went() -> None:
     assert len(connections._uses) == len(connections._calls) == 1000, "what is begun during a look stays"
     connections.look(1000.0, [])
     assert (connections._uses, connections._calls, connections._known) == ({}, {}, {})
+    there, sockets = _carrying(20)
+    for each in sockets:
+        there.finished(2.0, each.address)
+    there.look(1000.0, [])
+    assert (there._uses, there._calls, there._known, there._numbers, there._calm) == ({}, {}, {}, {}, {})
 
 
 @pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (0.004, 1.0), (0.012, 2.4), (0.5, 4.0)])
