@@ -7,9 +7,10 @@ alive then is frozen: never looked at again, freed like anything else when its l
 
 The collector counts what is allocated less what is freed. A wave that puts new values in the place of old
 ones makes hundreds of thousands of objects between two collections, and the next one takes as long as all of
-them. So it is called many times a second, and finds little each time; its own count is for computations that
-do not let it be called. How many objects there are it does not say (a list of them would hold them, which
-breaks what other threads are just making): what the young took is the measure of those that stayed.
+them. So it is called many times a second while there is work, and finds little each time; its own count is
+for computations that do not let it be called. How many objects there are it does not say (a list of them would
+hold them, which breaks what other threads are just making): what the young took is the measure of those that
+stayed.
 
 Waves and streams leave no cycles (tests see to it). One of a library that comes loose after it was frozen is
 found in the end: when twice as much is frozen as was alive when all was looked through last, and what the
@@ -33,13 +34,16 @@ THRESHOLDS: Final = (10_000, 5, 1)
 """Allocations before the youngest generation is looked through; how much more seldom older ones are."""
 
 YOUNG_SECONDS: Final = 0.05
-"""How often the young objects are looked through."""
+"""How often it is asked whether the young objects may be many."""
+
+USED_SECONDS: Final = 0.005
+"""CPU of the whole process after which they may: an idle server makes few, however long it is."""
 
 FEW_SECONDS: Final = 0.0001
 """CPU that a look at few young objects takes: an idle server's, which stay where they are."""
 
 STAYED_SECONDS: Final = 0.003
-"""CPU for many young objects after which those that stayed are looked through, and frozen: it takes less."""
+"""CPU for many young objects after which those that stayed are looked through as well, and frozen."""
 
 THOROUGH_SECONDS: Final = 600.0
 """How often it is looked whether so much is frozen that all must be looked through."""
@@ -152,23 +156,32 @@ async def tending(held: Callable[[], int], connected: Callable[[], bool]) -> Non
 class Young:
     """Looks through young objects, and through those that have stayed when they may be many.
 
-    `clock` is the CPU of the calling thread in seconds.
+    Both at once: right after the young were looked through on their own, the survivors would be looked
+    through a second time, and most are of a wave that is still being made. While each look finds many, each
+    is of both. `clock` is the CPU of the calling thread in seconds, `used` that of the process.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.thread_time, used: Callable[[], float] = time.process_time
+    ) -> None:
         self._clock = clock
+        self._used = used
+        self._looked = used()
         self._spent = 0.0
 
     def look(self) -> None:
-        """Collect what is young, and freeze what has stayed if that is much."""
+        """Collect what is young if it may be much, and freeze what has stayed if that is much."""
+        if self._used() - self._looked < USED_SECONDS:
+            return
+        many = self._spent > STAYED_SECONDS
         began = self._clock()
-        gc.collect(_YOUNGEST)
+        gc.collect(_MIDDLE if many else _YOUNGEST)
         spent = self._clock() - began
-        if spent > FEW_SECONDS:
+        if many:
+            self._spent = spent if spent > STAYED_SECONDS else 0.0
+        elif spent > FEW_SECONDS:
             self._spent += spent
-        if self._spent > STAYED_SECONDS:
-            gc.collect(_MIDDLE)
-            self._spent = 0.0
+        self._looked = self._used()
 
 
 def thorough(last: Look, held: int, *, connected: bool) -> Look:

@@ -1,6 +1,7 @@
 """The collector: young cycles are found, what stays is frozen, and looked through again but rarely."""
 
 import gc
+import itertools
 import subprocess
 import sys
 import weakref
@@ -120,6 +121,11 @@ class Looks:
             self.found.append((info["generation"], sum(len(gc.get_objects(each)) for each in generations)))
 
 
+def _always(looks: Looks) -> memory.Young:
+    """Return what looks each time, as in a process that computes all the time."""
+    return memory.Young(looks.seconds, itertools.count().__next__)
+
+
 @pytest.fixture
 def looks() -> Iterator[Looks]:
     """Return the collections of a test; what was there before it is frozen."""
@@ -132,20 +138,43 @@ def looks() -> Iterator[Looks]:
 def test_no_collection_has_more_than_was_made_since_the_last_looks(looks: Looks) -> None:
     """New values in the place of old ones, so that the collector itself sees no reason to run."""
     made = 1_000
-    young, held = memory.Young(looks.seconds), [[each] for each in range(50 * made)]
+    young, held = _always(looks), [[each] for each in range(50 * made)]
     gc.freeze()
     with memory.tended():
         for begin in range(0, len(held), made):
             held[begin : begin + made] = [[each] for each in range(made)]
             young.look()
-    most = memory.STAYED_SECONDS * 1e6 + 2 * made
-    assert [generation for generation, _ in looks.found][:10] == [0, 0, 0, 1, 0, 0, 0, 1, 0, 0]
+    most = memory.STAYED_SECONDS * 1e6 + 3 * made
+    assert [generation for generation, _ in looks.found][:12] == [0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0]
     assert max(count for _, count in looks.found) < most
+
+
+def test_while_each_look_finds_many_none_is_looked_through_twice(looks: Looks) -> None:
+    """A mesh is made anew: what the first look finds waits for the second; then each finds its own."""
+    made = round(2 * memory.STAYED_SECONDS * 1e6)
+    young, held, rounds = _always(looks), list[list[int]](), 8
+    with memory.tended():
+        for _ in range(rounds):
+            held += [[each] for each in range(made)]
+            young.look()
+    assert [generation for generation, _ in looks.found] == [0, *[1] * (rounds - 1)]
+    assert sum(count for _, count in looks.found) < (rounds + 2) * made
+
+
+def test_what_hardly_computes_is_not_looked_through(looks: Looks) -> None:
+    """An idle server is asked twenty times a second: it collects after each so many milliseconds of CPU."""
+    used = [0.0]
+    young = memory.Young(looks.seconds, lambda: used[0])
+    with memory.tended():
+        for _ in range(100):
+            used[0] += memory.USED_SECONDS / 10
+            young.look()
+    assert 9 <= len(looks.found) <= 10
 
 
 def test_few_objects_that_stay_are_not_frozen_soon(looks: Looks) -> None:
     """An idle server's looks are many and find little: what they leave may be garbage yet."""
-    young, held = memory.Young(looks.seconds), []
+    young, held = _always(looks), []
     with memory.tended():
         frozen = gc.get_freeze_count()
         for each in range(100):
