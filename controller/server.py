@@ -20,7 +20,7 @@ from controller.delivering import paces
 from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER
 from controller.errors import StartupError
-from controller.expiry import looking
+from controller.expiry import Expiry, looking
 from controller.hearing import hearing
 from controller.measuring import Measuring
 from controller.probing import probing
@@ -186,7 +186,9 @@ class Server:
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "state directory", parts.room.watching()
         yield "measurements", self._measuring.run()
-        yield "expiry", looking(parts.delivery, parts.opened.ledger, parts.metrics, parts.clock)
+        delivery = parts.delivery
+        expiry = Expiry(delivery.registry, delivery.held_certificates, parts.opened.ledger)
+        yield "expiry", looking(expiry, parts.metrics, parts.clock)
         yield "memory", tending(self._measuring.held, lambda: self._measuring.streams() > 0)
         yield "free memory", trimming()
         if parts.webhook is not None:

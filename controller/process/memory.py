@@ -8,9 +8,9 @@ alive then is frozen: never looked at again, freed like anything else when its l
 The collector counts what is allocated less what is freed. A wave that puts new values in the place of old
 ones makes hundreds of thousands of objects between two collections, and the next one takes as long as all of
 them. So it is called many times a second while there is work, and finds little each time; its own count is
-for computations that do not let it be called. How many objects there are it does not say (a list of them would
-hold them, which breaks what other threads are just making): what the young took is the measure of those that
-stayed.
+for computations that do not let it be called. How many objects there are it does not say (a list of them
+would hold them, which breaks what other threads are just making): what the young took is the measure of those
+that stayed.
 
 Waves and streams leave no cycles (tests see to it). One of a library that comes loose after it was frozen is
 found in the end: when twice as much is frozen as was alive when all was looked through last, and what the

@@ -13,7 +13,7 @@ from certs.peer import read_peer
 from delivery.proxies.proxy import Proxy
 from delivery.quarantine.accepted import Noted
 from xds.cache import NodeKey
-from xds.protocol.resource import Resource, Version
+from xds.protocol.resource import Resource, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 
 MOST: Final = 10_000
@@ -40,11 +40,12 @@ class HeldCertificates:
     def __init__(self, served: Callable[[NodeKey], Snapshot | None]) -> None:
         self._served = served
         self._read: dict[Version, tuple[HeldCertificate | None]] = {}
+        self._plain: set[TypeUrl] = set()  # of one type all resources are secret, or none is
 
     def of(self, proxy: Proxy) -> HeldCertificate | None:
         """Return what a proxy holds; None where it was sent none, or is unknown."""
-        for noted in tuple(proxy.acknowledged.values()):
-            if (found := self._first(_secrets(noted))) is not None:
+        for type_url, noted in tuple(proxy.acknowledged.items()):
+            if type_url not in self._plain and (found := self._first(self._secrets(noted))) is not None:
                 return found
         snapshot = self._served(proxy.node) if proxy.streams else None
         if snapshot is None:
@@ -57,6 +58,15 @@ class HeldCertificates:
         held = (self.of(each) for each in proxies)
         return min((each.not_after for each in held if each is not None), default=None)
 
+    def _secrets(self, noted: Noted) -> Iterator[Resource]:
+        """Yield what somebody has acknowledged of a type, the newest of each, if that is secret."""
+        for name in dict.fromkeys((*noted.named, *noted.whole)):
+            newest = noted.get(name)
+            if newest and not newest[0].secret:
+                self._plain.add(newest[0].type_url)
+                return
+            yield from newest[:1]
+
     def _first(self, resources: Iterable[Resource]) -> HeldCertificate | None:
         for each in resources:
             if (known := self._read.get(each.version)) is None:
@@ -66,15 +76,6 @@ class HeldCertificates:
             if known[0] is not None:
                 return known[0]
         return None
-
-
-def _secrets(noted: Noted) -> Iterator[Resource]:
-    """Yield what somebody has acknowledged of a type, the newest of each, if that is secret."""
-    for name in dict.fromkeys((*noted.named, *noted.whole)):
-        newest = noted.get(name)
-        if newest and not newest[0].secret:
-            return  # of one type all are, or none is
-        yield from newest[:1]
 
 
 def _certificate(resource: Resource) -> HeldCertificate | None:
