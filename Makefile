@@ -121,8 +121,8 @@ bench: setup ## all that figures are asked of, and their table (needs Go; hours;
 bench-mesh: setup ## what a change costs, from file to ACK, as the mesh grows (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.mesh $(if $(QUICK),--quick)
 
-bench-memory: setup ## what the server's memory is made of, per service and by who holds it (needs Go)
-	$(BIN)/python -m benchmarks.memory
+bench-memory: setup ## what the server's memory is made of, per service and per sidecar, by owner and type (needs Go; SERVER=CHECKOUT: of another one)
+	$(BIN)/python -m benchmarks.memory $(if $(SERVER),--server $(SERVER))
 
 bench-agent: setup envoy ## what an agent at rest has in memory, and by what it imports (BEFORE=CHECKOUT beside it)
 	$(BIN)/python -m benchmarks.agent $(if $(BEFORE),--before $(BEFORE))

@@ -4,6 +4,9 @@ Each object is charged once: to the first owner, in the order of `_rooms`, from 
 passing another one. So what a source holds and the view has as well is the source's, and what is equal but
 not one object counts twice. Bytes are what objects say of themselves, with the collector's header: what the
 allocator rounds up or leaves free, or C holds besides, is the difference to what the process has in all.
+
+It imports nothing of the program: it counts whichever checkout's runs (`benchmarks.serving`). An engine
+of before this one's families is a package like others.
 """
 
 import functools
@@ -28,19 +31,25 @@ from types import (
 )
 from typing import Any, Final
 
-from engine.declared import Declared
-from engine.derived import Derived, Observed
-from engine.firewall import Firewall
-from engine.graph import Graph
-from engine.index import Entries
-from engine.node import Derivation, Node, Source
-from engine.table import Table
-
 _PROGRAM: Final = (
-    *(ModuleType, FunctionType, BuiltinFunctionType, CodeType, FrameType, type, Derived, Declared),
+    *(ModuleType, FunctionType, BuiltinFunctionType, CodeType, FrameType, type),
     *(GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorType),
 )
-"""What is there whatever is served; nothing is looked for behind it."""
+_DECLARED: Final = ("Declared", "Derived")
+"""What is there whatever is served, the engine's classes by name; nothing is looked for behind it."""
+
+_ENGINE: Final = (
+    *_DECLARED,
+    "Derivation",
+    "Entries",
+    "Firewall",
+    "Graph",
+    "Node",
+    "Observed",
+    "Source",
+    "Table",
+)
+"""The engine's classes that are told apart."""
 
 _PLAIN: Final = (
     *("mesh.", "catalog.policy.", "catalog.relations.", "sidecars.", "delivery.snapshots."),
@@ -48,17 +57,22 @@ _PLAIN: Final = (
 )
 """Modules of values: they are whoever's has them."""
 
-_OURS: Final = ("admin", "catalog", "certs", "controller", "delivery", "providers", "specs", "xds")
+_OURS: Final = (
+    *("admin", "admission", "catalog", "certs", "controller", "delivery", "enrolment", "kube", "providers"),
+    *("reporting", "specs", "xds"),
+    *("incremental", "smi"),  # the names of engine and specs once
+)
 _LIBRARIES: Final = ("asyncio", "grpc", "aiohttp", "concurrent")
 
 
 @dataclass(slots=True)
 class Holding:
-    """What one owner holds: bytes and objects, and the bytes by type."""
+    """What one owner holds: bytes and objects, and both by type."""
 
     size: int = 0
     count: int = 0
     types: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 Census = dict[str, Holding]
@@ -90,13 +104,15 @@ class _Walk:
         waiting = deque(roots)
         while waiting:
             each = waiting.popleft()
-            if id(each) in self._seen or isinstance(each, _PROGRAM):
+            if id(each) in self._seen or isinstance(each, _PROGRAM) or _engine_class(each) in _DECLARED:
                 continue
             self._seen.add(id(each))
             size = sys.getsizeof(each)
             holding.size += size
             holding.count += 1
-            holding.types[f"{type(each).__module__}.{type(each).__qualname__}"] += size
+            name = f"{type(each).__module__}.{type(each).__qualname__}"
+            holding.types[name] += size
+            holding.counts[name] += 1
             waiting.extend(found for found in gc.get_referents(each) if _room(found) in (None, owner))
 
 
@@ -106,8 +122,8 @@ def _rooms(objects: list[Any]) -> Iterator[tuple[str, list[Any]]]:
     for each in objects:
         if (room := _room(each)) is not None:
             rooms.setdefault(room, []).append(each)
-        if isinstance(each, Derivation):
-            rooms.setdefault(f"value {_function(each)}", []).extend((each.outcome,))
+        if _engine_class(each) == "Derivation" and hasattr(each, "family"):
+            rooms.setdefault(f"value {each.family.name}", []).append(each.outcome)
     yield from sorted(rooms.items(), key=lambda room: (_rank(room[0]), room[0]))
     yield "others", [each for each in objects if not isinstance(each, (FrameType, Iterator))]
 
@@ -117,25 +133,36 @@ def _rank(room: str) -> int:
     return order.index(room.partition(" ")[0]) if room.partition(" ")[0] in order else len(order)
 
 
-def _room(each: object) -> str | None:
+def _room(each: Any) -> str | None:  # noqa: ANN401 - whatever there is
     """Return whose an object is by its own type; None for values, which are whoever's has them."""
-    match each:
-        case Derivation():
-            return f"node {_function(each)}"
-        case Source():
+    match _engine_class(each):
+        case "Derivation" if hasattr(each, "family"):
+            return f"node {each.family.name}"
+        case "Source":
             return f"read {each.origin}"
-        case Table():
+        case "Table":
             return f"table {each.name}"
-        case Entries():
+        case "Entries":
             return f"index {each.name}"
-        case _:
+        case "":
             return _room_of(type(each))  # type: ignore[arg-type]  # types hash
+        case _:
+            return "engine"
+
+
+def _engine_class(each: object) -> str:
+    return _engine(type(each))  # type: ignore[arg-type]  # types hash
+
+
+@functools.cache
+def _engine(kind: type) -> str:
+    """Return which of the engine's classes a type is of, or nothing."""
+    names = (base.__name__ for base in kind.__mro__ if str(base.__module__).startswith("engine."))
+    return next((name for name in names if name in _ENGINE), "")
 
 
 @functools.cache
 def _room_of(kind: type) -> str | None:
-    if issubclass(kind, (Graph, Node, Observed, Firewall)):
-        return "engine"
     module = str(kind.__module__)  # of a few of C's own types it is no text
     package, _, rest = module.partition(".")
     if module.startswith(_PLAIN) or package not in (*_OURS, *_LIBRARIES):
@@ -143,23 +170,22 @@ def _room_of(kind: type) -> str | None:
     return f"{package} {rest.partition('.')[0]}" if package in _OURS else package
 
 
-def _function(node: Derivation) -> str:
-    return node.family.name
-
-
 def write_on_signal(folder: Path) -> None:
-    """Write a census at each SIGUSR2: `1.json`, `2.json` and so on in the folder."""
+    """Write a census at each SIGUSR2: `1.json`, `2.json` and so on in the folder.
+
+    It has the bytes and objects of each type by owner.
+    """
     written = 0
 
     def write(number: int, frame: FrameType | None) -> None:
         nonlocal written
         del number, frame
         written += 1
+        draft = folder / "draft"
         found = {
-            owner: {"bytes": each.size, "objects": each.count, "types": dict(each.types.most_common(8))}
+            owner: {name: (size, each.counts[name]) for name, size in each.types.items()}
             for owner, each in census().items()
         }
-        draft = folder / "draft"
         draft.write_text(json.dumps(found), encoding="utf-8")
         os.replace(draft, folder / f"{written}.json")  # noqa: PTH105 - whole, or not there
 

@@ -1,13 +1,15 @@
-"""`python -m benchmarks.memory`: what the server's memory is made of, by who holds it, and per service.
+"""`python -m benchmarks.memory`: what the server's memory is made of, per service and per sidecar.
 
 The real program serves meshes of several sizes. It counts its own objects (`benchmarks.census`) when it
-serves and nobody is connected, and again when every sidecar is: two of each service, over mTLS.
+serves and nobody is connected, again when one sidecar of each service is, over mTLS, and when two are. A
+service is what one more adds while nobody is connected; its first sidecar is what connecting that adds, with
+what is made for its group; its second has nothing made for itself.
 """
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,101 +18,129 @@ from rich.table import Table
 
 from benchmarks.plane import ControlPlane
 from benchmarks.processes import Memory, memory
-from benchmarks.programs import end_with_sigterm
+from benchmarks.programs import Checkout, end_with_sigterm
 from benchmarks.quiet import settled
 from benchmarks.results import RESULTS, Values, machine, write
 from benchmarks.sizes import Bench, Case, Plan, connect
 
-SHOWN: Final = 30
+SHOWN: Final = 20
 """Rows of a table; those with the most bytes."""
+ADDED: Final = ("service, nobody connected", "its first sidecar", "its second sidecar")
+"""What one more is counted of, in the order in which a mesh is measured."""
 
-Slopes = Mapping[str, tuple[float, float]]
-"""Bytes and objects for one service more, by owner."""
+Counts = Mapping[str, tuple[float, float]]
+"""Bytes and objects, by owner or by type: of all that is held, or what one more adds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the process has from the system, and the bytes and objects of each owner."""
+    """What the process has from the system, and the bytes and objects of each owner and of each type."""
 
     memory: Memory
-    owners: Mapping[str, tuple[int, int]]
-    types: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Of each owner's, the types with the most bytes."""
+    owners: Counts
+    types: Counts
 
     @property
-    def whole(self) -> int:
+    def whole(self) -> float:
         """The bytes of all Python objects."""
         return sum(size for size, _ in self.owners.values())
+
+    @property
+    def objects(self) -> float:
+        """The number of all Python objects."""
+        return sum(count for _, count in self.owners.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """One size of mesh, with nobody connected, and with all."""
+    """One size of mesh: with nobody connected, with one sidecar of each service, with two."""
 
     services: int
-    nobody: Held
-    everybody: Held
+    stages: tuple[Held, ...]
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--services", type=int, nargs="+", default=[250, 500], help="[250 500]")
+    parser.add_argument("--server", type=Path, help="another checkout, whose program is measured")
     parser.add_argument("--output", type=Path, default=RESULTS / "memory.json")
     return parser.parse_args(argv)
 
 
-def measure(bench: Bench, case: Case, folder: Path) -> Sized:
+def measure(bench: Bench, case: Case, folder: Path, checkout: Checkout) -> Sized:
     """Serve one size, and count."""
     folder.mkdir()
-    with bench.serving(case, Plan(1, 0, folder)) as (served, plane, _):
-        nobody = _held(plane, folder / "1.json")
-        connect(served, max(case.stages))
-        return Sized(case.services, nobody, _held(plane, folder / "2.json"))
+    with bench.serving(case, Plan(1, 0, folder, checkout)) as (served, plane, _):
+        stages = [_held(plane, folder / "1.json")]
+        for number, count in enumerate(case.stages, 2):
+            connect(served, count)
+            stages.append(_held(plane, folder / f"{number}.json"))
+        return Sized(case.services, tuple(stages))
 
 
 def _held(plane: ControlPlane, written: Path) -> Held:
     settled(plane.cpu)  # it looks for problems, and trims its heaps, when nothing else is to be done
     found = memory(plane.pid)  # before the count, which takes some itself
     counted = plane.census(written)
-    owners = {owner: (each["bytes"], each["objects"]) for owner, each in counted.items()}
-    return Held(found, owners, {owner: each["types"] for owner, each in counted.items()})
+    return Held(
+        found,
+        _summed((owner, each) for owner, types in counted.items() for each in types.values()),
+        _summed(each for types in counted.values() for each in types.items()),
+    )
 
 
-def per_service(sizes: Sequence[tuple[int, Held]]) -> Slopes:
-    """Return the bytes and objects that each owner holds for one service more.
+def _summed(counts: Iterable[tuple[str, tuple[float, float]]]) -> Counts:
+    sums: dict[str, tuple[float, float]] = {}
+    for name, (size, count) in counts:
+        before = sums.get(name, (0, 0))
+        sums[name] = (before[0] + size, before[1] + count)
+    return sums
 
-    The slope from the smallest mesh to the largest: what is there for no service at all is not in it.
+
+def slopes(points: Sequence[tuple[int, Counts]]) -> Counts:
+    """Return the bytes and objects of each name for one more, from the smallest point to the largest.
+
+    What is there for none at all is not in it.
     """
-    (few, small), (many, large) = sizes[0], sizes[-1]
+    (few, small), (many, large) = points[0], points[-1]
     found: dict[str, tuple[float, float]] = {}
-    for name in sorted({*small.owners, *large.owners}):
-        (size, count), (larger, more) = small.owners.get(name, (0, 0)), large.owners.get(name, (0, 0))
+    for name in sorted({*small, *large}):
+        (size, count), (larger, more) = small.get(name, (0, 0)), large.get(name, (0, 0))
         found[name] = ((larger - size) / (many - few), (more - count) / (many - few))
     return found
 
 
-def by_sort(found: Slopes) -> Slopes:
+def added(before: Counts, after: Counts) -> Counts:
+    """Return what there is more of each name."""
+    names = sorted({*before, *after})
+    pairs = ((name, before.get(name, (0, 0)), after.get(name, (0, 0))) for name in names)
+    return {name: (larger - size, more - count) for name, (size, count), (larger, more) in pairs}
+
+
+def by_sort(found: Counts) -> Counts:
     """Return the same by sort of owner: the first word of its name."""
-    sums: dict[str, tuple[float, float]] = {}
-    for name, (size, count) in found.items():
-        sort = name.partition(" ")[0]
-        before = sums.get(sort, (0.0, 0.0))
-        sums[sort] = (before[0] + size, before[1] + count)
-    return sums
+    return _summed((name.partition(" ")[0], each) for name, each in found.items())
 
 
 def tables(sizes: Sequence[Sized]) -> Iterator[Table]:
-    """Yield the sums by size, and the owners per service."""
+    """Yield the sums by size; what one more of each adds in all, by owner and by type."""
     yield sums(sizes)
     if len(sizes) > 1:
-        for title, held in (
-            ("nobody connected", [(each.services, each.nobody) for each in sizes]),
-            ("all connected", [(each.services, each.everybody) for each in sizes]),
-        ):
-            found = per_service(held)
-            yield histogram(f"per service, {title}, by sort", by_sort(found))
-            yield histogram(f"per service, {title}", found)
+        yield each_more(sizes)
+        for stage, title in enumerate(ADDED):
+            owners = slopes(
+                [(each.services, _added(each, stage, lambda held: held.owners)) for each in sizes]
+            )
+            types = slopes([(each.services, _added(each, stage, lambda held: held.types)) for each in sizes])
+            yield histogram(f"{title}: by sort of owner", by_sort(owners))
+            yield histogram(f"{title}: by owner", owners)
+            yield histogram(f"{title}: by type", types)
+
+
+def _added(sized: Sized, stage: int, counts: Callable[[Held], Counts]) -> Counts:
+    before = counts(sized.stages[stage - 1]) if stage else {}
+    return added(before, counts(sized.stages[stage]))
 
 
 def sums(sizes: Sequence[Sized]) -> Table:
@@ -119,17 +149,41 @@ def sums(sizes: Sequence[Sized]) -> Table:
     for heading in ("services", "connected", "RSS MiB", "Python objects MiB", "objects"):
         out.add_column(heading, justify="right")
     for each in sizes:
-        for connected, held in ((0, each.nobody), (2 * each.services, each.everybody)):
-            count = sum(count for _, count in held.owners.values())
+        for stage, held in enumerate(each.stages):
             resident, whole = f"{held.memory.resident:.0f}", f"{held.whole / 2**20:.1f}"
-            out.add_row(f"{each.services}", f"{connected}", resident, whole, f"{count}")
+            out.add_row(
+                f"{each.services}", f"{stage * each.services}", resident, whole, f"{held.objects:.0f}"
+            )
     return out
 
 
-def histogram(title: str, found: Slopes) -> Table:
+def each_more(sizes: Sequence[Sized]) -> Table:
+    """Lay out what one more takes of the system's memory, and how much of it is Python objects."""
+    out = Table(title="one more takes")
+    for heading in ("", "RSS kB", "Python objects kB", "objects"):
+        out.add_column(heading, justify="right" if heading else "left")
+    more = sizes[-1].services - sizes[0].services
+    before = (0.0, 0.0, 0.0)
+    for title, *pair in zip(ADDED, sizes[0].stages, sizes[-1].stages, strict=True):
+        grown = _grown(*pair)
+        resident, size, count = ((now - then) / more for now, then in zip(grown, before, strict=True))
+        out.add_row(title, f"{resident / 1000:.1f}", f"{size / 1000:.1f}", f"{count:.0f}")
+        before = grown
+    out.add_section()
+    resident, size, count = (each / more for each in before)
+    out.add_row("all of them", f"{resident / 1000:.1f}", f"{size / 1000:.1f}", f"{count:.0f}")
+    return out
+
+
+def _grown(before: Held, after: Held) -> tuple[float, float, float]:
+    resident = (after.memory.resident - before.memory.resident) * 2**20
+    return resident, after.whole - before.whole, after.objects - before.objects
+
+
+def histogram(title: str, found: Counts) -> Table:
     """Lay out owners, those with the most bytes first."""
     out = Table(title=title)
-    out.add_column("owner", no_wrap=True)
+    out.add_column("", no_wrap=True)
     for heading in ("bytes", "%", "objects"):
         out.add_column(heading, justify="right")
     whole = sum(size for size, _ in found.values())
@@ -146,10 +200,11 @@ def main() -> None:
     told = arguments()
     console = Console(width=140)
     where = machine()
+    checkout = Checkout.at(told.server) if told.server else Checkout()
     with tempfile.TemporaryDirectory(prefix="memory-") as folder:
-        cases = [Case(each, (2 * each,)) for each in sorted(told.services)]
+        cases = [Case(each, (each, 2 * each), in_turns=True) for each in sorted(told.services)]
         bench = Bench(Path(folder), (name for each in cases for name in each.names))
-        sizes = [measure(bench, each, Path(folder) / f"census-{each.services}") for each in cases]
+        sizes = [measure(bench, each, Path(folder) / f"census-{each.services}", checkout) for each in cases]
     for table in tables(sizes):
         console.print(table)
     write(told.output, where, Values(), sizes=[asdict(each) for each in sizes])

@@ -22,7 +22,6 @@ PATIENCE: Final = 600.0
 """Seconds that a control plane may take to serve a mesh."""
 HERE: Final = Checkout()
 COMMAND: Final = HERE.program
-PROFILED: Final = "benchmarks.serving"
 
 Series = dict[tuple[str, ...], float]
 """Values of metrics by name and label values."""
@@ -86,7 +85,7 @@ class ControlPlane:
         written.rename(profile / f"{name.replace(' ', '-')}.txt")
 
     def census(self, written: Path) -> dict[str, Any]:
-        """Have it count its objects (`benchmarks.census`), and return what it has written there."""
+        """Have it count its objects (`benchmarks.census`), and return what it has written."""
         self.process.send_signal(signal.SIGUSR2)
         self.until(written.exists, "counts its objects")
         return dict(json.loads(written.read_text("utf-8")))
@@ -138,7 +137,7 @@ def serving(
     ads, http, debug = (free_port("127.0.0.1") for _ in range(3))
     log = state.with_suffix(".log")
     command = [
-        *((*checkout.module(PROFILED), str(profile)) if profile else checkout.program),
+        *((*checkout.watched, str(profile)) if profile else checkout.program),
         "serve",
         *(*sources, "--state", str(state), "--log-format", "json"),
         *("--ads-address", f"127.0.0.1:{ads}", "--http-address", f"127.0.0.1:{http}"),

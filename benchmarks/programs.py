@@ -60,6 +60,12 @@ class Checkout:
         """Return the command of the program."""
         return (str(self.python), "-c", "from cli.main import main; main()")
 
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """Return the command of the program as `benchmarks.serving` of this checkout runs it."""
+        imported = f"import sys; sys.path.insert(0, {str(PEERS)!r}); from benchmarks.serving import main"
+        return (str(self.python), "-c", f"{imported}; del sys.path[0]; main()")
+
     def module(self, name: str) -> tuple[str, ...]:
         """Return the command of one of its modules."""
         return (str(self.python), "-m", name)

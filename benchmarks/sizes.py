@@ -28,13 +28,15 @@ IDLE_WINDOWS: Final = 5
 class Case:
     """A mesh of so many services, and how many sidecars are connected at each stage; 0: nobody yet.
 
-    With `whole`, every kind of change is measured at the last stage, and the churn.
+    With `whole`, every kind of change is measured at the last stage, and the churn. With `in_turns` one
+    sidecar of each service connects before any second one does.
     """
 
     services: int
     stages: tuple[int, ...]
     permissive: bool = False
     whole: bool = False
+    in_turns: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -45,7 +47,8 @@ class Case:
         """
         first = (changes.MOVED, *meshes.callers(changes.MOVED, self.services))
         others = (number for number in range(self.services) if number not in first)
-        return meshes.sidecar_names((*first, *others))[: max(self.stages)]
+        names = meshes.sidecar_names((*first, *others))
+        return ([*names[::2], *names[1::2]] if self.in_turns else names)[: max(self.stages)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.memory import Held, by_sort, per_service
-from benchmarks.processes import Memory
+from benchmarks.memory import added, by_sort, slopes
 from tests.unit.benchmarks.counted import BIG
 
 ROOT = Path(__file__).parents[3]
-MEMORY = Memory(1, 1, 1)
 
 
 def test_an_object_is_charged_to_its_first_owner_alone() -> None:
@@ -32,8 +30,14 @@ def test_an_object_is_charged_to_its_first_owner_alone() -> None:
 
 def test_what_there_is_anyway_is_nobodys_share() -> None:
     """The slope between two sizes, by owner and by sort of owner."""
-    small = Held(MEMORY, {"node a": (1000, 10), "node b": (100, 1), "grpc": (5000, 50)})
-    large = Held(MEMORY, {"node a": (3000, 30), "node c": (200, 2), "grpc": (5000, 50)})
-    found = per_service([(10, small), (20, large)])
+    small = {"node a": (1000, 10), "node b": (100, 1), "grpc": (5000, 50)}
+    large = {"node a": (3000, 30), "node c": (200, 2), "grpc": (5000, 50)}
+    found = slopes([(10, small), (20, large)])
     assert found == {"node a": (200, 2), "node b": (-10, -0.1), "node c": (20, 0.2), "grpc": (0, 0)}
     assert by_sort(found) == {"node": (210, 2.1), "grpc": (0, 0)}
+
+
+def test_what_connecting_adds_is_the_sidecars() -> None:
+    """What is there more of than while nobody is connected, what came anew and what is gone included."""
+    nobody, everybody = {"node a": (1000, 10), "node b": (100, 1)}, {"node a": (3000, 15), "grpc": (50, 2)}
+    assert added(nobody, everybody) == {"node a": (2000, 5), "node b": (-100, -1), "grpc": (50, 2)}
