@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 import grpc
@@ -62,15 +61,15 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
                 await asyncio.wait_for(self._wake.wait(), until_next(spent))
             self._wake.clear()
             self._accepted = 0
-            now, unseen = time.monotonic(), self._connections.calm()
+            now, due = time.monotonic(), self._connections.due()
             try:
-                seen, spent = await asyncio.to_thread(_look, sockets, unseen)
+                seen, spent = await asyncio.to_thread(_look, sockets, due)
             except OSError as error:
                 said = {"message": "cannot look at the connections", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(said)
                 continue
             began = time.thread_time()
-            verdicts = self._connections.look(now, seen, unseen)
+            verdicts = self._connections.look(now, seen, due)
             spent += time.thread_time() - began
             await self._carry_out(verdicts, sockets)
 
@@ -109,10 +108,10 @@ def until_next(spent: float) -> float:
     return min(max(LOOK_SECONDS, spent / LOOKING_PART), LONGEST_SECONDS)
 
 
-def _look(sockets: AcceptedSockets, unseen: AbstractSet[int]) -> tuple[tuple[Socket, ...], float]:
-    """Return the sockets there are but for some, and how many seconds of CPU that took."""
+def _look(sockets: AcceptedSockets, due: Iterable[int]) -> tuple[tuple[Socket, ...], float]:
+    """Look at the sockets that are due, and those that came; return how many seconds of CPU that took."""
     began = time.thread_time()
-    seen = sockets.look(unseen)
+    seen = sockets.look(due)
     return seen, time.thread_time() - began
 
 

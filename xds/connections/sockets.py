@@ -11,7 +11,7 @@ import resource
 import socket
 import stat
 import struct
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote
 
@@ -45,38 +45,38 @@ class AcceptedSockets:
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._known: dict[int, Address | None] = {}
+        self._clients: dict[int, Address | None] = {}
         self._descriptors: dict[int, int] = {}
         self._seen: dict[int, Socket] = {}
 
-    def look(self, unseen: AbstractSet[int] = frozenset()) -> tuple[Socket, ...]:
-        """Return those there are now; raise OSError if no descriptor is left to look with.
+    def look(self, due: Iterable[int]) -> tuple[Socket, ...]:
+        """Return those that came since the last look, and those that are `due`, by number, if still there.
 
-        Those of the last look that are to stay `unseen`, by number, are not looked at, nor returned: whoever
-        asks knows that they are there. One of which nothing came since it was looked at is the very object
-        that it was then.
+        Nothing is asked of the others: whoever looks knows that they are there. One of which nothing came
+        since it was looked at is the very object that it was then. Raises OSError if no descriptor is left to
+        look with.
         """
         try:
             names = os.listdir(_DESCRIPTORS)  # noqa: PTH208 - thousands, each second: no objects for names
         except FileNotFoundError:
             return ()
-        known, before = self._known, self._seen
-        stay = {number: each for number, each in self._descriptors.items() if number in unseen}
-        self._descriptors = stay
-        self._known = {number: known[number] for number in stay}
-        self._seen = {number: before[number] for number in stay if number in before}
+        before, clients, self._clients = {}, self._clients, {}
+        for number in due:
+            if number in self._seen:
+                before[number] = last = self._seen.pop(number)
+                clients[number] = last.address
+                del self._descriptors[number]
         found = []
-        for descriptor in sorted(set(map(int, names)).difference(stay.values())):
+        for descriptor in sorted(set(map(int, names)).difference(self._descriptors.values())):
             try:
                 status = os.fstat(descriptor)
                 if not stat.S_ISSOCK(status.st_mode):
                     continue
                 number = status.st_ino
-                client = known[number] if number in known else self._client(descriptor)
-                self._known[number] = client
+                client = clients[number] if number in clients else self._client(descriptor)
+                self._clients[number] = client
                 if client is None:
                     continue
-                self._descriptors[number] = descriptor
                 heard = _heard(descriptor)
             except OSError:  # closed meanwhile
                 continue
@@ -84,7 +84,7 @@ class AcceptedSockets:
                 same = before.get(number)
                 if same is None or same.received != heard[0]:
                     same = Socket(number, client, *heard)
-                self._seen[number] = same
+                self._seen[number], self._descriptors[number] = same, descriptor
                 found.append(same)
         return tuple(found)
 

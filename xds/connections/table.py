@@ -6,7 +6,6 @@ the system's sockets. Time is an argument, seconds of any clock that only goes f
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -108,6 +107,8 @@ class Connections:
         self._known: dict[int, _Known] = {}
         self._numbers: dict[Address, int] = {}
         self._calm: dict[int, None] = {}  # who was looked at longest ago comes first
+        self._restless: dict[int, None] = {}
+        self._resting: set[Address] = set()  # those that carry no call
         self._calls: dict[bytes | Address, Bucket] = {}
 
     def begun(self, now: float, address: Address, peer: Peer) -> bool:
@@ -117,6 +118,7 @@ class Connections:
         """
         use = self._uses.setdefault(address, _Use(peer, now))
         use.at, use.open, use.begun = now, use.open + 1, use.begun + 1
+        self._resting.discard(address)
         if self._limits.calls_per_second is None:
             return True
         client = peer.certificate or address
@@ -132,30 +134,29 @@ class Connections:
         use = self._uses[address]
         use.at, use.open = now, use.open - 1
         if not use.open:
+            self._resting.add(address)
             self._stir(address)
 
-    def calm(self) -> AbstractSet[int]:
-        """Return those that need no look now: the calm ones, but for those whose turn it is."""
-        due = max(AT_LEAST, -(-len(self._calm) // IN_TURN))
-        return self._calm.keys() - set(islice(self._calm, due))
+    def due(self) -> tuple[int, ...]:
+        """Return those that are to be looked at now, of those that are known: all others are calm."""
+        turn = islice(self._calm, max(AT_LEAST, -(-len(self._calm) // IN_TURN)))
+        return (*self._restless, *turn)
 
-    def look(
-        self, now: float, sockets: Iterable[Socket], unseen: AbstractSet[int] = frozenset()
-    ) -> tuple[Verdict, ...]:
+    def look(self, now: float, sockets: Iterable[Socket], due: Iterable[int]) -> tuple[Verdict, ...]:
         """Return what is to be ended of the connections there were at `now`, each with its one cause.
 
-        `unseen` are those that were `calm` and not looked at: they are there still. One that carries a call,
-        and is the very object that it was in the last look, is passed over: of it nothing is other.
+        It was looked at those that were `due`, and who came: what is not among the sockets is gone. One that
+        carries a call, and is the very object that it was in the last look, is passed over: nothing is other.
         """
-        restless, there = [], set(unseen)
+        restless, gone = [], set(due)
         for socket in sockets:
-            there.add(socket.number)
+            gone.discard(socket.number)
             known = self._known.get(socket.number)
             if known is None or not self._is_calm(socket, known):
                 known = self._seen(now, socket, known)
                 restless.append(known)
             self._place(known)
-        self._forget(now, there)
+        self._forget(now, gone)
         ended = {
             each.socket.number: self._verdict(each, cause) for each, cause in self._too_dear(now, restless)
         }
@@ -172,6 +173,7 @@ class Connections:
         """Have a connection looked at the next time."""
         if (number := self._numbers.get(address)) is not None:
             self._calm.pop(number, None)
+            self._restless[number] = None
 
     def _place(self, known: _Known) -> None:
         """Keep a connection that was just looked at; a calm one has its next turn after all others."""
@@ -179,8 +181,8 @@ class Connections:
         self._known[number] = known
         self._numbers[known.socket.address] = number
         self._calm.pop(number, None)
-        if self._is_calm(known.socket, known):
-            self._calm[number] = None
+        self._restless.pop(number, None)
+        (self._calm if self._is_calm(known.socket, known) else self._restless)[number] = None
 
     def _is_calm(self, socket: Socket, known: _Known) -> bool:
         """Say whether nothing is to be thought of a connection since the last look."""
@@ -238,15 +240,17 @@ class Connections:
         host, port = known.socket.address
         return Verdict(known.socket, use.peer if use else Peer(None, f"{host}:{port}"), cause)
 
-    def _forget(self, now: float, there: AbstractSet[int]) -> None:
+    def _forget(self, now: float, gone: Iterable[int]) -> None:
         """Forget connections that are not there any more, and what addresses did that have none."""
-        for number in self._known.keys() - there:
-            gone = self._known.pop(number).socket.address
+        for number in gone:
+            address = self._known.pop(number).socket.address
             self._calm.pop(number, None)
-            if self._numbers.get(gone) == number:
-                del self._numbers[gone]
-        for address in [each for each, use in self._uses.items() if not use.open and use.at < now]:
+            self._restless.pop(number, None)
+            if self._numbers.get(address) == number:
+                del self._numbers[address]
+        for address in [each for each in self._resting if self._uses[each].at < now]:
             if address not in self._numbers:
+                self._resting.discard(address)
                 del self._uses[address]
         for client in [each for each, bucket in self._calls.items() if bucket.is_empty(now)]:
             del self._calls[client]

@@ -33,13 +33,13 @@ def _number(connection: socket.socket) -> int:
     return os.fstat(connection.fileno()).st_ino
 
 
-def test_of_those_that_stay_unseen_nothing_is_asked(
+def test_of_those_that_are_not_due_nothing_is_asked(
     accepted: tuple[int, list[_Pair]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted: the system is asked of the one that is not among them, and of all when that is over."""
+    """Counted: the system is asked of the one that is, and then of all."""
     port, pairs = accepted
     look, numbers = AcceptedSockets(port), [_number(server) for _, server in pairs]
-    first = look.look()
+    first = look.look(())
     assert [each.number for each in first] == numbers
     asked: list[int] = []
     heard = sockets._heard
@@ -49,28 +49,34 @@ def test_of_those_that_stay_unseen_nothing_is_asked(
         return heard(descriptor)
 
     monkeypatch.setattr(sockets, "_heard", counted)
-    assert look.look(frozenset(numbers[:3])) == (first[3],)
+    assert look.look(numbers[3:]) == (first[3],)
     assert asked == [numbers[3]]
-    again = look.look()
+    again = look.look(numbers)
     assert all(one is other for one, other in zip(first, again, strict=True)), "what it was, it is still"
 
 
-def test_one_that_stayed_unseen_is_ended_as_any_other(accepted: tuple[int, list[_Pair]]) -> None:
+def test_one_that_was_not_due_is_ended_as_any_other(accepted: tuple[int, list[_Pair]]) -> None:
     """Its descriptor is known from the look before."""
     port, pairs = accepted
     look = AcceptedSockets(port)
-    first = look.look()
-    assert look.look(frozenset(each.number for each in first)) == ()
+    first = look.look(())
+    assert look.look(()) == ()
     assert look.end(first[0])
-    assert [each.number for each in look.look()] == [_number(server) for _, server in pairs[1:]]
+    assert [each.number for each in look.look([each.number for each in first])] == [
+        _number(server) for _, server in pairs[1:]
+    ]
 
 
-def test_one_that_came_is_seen_whoever_stays_unseen(accepted: tuple[int, list[_Pair]]) -> None:
-    """Also where another was before: its number is another."""
+def test_of_another_that_has_the_descriptor_of_one_that_went_nothing_is_taken(
+    accepted: tuple[int, list[_Pair]],
+) -> None:
+    """It is at another port, as soon as the one that went is due."""
     port, pairs = accepted
-    look, (gone, come) = AcceptedSockets(port), pairs[:2]
-    look.look()
-    there = frozenset(_number(server) for _, server in pairs[1:])
-    gone[1].close()
-    assert look.look(there) == ()
-    assert _number(come[1]) in {each.number for each in look.look()}
+    look, (_, server) = AcceptedSockets(port), pairs[0]
+    first, *others = look.look(())
+    descriptor = server.fileno()
+    server.close()
+    with socket.create_server(("127.0.0.1", 0)) as another:
+        assert another.fileno() == descriptor
+        assert look.look([first.number]) == ()
+        assert look.look([each.number for each in others]) == tuple(others)

@@ -31,7 +31,9 @@ def _peer(number: int, certificate: bytes | None = b"PEM") -> Peer:
 
 
 def _ended(connections: Connections, now: float, *sockets: Socket) -> dict[int, Cause]:
-    return {each.socket.number: each.cause for each in connections.look(now, sockets)}
+    return {
+        each.socket.number: each.cause for each in connections.look(now, sockets, tuple(connections._known))
+    }
 
 
 def test_who_carries_a_call_is_left_alone_however_long() -> None:
@@ -82,7 +84,7 @@ def test_who_has_only_just_come_may_still_be_about_to_speak() -> None:
 def test_a_verdict_over_one_that_was_idle_falls_with_its_first_call() -> None:
     """It began between the look and the end."""
     connections = Connections(LIMITS, 0)
-    (verdict,) = connections.look(1.0, [_socket(1)])
+    (verdict,) = connections.look(1.0, [_socket(1)], ())
     assert connections.stands(verdict)
     connections.begun(1.1, ONE, _peer(1))
     assert not connections.stands(verdict)
@@ -164,9 +166,9 @@ def _carrying(many: int) -> tuple[Connections, list[Socket]]:
 
 def _looked(connections: Connections, now: float, sockets: list[Socket]) -> tuple[set[int], dict[int, Cause]]:
     """Look at those that are not calm; return them, and what is to be ended."""
-    unseen = connections.calm()
-    seen = [each for each in sockets if each.number not in unseen]
-    ended = {each.socket.number: each.cause for each in connections.look(now, seen, unseen)}
+    due = connections.due()
+    seen = [each for each in sockets if each.number in due]
+    ended = {each.socket.number: each.cause for each in connections.look(now, seen, due)}
     return {each.number for each in seen}, ended
 
 
@@ -222,12 +224,15 @@ def test_whether_the_calm_are_looked_at_makes_no_difference_to_who_is_ended(
             if chance.random() < 0.7:
                 new = next(numbers)
                 sockets[new] = _socket(new)
-            unseen = part.calm()
-            passed += len(unseen)
-            seen = [each for each in sockets.values() if each.number not in unseen]
+            due = part.due()
+            seen = [each for each in sockets.values() if each.number in due or each.number not in part._known]
+            passed += len(sockets) - len(seen)
             found = [
                 {(each.socket.number, each.cause) for each in verdicts}
-                for verdicts in (whole.look(now, sockets.values()), part.look(now, seen, unseen))
+                for verdicts in (
+                    whole.look(now, sockets.values(), tuple(whole._known)),
+                    part.look(now, seen, due),
+                )
             ]
             assert found[0] == found[1]
             assert whole._known.keys() == part._known.keys() == sockets.keys()
@@ -242,7 +247,7 @@ def test_calls_of_one_certificate_are_bounded_on_all_its_connections() -> None:
         connections.finished(10.0, ("10.0.0.1", 4000 + number))
     assert not connections.begun(10.0, ("10.0.0.1", 4003), _peer(3))
     assert connections.begun(10.0, ("10.0.0.1", 4004), _peer(4, b"OTHER"))
-    ended = connections.look(10.1, [_socket(number) for number in (1, 2, 3, 4)])
+    ended = connections.look(10.1, [_socket(number) for number in (1, 2, 3, 4)], ())
     assert [(each.socket.number, each.peer, each.cause) for each in ended] == [(3, _peer(3), Cause.CALLS)]
     assert not connections.begun(11.9, ("10.0.0.1", 4005), _peer(5))
     assert connections.begun(14.0, ("10.0.0.1", 4006), _peer(6))
@@ -277,15 +282,15 @@ def test_nothing_is_remembered_of_those_who_went() -> None:
         client = ("10.0.0.2", number)
         connections.begun(1.0, client, Peer(str(number).encode(), "ipv4:10.0.0.2:1"))
         connections.finished(1.0, client)
-    connections.look(1.0, [])
+    connections.look(1.0, [], ())
     assert len(connections._uses) == len(connections._calls) == 1000, "what is begun during a look stays"
-    connections.look(1000.0, [])
+    connections.look(1000.0, [], ())
     assert (connections._uses, connections._calls, connections._known) == ({}, {}, {})
     there, sockets = _carrying(20)
     for each in sockets:
         there.finished(2.0, each.address)
-    there.look(1000.0, [])
-    assert (there._uses, there._calls, there._known, there._numbers, there._calm) == ({}, {}, {}, {}, {})
+    there.look(1000.0, [], there.due())
+    assert not any(vars(there)[each] for each in vars(there) if each not in ("_limits", "_idle"))
 
 
 @pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (0.004, 1.0), (0.012, 2.4), (0.5, 4.0)])
