@@ -101,6 +101,7 @@ class RootChange:
         """Wait no longer for these proxies, by name, and for those last heard of so long ago.
 
         The webhook may be among them: what API servers cannot verify they let through, and no call is lost.
+        So may pods that are yet to join: they wait until they know the new root.
         Raises RequestError where one of the names holds nothing back: it may be mistyped.
         """
         async with self._turn:

@@ -19,6 +19,7 @@ from enrolment.trust import Confirmations
 from sidecars.contract.events import Broker, RootsChanged
 
 if TYPE_CHECKING:
+    from controller.pod_roots import PodRoots
     from controller.webhook import Webhook
 
 
@@ -29,6 +30,7 @@ def root_change(
     pages: DriverPages,
     confirmations: Confirmations,
     webhook: "Webhook | None",
+    pods: "PodRoots | None",
     stepped: Callable[[], Awaitable[None]],
     clock: Callable[[], datetime],
     *,
@@ -50,7 +52,7 @@ def root_change(
             name: frozenset.intersection(*map(authority.confirmed, each.possible))
             for name, each in confirmations.all().items()
         }
-        return Said(taken, frozenset(here), confirmed, _ours(authority, tls, webhook))
+        return Said(taken, frozenset(here), confirmed, _ours(authority, tls, webhook, pods))
 
     held = "" if found.rebuilding is None else REBUILT
     return RootChange(authority, found.ledger, said, stepped, clock, held)
@@ -61,25 +63,33 @@ async def roots_changed(
     tls: ServerTls,
     events: Broker,
     webhook: "Webhook | None",
+    pods: "PodRoots | None",
     clock: Callable[[], datetime],
 ) -> None:
     """Have whatever depends on roots look at them."""
     await tls.look(clock())
     if webhook is not None:
         await webhook.look()
+    if pods is not None:
+        pods.look()
     delivered.gathering.changed()
     events.publish(RootsChanged())
 
 
-def _ours(authority: ChangingAuthority, tls: ServerTls, webhook: "Webhook | None") -> Ours:
+def _ours(
+    authority: ChangingAuthority, tls: ServerTls, webhook: "Webhook | None", pods: "PodRoots | None"
+) -> Ours:
     identity = tls.identity()
     shown = (identity.chain,) if webhook is None else (identity.chain, webhook.tls.chain)
     registration = None if webhook is None else webhook.registration
     if registration is not None and registration.state.another_s:
         registration = None  # nobody asks ours
+    joining = None if pods is None else pods.trusted
     return Ours(
         shown=frozenset(Fingerprint(authority.signer_of(each)) for each in shown),
         trusted=authority.held_in(identity.trust_bundle),
         webhook=None if registration is None else authority.held_in(registration.trusted),
         webhook_error="" if registration is None else registration.state.error,
+        pods=None if joining is None else authority.held_in(joining),
+        pods_error="" if pods is None else pods.error,
     )

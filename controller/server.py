@@ -142,8 +142,16 @@ class Server:
     def _remarks(self) -> tuple[str, ...]:
         parts = self._parts
         webhook = () if parts.webhook is None else parts.webhook.remarks()
+        pods = () if parts.pod_roots is None else parts.pod_roots.remarks()
         ending = remarks_on(parts.delivery.certificates.running_out(parts.clock()))
-        return (*descriptors.remarks(), *parts.room.remarks(), *ending, *self._measuring.degraded, *webhook)
+        return (
+            *descriptors.remarks(),
+            *parts.room.remarks(),
+            *ending,
+            *self._measuring.degraded,
+            *webhook,
+            *pods,
+        )
 
     async def _beating(self) -> None:
         await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)
@@ -177,7 +185,7 @@ class Server:
     def _works(self, running: Mapping[str, Running]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""
         parts = self._parts
-        yield from parts.sources.works(parts.delivery.gathering.changed)
+        yield from parts.sources.works(parts.changed)
         yield from parts.delivery.works(parts.opened.ledger, parts.verdicts.keep, parts.clock)
         if parts.reporter is not None:
             yield from parts.reporter.works()
@@ -193,6 +201,8 @@ class Server:
         yield "free memory", trimming()
         if parts.webhook is not None:
             yield from parts.webhook.works()
+        if parts.pod_roots is not None:
+            yield from parts.pod_roots.works()
         if parts.opened.whose.tend is not None:
             yield "authority", parts.following.running(parts.clock)
         if parts.roots is not None:

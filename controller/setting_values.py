@@ -142,6 +142,12 @@ def _namespace(value: str) -> str:
     return value
 
 
+def _name(value: str) -> str:
+    if value and not is_dns_subdomain(value):
+        raise ValueError("must be an object's name, of a-z, 0-9, hyphens and dots, or empty")
+    return value
+
+
 def _given(value: object) -> object:
     """Return a path; one that is empty, as a variable that is set to nothing, is none."""
     return None if value == "" else value
@@ -180,3 +186,4 @@ MaybeIssuer = Annotated[
     IssuerReference | None, NoDecode, BeforeValidator(_issuer), PlainSerializer(_as_text_or_none)
 ]
 OneNamespace = Annotated[str, AfterValidator(_namespace)]
+MaybeName = Annotated[str, AfterValidator(_name)]

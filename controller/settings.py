@@ -26,6 +26,7 @@ from controller.setting_values import (
     Listenings,
     MaybeIssuer,
     MaybeListening,
+    MaybeName,
     MaybePath,
     Nameservers,
     Namespaces,
@@ -230,6 +231,9 @@ class Settings(BaseSettings):
     """Where machines renew the certificates of their proxies, and learn whom to trust; without, none can."""
     enrolment_proofs: Proofs = ("join-token",)
     """What is accepted of who joins: join-token, kubernetes, or the name of a proof that is installed."""
+    roots_config_map: MaybeName = "meshwright-roots"
+    """The ConfigMap that each namespace with sidecars is given, with the roots by which its pods believe the
+    control plane when they join; empty: somebody else makes it. For enrolment_proofs kubernetes."""
     trust_seconds: Annotated[int, Field(ge=1, le=86400)] = 600
     """How often machines ask whom to trust; every 5 seconds while the root changes."""
     verify: bool = False

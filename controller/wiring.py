@@ -43,6 +43,7 @@ from xds.protocol.resource import Reference
 if TYPE_CHECKING:
     from controller.cluster import Cluster
     from controller.enrolling import Enrolling
+    from controller.pod_roots import PodRoots
     from controller.webhook import Webhook
     from enrolment.proofs.kubernetes import KubernetesProof
     from reporting.reporter import Reporter
@@ -79,6 +80,7 @@ class Parts:
     pages: DriverPages
     events: Broker
     webhook: "Webhook | None"
+    pod_roots: "PodRoots | None"
     confirmations: Confirmations
     roots: RootChange | None
     following: Following
@@ -97,6 +99,12 @@ class Parts:
             told=lambda: self.reloading.settings,
             listens=lambda: self.listening,
         )
+
+    def changed(self) -> None:
+        """Note that some source has changed."""
+        self.delivery.gathering.changed()
+        if self.pod_roots is not None:
+            self.pod_roots.noticed()
 
     def retried(self, name: ProxyName) -> tuple[Reference, ...]:
         """Offer a proxy again what it rejected; return which resources that is."""
@@ -163,11 +171,12 @@ def join(
     sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
     delivered = delivering(settings, found, signs, drivers, sources, verdicts, metrics, clock)
     webhook = _webhook(settings, cluster, found, delivered, drivers, metrics, clock)
+    pods = _pod_roots(settings, cluster, found, delivered, clock)
     pages, events, confirmations = DriverPages(), Broker(), Confirmations()
     patient = patience(found, confirmations, settings.trust_seconds)
     tls = ServerTls(found.authority, pairs, settings.ads_hosts, clock(), patient)
     elsewhere = signs.opened.kind is not IssuerKind.BUILT_IN
-    changed = partial(roots_changed, delivered, tls, events, webhook, clock)
+    changed = partial(roots_changed, delivered, tls, events, webhook, pods, clock)
     return Parts(
         settings=settings,
         reloading=Reloading(settings),
@@ -188,9 +197,10 @@ def join(
         pages=pages,
         events=events,
         webhook=webhook,
+        pod_roots=pods,
         confirmations=confirmations,
         roots=root_change(
-            found, delivered, tls, pages, confirmations, webhook, changed, clock, elsewhere=elsewhere
+            found, delivered, tls, pages, confirmations, webhook, pods, changed, clock, elsewhere=elsewhere
         ),
         following=Following(found, changed),
         listening={},
@@ -243,4 +253,29 @@ def _webhook(
         metrics=metrics,
         clock=clock,
         register=settings.webhook_register,
+    )
+
+
+def _pod_roots(
+    settings: Settings,
+    cluster: "Cluster | None",
+    found: Opened,
+    delivered: Delivery,
+    clock: Callable[[], datetime],
+) -> "PodRoots | None":
+    """Return who keeps the ConfigMap by which pods join; None where none can."""
+    name = settings.roots_config_map
+    if cluster is None or not name or "kubernetes" not in settings.enrolment_proofs:
+        return None
+    from controller.pod_roots import PodRoots
+    from injector.pod_roots import Reach, at_home
+
+    return PodRoots(
+        cluster.api,
+        name,
+        cluster.home,
+        Reach(at_home(cluster.home)),
+        found.authority.trust_bundle,
+        lambda: delivered.gathering.sources.merged,
+        clock,
     )

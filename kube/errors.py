@@ -106,7 +106,7 @@ class ApiError(KubeError):
         whole = not named and verb != "create"
         self._unserved = status == 404 and (whole or not status_reason or _UNSERVED in message)
         reason = Reason.NOT_SERVED if self._unserved else _reason(status, status_reason)
-        if status == 403 and verb == "create" and _ENDING in message:
+        if status == 403 and verb in ("create", "patch") and _ENDING in message:
             reason = Reason.NOT_FOUND  # its namespace is as good as gone, and nobody's rights are at fault
         unfit = reason in (Reason.INVALID, Reason.TOO_LARGE)
         is_ours = reason is Reason.FORBIDDEN and (not status_reason or bool(_DENIED.search(message)))

@@ -39,6 +39,7 @@ class Why(enum.StrEnum):
     SERVICE_CERTIFICATE = "service-certificate"
     SERVER_CERTIFICATE = "server-certificate"
     WEBHOOK_TRUST = "webhook-trust"
+    JOINING_TRUST = "joining-trust"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Part(enum.StrEnum):
 
     SERVER = "server"
     WEBHOOK = "webhook"
+    PODS = "pods"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,16 @@ class Ours:
 
     `shown` are the signers of what it shows to whoever dials it, `trusted` the roots below which it demands
     certificates. `webhook` are the roots by which the API servers of its cluster verify its webhook, None
-    where they ask none, or are told by somebody else; `webhook_error` is why they could not be told.
+    where they ask none, or are told by somebody else; `webhook_error` is why they could not be told. `pods`
+    are those by which pods that are yet to join believe it, in whichever namespace, None where we tell none.
     """
 
     shown: frozenset[Fingerprint]
     trusted: frozenset[Fingerprint]
     webhook: frozenset[Fingerprint] | None = None
     webhook_error: str = ""
+    pods: frozenset[Fingerprint] | None = None
+    pods_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +91,23 @@ class Behind:
 
 
 def behind(rotation: Rotation, ours: Ours) -> tuple[Behind, ...]:
-    """Return which parts of the server hold the next step back; the webhook can be given up by its name.
+    """Return which parts of the server hold the next step back; all but itself can be given up by name.
 
     The server itself follows in every stage: it shows what the signer has signed, and lets in whom it is to.
-    API servers must know the other root before it signs what the webhook shows to them.
+    API servers must know the other root before it signs what the webhook shows to them, and pods before
+    they join.
     """
     found = []
     if ours.shown != {rotation.signer} or ours.trusted != frozenset(rotation.trusted):
         found.append(Behind(Part.SERVER, Why.SERVER_CERTIFICATE))
-    is_waited_for = rotation.stage is Stage.TRUSTING and Part.WEBHOOK not in rotation.given_up
-    if is_waited_for and ours.webhook is not None and rotation.other not in ours.webhook:
-        found.append(Behind(Part.WEBHOOK, Why.WEBHOOK_TRUST, ours.webhook_error))
+    if rotation.stage is Stage.TRUSTING:
+        believing = (
+            (Part.WEBHOOK, Why.WEBHOOK_TRUST, ours.webhook, ours.webhook_error),
+            (Part.PODS, Why.JOINING_TRUST, ours.pods, ours.pods_error),
+        )
+        for part, why, roots, error in believing:
+            if part not in rotation.given_up and roots is not None and rotation.other not in roots:
+                found.append(Behind(part, why, error))
     return tuple(found)
 
 

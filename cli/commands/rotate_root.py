@@ -25,6 +25,7 @@ _WHY: Final = {
     "service-certificate": "its service certificate is of the other root",
     "server-certificate": "its own certificates are not of these roots yet",
     "webhook-trust": "its cluster does not trust the roots",
+    "joining-trust": "the ConfigMaps by which pods join do not have the roots yet",
 }
 
 

@@ -150,18 +150,11 @@ def mesh(real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: P
 def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
     """A Deployment's, a classic one, Jobs': each by its own UID; who may not buy does not, and ends."""
     kubectl, names = mesh.kubectl, ("buyer", "shop", "stranger")
-    root = (mesh.program.state / "ca" / "ca.pem").read_text()
     kubectl.apply(
         *map(objects.account, names),
         *(objects.service(each) for each in names),
         objects.routes("all"),
         objects.target("buyers", kubectl.namespace, "buyer", "shop", "all"),
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "meshwright-roots"},
-            "data": {"ca.pem": root},
-        },
     )
     mesh.run(_shop())
     mesh.run(_classic())

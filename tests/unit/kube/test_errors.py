@@ -65,6 +65,7 @@ def test_a_namespace_that_goes_is_one_that_is_not_there() -> None:
     """It says so with the status of what is not allowed, and nobody's rights are at fault."""
     said = "unable to create new content in namespace shop because it is being terminated"
     errors = (
-        ApiError(403, "Forbidden", said, verb=each, resource="Y", what="X") for each in ("create", "list")
+        ApiError(403, "Forbidden", said, verb=each, resource="Y", what="X")
+        for each in ("create", "patch", "list")
     )
-    assert [each.reason for each in errors] == [Reason.NOT_FOUND, Reason.FORBIDDEN]
+    assert [each.reason for each in errors] == [Reason.NOT_FOUND, Reason.NOT_FOUND, Reason.FORBIDDEN]

@@ -128,6 +128,7 @@ SELF, HOOK = (
     Behind(Part.SERVER, Why.SERVER_CERTIFICATE),
     Behind(Part.WEBHOOK, Why.WEBHOOK_TRUST, "it is forbidden"),
 )
+PODS = Behind(Part.PODS, Why.JOINING_TRUST, "it is full")
 
 
 @pytest.mark.parametrize(
@@ -138,6 +139,14 @@ SELF, HOOK = (
         (TRUSTING, Ours(ONLY_OLD, ONLY_OLD), (SELF,)),
         (TRUSTING, Ours(ONLY_OLD, BOTH, ONLY_OLD, "it is forbidden"), (HOOK,)),
         (TRUSTING, Ours(ONLY_OLD, ONLY_OLD, frozenset(), "it is forbidden"), (SELF, HOOK)),
+        (TRUSTING, Ours(ONLY_OLD, BOTH, None, "", ONLY_OLD, "it is full"), (PODS,)),
+        (TRUSTING, Ours(ONLY_OLD, BOTH, BOTH, "", BOTH), ()),
+        (
+            without(TRUSTING, ["pods"], NOW),
+            Ours(ONLY_OLD, BOTH, ONLY_OLD, "it is forbidden", ONLY_OLD),
+            (HOOK,),
+        ),
+        (REPLACING, Ours(ONLY_NEW, BOTH, BOTH, "", ONLY_OLD), ()),
         (without(TRUSTING, ["webhook", "server"], NOW), Ours(ONLY_OLD, ONLY_OLD, ONLY_OLD), (SELF,)),
         (REPLACING, Ours(ONLY_NEW, BOTH, BOTH), ()),
         # One of its two certificates could not be made anew.

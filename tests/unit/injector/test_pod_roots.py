@@ -1,0 +1,101 @@
+"""Where the ConfigMap with the mesh's roots is to be, and whose one is that is there."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from injector.configuration import read
+from injector.pod_roots import Found, Reach, Standing, document, is_injected, standing
+from mesh.kinds import NAMESPACE, POD, SERVICE
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject, ObjectKey, Sourced
+from mesh.origins import InFile
+from mesh.workload import PodTemplate
+from tests.meshes import values as a
+
+HOME = "meshwright-system"
+UUID = ("meshwright.dev/proxy-uuid", "metadata.uid")
+
+
+@pytest.mark.parametrize(
+    ("labels", "said", "expected"),
+    [
+        ({}, {}, False),  # the policy alone: nobody is asked there
+        ({"meshwright.dev/inject": "true"}, {}, True),
+        ({"meshwright.dev/inject": "true"}, {"policy": "disabled"}, True),
+        ({"meshwright.dev/inject": "false"}, {}, False),
+        ({"meshwright.dev/inject": "perhaps"}, {}, False),
+        ({"openservicemesh.io/monitored-by": "osm"}, {"mesh": "osm"}, True),
+        ({"openservicemesh.io/monitored-by": "osm"}, {}, True),
+        ({"openservicemesh.io/monitored-by": "osm"}, {"policy": "disabled"}, False),
+        ({"openservicemesh.io/monitored-by": "other"}, {"mesh": "osm"}, False),
+        ({"meshwright.dev/inject": "true", "openservicemesh.io/ignore": "true"}, {}, False),
+        ({"meshwright.dev/inject": "true", "istio.io/dataplane-mode": "ambient"}, {}, False),
+    ],
+)
+def test_a_namespace_must_say_so_itself(labels: Any, said: Any, expected: bool) -> None:
+    """And what keeps pods from sidecars keeps it from the roots."""
+    namespace = NamespaceObject(Namespace("shop"), tuple(labels.items()))
+    assert is_injected(read(said, "config.yaml"), namespace) is expected
+
+
+@pytest.mark.parametrize("name", [HOME, "kube-system"])
+def test_some_namespaces_have_no_sidecars_whatever_they_say(name: str) -> None:
+    """The control plane's, and the cluster's own."""
+    labels = (("meshwright.dev/inject", "true"),)
+    assert not is_injected(read({}, "config.yaml"), NamespaceObject(Namespace(name), labels))
+
+
+def _of(key: ObjectKey, value: Any) -> dict[ObjectKey, Sourced | None]:
+    return {key: None if value is None else Sourced(key, value, InFile("a.yaml"))}
+
+
+def test_pods_with_sidecars_are_followed_also_before_they_have_an_address() -> None:
+    """From the first of a namespace to the last, whoever put the sidecar there."""
+    reach = Reach(read({}, "config.yaml"))
+    keys = [ObjectKey(POD, Namespace("shop"), name) for name in ("one", "two", "plain")]
+    running = replace(a.workload("one", "10.0.0.1"), labels=(UUID,))
+    coming = PodTemplate(POD, a.workload("two", "").key, running.identity, (UUID,))
+    plain = a.workload("plain", "10.0.0.3")
+    assert not reach.follow(_of(keys[2], plain))
+    assert not reach.follow(_of(ObjectKey(SERVICE, Namespace("shop"), "one"), None))
+    assert (reach.follow(_of(keys[1], coming)), set(reach.names)) == (True, {"shop"})
+    assert not reach.follow(_of(keys[0], running))
+    assert not reach.follow(_of(keys[0], running))
+    assert not reach.follow(_of(keys[1], None))
+    assert reach.names == {"shop"}
+    assert (reach.follow(_of(keys[0], None)), reach.names) == (True, frozenset())
+
+
+def test_namespaces_are_followed() -> None:
+    """As their labels come and go, and they themselves."""
+    reach = Reach(read({}, "config.yaml"))
+    key = ObjectKey(NAMESPACE, Namespace(""), "shop")
+    said = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
+    assert (reach.follow(_of(key, said)), set(reach.names)) == (True, {"shop"})
+    assert not reach.follow(_of(key, said))
+    assert reach.follow(_of(key, NamespaceObject(Namespace("shop"))))
+    assert reach.follow(_of(key, said))
+    assert (reach.follow(_of(key, None)), reach.names) == (True, frozenset())
+
+
+MADE: dict[str, Any] = {**document("meshwright-roots", b"roots", HOME)}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (None, Standing.ABSENT),
+        (MADE, Standing.RIGHT),
+        ({**MADE, "data": {"ca.pem": "others"}}, Standing.WRONG),
+        ({**MADE, "data": None}, Standing.WRONG),
+        ({"metadata": {"name": "meshwright-roots"}, "data": {"ca.pem": "others"}}, Standing.ANOTHER_S),
+        ({"metadata": {"name": "meshwright-roots"}, "data": {"ca.pem": "roots"}}, Standing.RIGHT),
+        (document("meshwright-roots", b"others", "another-home"), Standing.ANOTHER_S),
+        ({"metadata": {"labels": {"meshwright.dev/control-plane": HOME}}}, Standing.ANOTHER_S),
+    ],
+)
+def test_whose_one_is_its_labels_say(found: Any, expected: Standing) -> None:
+    """What an administrator, or another control plane, has made there is not changed."""
+    assert standing(None if found is None else Found.of(found), b"roots", HOME) is expected
