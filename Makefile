@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy
-PACKAGES := admin admission agent catalog certs checks cli controller delivery engine enrolment injector kube mesh meshwright providers reporting sidecars specs xds
+PACKAGES := admin admission agent catalog certs checks cli controller delivery deploy engine enrolment injector kube mesh meshwright providers reporting sidecars specs xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 
@@ -71,11 +71,12 @@ system: ## iproute2, iptables, openssl, dnsmasq, systemd and Chromium, where we 
 demo: setup envoy system ## the bookstore with real Envoys (ONCE=1: the acceptance matrix; DEMO_MODE=auto|transparent|explicit)
 	@$(BIN)/python -m demo $(if $(ONCE),--once) --mode $(or $(DEMO_MODE),auto)
 
-check: setup ## formatting, lint, types, import contracts, fast tests
+check: setup ## formatting, lint, types, import contracts, Dockerfiles, fast tests
 	$(BIN)/ruff format --check $(OURS)
 	$(BIN)/ruff check $(OURS)
 	$(BIN)/mypy $(OURS)
 	$(BIN)/lint-imports
+	$(BIN)/hadolint deploy/images/*/Dockerfile
 	$(BIN)/pytest $(SPREAD) tests/unit
 
 types: setup ## mypy alone
@@ -96,7 +97,7 @@ test-programs: ; $(BIN)/pytest $(BESIDE) tests/e2e tests/soak tests/differential
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
 	@tools/node-packages
-	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
+	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager helm $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
 	$(BIN)/pytest tests/kubernetes
 
 fast: setup ## the fast tests alone

@@ -16,6 +16,7 @@ from cli.commands.crds import crds
 from cli.commands.diff import diff
 from cli.commands.explain import explain
 from cli.commands.inject import inject, uninject
+from cli.commands.install import install
 from cli.commands.intercept import intercept
 from cli.commands.lint import lint
 from cli.commands.listing import hosts, proxies, sources
@@ -59,6 +60,7 @@ for command in (
     crds,
     diff,
     explain,
+    install,
     intercept,
     lint,
     schema,

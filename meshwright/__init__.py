@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 PACKAGES: Final = (
-    *("admin", "admission", "agent", "catalog", "certs", "checks", "cli", "controller", "delivery", "engine"),
-    *("enrolment", "injector", "kube", "mesh"),
+    *("admin", "admission", "agent", "catalog", "certs", "checks", "cli", "controller", "delivery", "deploy"),
+    *("engine", "enrolment", "injector", "kube", "mesh"),
     *("protos", "providers", "reporting", "sidecars", "specs", "xds"),
 )
 """What stands beside this package."""

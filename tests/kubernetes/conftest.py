@@ -23,6 +23,7 @@ from tests.kubernetes import containers, objects
 from tests.kubernetes import kubectl as tool
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.asking import Asking
+from tests.kubernetes.helm import Helm
 from tests.kubernetes.kubectl import SECONDS, Document, Kubectl
 from tests.kubernetes.leftovers import until_nothing_is_left
 from tests.kubernetes.objects import NODE
@@ -33,7 +34,7 @@ from tests.typed import Command, Typed
 from tools.real_parts.building import is_built, shared
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.node import Node, lacking, node
-from tools.real_parts.parts import API_SERVER, CERT_MANAGER, CONTROLLERS, ETCD, Part
+from tools.real_parts.parts import API_SERVER, CERT_MANAGER, CONTROLLERS, ETCD, HELM, Part
 from tools.real_parts.parts import NODE as NODE_PARTS
 from tools.real_parts.processes import Service
 from tools.real_parts.signing import RESOURCES, cert_manager
@@ -67,6 +68,19 @@ def node_parts(parts: None) -> None:
         _skip(f"there is no {missing}: `make test-kubernetes` builds them, with Go (https://go.dev)")
     if missing := lacking():
         _skip(f"a node needs {missing}: `make test-kubernetes` installs what Debian has, for root")
+
+
+@pytest.fixture(scope="session")
+def helm_part() -> None:
+    """Have Helm, which needs no cluster."""
+    if not is_built(HELM):
+        _skip("there is no helm: `make test-kubernetes` builds it, with Go (https://go.dev)")
+
+
+@pytest.fixture
+def helm(helm_part: None, tmp_path: Path) -> Helm:
+    """Return Helm without a cluster."""
+    return Helm(tmp_path)
 
 
 @pytest.fixture(scope="session")

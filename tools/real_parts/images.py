@@ -23,7 +23,7 @@ from tools.real_parts.building import PartError
 
 _LIBRARY: Final = re.compile(r"(/\S+) \(0x")
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
-_PATH: Final = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder that is not as those that merely stand above a file are: 0755."""
+    """A folder that is not as those that merely stand above a file are: root's, and 0755."""
 
     mode: int
+    owner: int = 0
 
 
 Entry = Path | Link | Text | Folder
@@ -64,12 +65,18 @@ ETC: Final[Files] = {
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image: its name with a tag, its files, and how a container of it is started if that says nothing."""
+    """An image: its name with a tag, its files, and how a container of it is started if that says nothing.
+
+    `command` stands behind the entrypoint; `user` is UID:GID, and root where it is empty.
+    """
 
     name: str
     files: Files
     entrypoint: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    user: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, archive: Path) -> None:
         """Write the archive, in the form of `docker save`."""
@@ -90,12 +97,14 @@ class Image:
             layer.unlink(missing_ok=True)
 
     def _config(self, digest: str) -> Mapping[str, object]:
-        variables = [_PATH, *(f"{name}={value}" for name, value in sorted(self.environment.items()))]
+        variables = [f"{name}={value}" for name, value in sorted({"PATH": PATH, **self.environment}.items())]
         machine = platform.machine()
+        started = {"Entrypoint": list(self.entrypoint) or None, "Cmd": list(self.command) or None}
+        about = {"Env": variables, "User": self.user, "Labels": dict(self.labels), "WorkingDir": "/"}
         return {
             "architecture": _ARCHITECTURES.get(machine, machine),
             "os": "linux",
-            "config": {"Env": variables, "Entrypoint": list(self.entrypoint) or None, "WorkingDir": "/"},
+            "config": {**about, **started},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
         }
 
@@ -168,8 +177,9 @@ def _write_layer(layer: Path, files: Files) -> None:
 def _enter(made: tarfile.TarFile, name: str, entry: Entry) -> None:
     about = tarfile.TarInfo(name)
     match entry:
-        case Folder(mode):
+        case Folder(mode, owner):
             about.type, about.mode = tarfile.DIRTYPE, mode
+            about.uid = about.gid = owner
             made.addfile(about)
         case Link(target):
             about.type, about.linkname = tarfile.SYMTYPE, target

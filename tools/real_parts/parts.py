@@ -86,6 +86,17 @@ def _cert_manager() -> Part:
     return Part("cert-manager", module, version, ".", {}, source=source, folder="deploy/crds")
 
 
+def _helm() -> Part:
+    # Without a cluster it takes charts to be for this version of Kubernetes; unless told, for one long gone.
+    module = "helm.sh/helm/v3"
+    known = {
+        f"{module}/pkg/{package}.k8sVersion{part}": value
+        for package in ("chartutil", "lint/rules")
+        for part, value in (("Major", "1"), ("Minor", "36"))
+    }
+    return Part("helm", module, "3.22.0", f"{module}/cmd/helm", {}, variables=known)
+
+
 def _istio(name: str) -> Part:
     # A pinned commit; releases of what its go.mod names by commits, which proxies of modules need not have.
     version = "0.0.0-20260827124520-eed52ebb66ad"
@@ -107,9 +118,11 @@ KUBE_PROXY: Final = _kubernetes("kube-proxy")
 COREDNS: Final = _coredns("bind", "errors", "kubernetes", "ready")
 CERT_MANAGER: Final = _cert_manager()
 ISTIOD: Final = _istio("pilot-discovery")
+HELM: Final = _helm()
 
 NODE: Final = (SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
 """What a cluster whose Pods run has besides."""
 
-PARTS: Final = {part.name: part for part in (ETCD, API_SERVER, CONTROLLERS, CERT_MANAGER, *NODE, ISTIOD)}
+_ALL: Final = (ETCD, API_SERVER, CONTROLLERS, CERT_MANAGER, *NODE, HELM, ISTIOD)
+PARTS: Final = {part.name: part for part in _ALL}
 """All parts by name."""

@@ -28,8 +28,8 @@ VERSIONS = [
 
 
 def test_the_manifests_are_what_the_program_makes() -> None:
-    """`meshwright crds > docs/kubernetes/crds.yaml` mends them."""
-    assert (ROOT / "docs" / "kubernetes" / "crds.yaml").read_text("utf-8") == printed(
+    """`meshwright crds > deploy/chart/meshwright/files/crds.yaml` mends them."""
+    assert (ROOT / "deploy" / "chart" / "meshwright" / "files" / "crds.yaml").read_text("utf-8") == printed(
         reference.definitions(())
     )
 

@@ -1,0 +1,88 @@
+"""`meshwright install`: the control plane's manifests, as Helm would make them of the chart."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.errors import CommandFailed
+from cli.options import AsJson
+from cli.printing.answers import print_json
+from mesh.names import is_dns_label
+
+
+def install(
+    printing: Annotated[
+        bool, typer.Option("--print", help="Print the manifests: nothing else is done.")
+    ] = False,
+    values: Annotated[
+        list[Path] | None,
+        typer.Option("--values", "-f", metavar="FILE", help="Values of the chart, in YAML."),
+    ] = None,
+    told: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One of them: image.tag=1.2.3.")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="The control plane's own.")
+    ] = "meshwright-system",
+    as_json: AsJson = False,
+) -> None:
+    """Print what installs the control plane, for `kubectl apply`: what `helm template` makes of the chart.
+
+    Before that stands its namespace, which Helm makes if it is told to.
+    Status: 0, or 2 if the values are wrong.
+    """
+    from deploy.rendering import home, manifests
+    from deploy.template.tokens import TemplateError
+    from deploy.values import ValuesError
+
+    if not printing:
+        raise CommandFailed(
+            "nothing is installed by itself: `meshwright install --print | kubectl apply -f -`"
+        )
+    if not is_dns_label(namespace):
+        raise CommandFailed(
+            f"--namespace is {namespace[:200]!r}: must be 1 to 63 of a-z, 0-9 and -, as a label"
+        )
+    try:
+        found = [home(namespace), *manifests(_values(values or (), told or ()), namespace)]
+    except (ValuesError, TemplateError) as error:
+        raise CommandFailed(error) from error
+    if as_json:
+        import yaml
+
+        print_json({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(each) for each in found]})
+    else:
+        sys.stdout.write("".join(f"---\n{each}" for each in found))
+
+
+def _values(files: Iterable[Path], told: Iterable[str]) -> Mapping[str, Any]:
+    """Return the values that hold; raise ValuesError."""
+    from deploy import overriding
+    from deploy.rendering import defaults
+
+    found = defaults()
+    for path in files:
+        try:
+            text = path.read_text("utf-8-sig")
+        except OSError as error:
+            raise CommandFailed(f"--values is {str(path)!r}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise CommandFailed(f"--values is {str(path)!r}: byte {error.start} is not UTF-8") from error
+        found = overriding.merged(found, _read(text, path))
+    return overriding.merged(found, overriding.told(told))
+
+
+def _read(text: str, path: Path) -> Mapping[str, Any]:
+    """Return the values in a file's text, whose scalars are what Helm and kubectl take them for."""
+    from providers.text.documents import documents
+
+    found = documents(text)
+    for fault in found[0].faults if found else ():
+        raise CommandFailed(f"--values is {str(path)!r}: line {fault.line}: {fault.expected}")
+    value = found[0].value if found else {}
+    if len(found) > 1 or not isinstance(value, dict):
+        raise CommandFailed(f"--values is {str(path)!r}: must be one mapping, as the chart's values.yaml is")
+    return value

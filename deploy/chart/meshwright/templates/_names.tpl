@@ -1,0 +1,25 @@
+{{- /* Objects of a namespace have the same names in every revision; those of the cluster have the revision's. */ -}}
+{{- define "meshwright.clusterName" -}}
+meshwright{{ with .Values.revision }}-{{ . }}{{ end }}
+{{- end -}}
+
+{{- define "meshwright.selector" -}}
+app.kubernetes.io/name: meshwright
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: control-plane
+{{- end -}}
+
+{{- define "meshwright.labels" -}}
+{{ include "meshwright.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: meshwright
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
+{{- with .Values.revision }}
+meshwright.dev/revision: {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{- /* Given a list of the root and an image: where that is. */ -}}
+{{- define "meshwright.image" -}}
+{{ with .image.registry }}{{ . }}/{{ end }}{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}
+{{- end -}}

@@ -1,0 +1,123 @@
+"""What a template can call: some of Go's own functions, and of those that Helm adds, as they are there."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import yaml
+
+Value = Any
+
+_PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
+_OTHER: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "inf", "nan"))
+_ESCAPED: Final = {each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes YAML that all readers of it read as the same: text that may be something else has quotes."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        del data
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    plain = _PLAIN.fullmatch(value) and value.lower() not in _OTHER
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _text)
+
+
+def as_yaml(value: Value) -> str:
+    """Return a value as YAML, its keys in order, without the last line's end."""
+    text = yaml.dump(value, Dumper=_Dumper, width=1_000_000, allow_unicode=True)
+    return str(text).removesuffix("...\n").removesuffix("\n")
+
+
+def as_json(value: Value) -> str:
+    """Return a value as Go writes JSON."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "".join(_ESCAPED.get(each, each) for each in text)
+
+
+def printed(value: Value) -> str:
+    """Return what printing a value gives."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case str() | int():
+            return str(value)
+        case _:
+            raise ValueError(f"prints {value!r:.60}: toYaml or toJson says how")
+
+
+def _quoted(value: Value) -> str:
+    return "" if value is None else json.dumps(printed(value), ensure_ascii=False)
+
+
+def _indented(spaces: int, text: str) -> str:
+    return "\n".join(" " * spaces + line for line in text.split("\n"))
+
+
+def _set_default(default: Value, value: Value = None) -> Value:
+    return value or default
+
+
+def _equal(first: Value, *others: Value) -> bool:
+    return any(first == each and isinstance(first, bool) == isinstance(each, bool) for each in others)
+
+
+def _merged(first: Mapping[str, Value], *others: Mapping[str, Value]) -> dict[str, Value]:
+    """Return all fields; of what several have the first's, and mappings of both are merged."""
+    found = dict(first)
+    for other in others:
+        for name, value in other.items():
+            if isinstance(found.get(name), Mapping) and isinstance(value, Mapping):
+                found[name] = _merged(found[name], value)
+            else:
+                found[name] = found.get(name) or value  # what is empty is no word, as in Helm
+    return found
+
+
+def _mapping(*words: Value) -> dict[str, Value]:
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def _failed(message: str) -> Value:
+    raise ValueError(message)
+
+
+def _formatted(form: str, *values: Value) -> str:
+    if re.search(r"%(?![sd])", form):
+        raise ValueError(f"printf {form!r}: only %s and %d are understood here")
+    return form % tuple(each if isinstance(each, int) else printed(each) for each in values)
+
+
+FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
+    "and": lambda *each: next((one for one in each if not one), each[-1]),
+    "or": lambda *each: next((one for one in each if one), each[-1]),
+    "not": lambda value: not value,
+    "eq": _equal,
+    "ne": lambda first, second: not _equal(first, second),
+    "default": _set_default,
+    "dict": _mapping,
+    "list": lambda *each: list(each),
+    "fail": _failed,
+    "fromYaml": yaml.safe_load,
+    "hasKey": lambda mapping, name: name in mapping,
+    "indent": _indented,
+    "merge": _merged,
+    "nindent": lambda spaces, text: "\n" + _indented(spaces, text),
+    "printf": _formatted,
+    "quote": _quoted,
+    "replace": lambda old, new, text: text.replace(old, new),
+    "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
+    "toJson": as_json,
+    "toYaml": as_yaml,
+    "trim": str.strip,
+}

@@ -1,0 +1,191 @@
+"""The chart on a real node: installed, upgraded, rolled back and uninstalled, of which nothing is left."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests import envoy
+from tests.kubernetes.helm import CHART, Helm
+from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.objects import Document
+from tools.real_parts import own_images
+from tools.real_parts.node import Node
+from tools.real_parts.node_flags import NODE, SOCKET
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("helm_part"),
+]
+
+HOME: Final = "meshwright-system"
+_VOLUME: Final = "/run/meshwright-volume"
+_TAGS: Final = ("1", "2")
+_WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
+"""What comes and goes with whatever happens on a cluster."""
+
+
+def _values(tag: str, **settings: str) -> Document:
+    image = {"tag": tag, "pullPolicy": "Never"}
+    return {
+        "image": image,
+        "proxyImage": {**image, "tag": _TAGS[0]},
+        "persistence": {"keep": False},
+        "injection": {"enabled": False},
+        "settings": settings,
+    }
+
+
+class Release:
+    """A release of the chart, by Helm, and what it comes to in the cluster."""
+
+    def __init__(self, helm: Helm, administrator: Kubectl, folder: Path) -> None:
+        self._helm, self._administrator, self._folder = helm, administrator, folder
+        self.kubectl = Kubectl(
+            administrator.program,
+            administrator.kubeconfig,
+            administrator.cache,
+            HOME,
+            administrator.enter,
+        )
+
+    def do(self, verb: str, *words: str, values: Document | None = None) -> str:
+        """Have Helm do something with it, and wait until its Pods are ready, or gone."""
+        given: list[str] = []
+        if values is not None:
+            (self._folder / "values.json").write_text(json.dumps(values))
+            given = ["--values", str(self._folder / "values.json")]
+        return self._helm(verb, "meshwright", *words, "-n", HOME, *given, "--wait", "--timeout", "240s")
+
+    def pod(self) -> Document:
+        """Return the control plane's Pod."""
+        return self.kubectl.get("pod", "meshwright-0")
+
+    def bundle(self) -> str:
+        """Return whom API servers trust, as soon as they are told."""
+        kind = "validatingwebhookconfiguration"
+        found = self._administrator.until(lambda each: each.get("webhooks"), kind, "meshwright")
+        (bundle,) = {each["clientConfig"]["caBundle"] for each in found["webhooks"]}
+        return str(bundle)
+
+    def generation(self) -> int:
+        """Return how often what is asked of the webhook was written."""
+        found = self._administrator.get("validatingwebhookconfiguration", "meshwright")
+        return int(found["metadata"]["generation"])
+
+
+@pytest.fixture
+def home(real_node: Node, node_administrator: Kubectl) -> Iterator[None]:
+    """Have the control plane's namespace, where Pods must be restricted, and a volume for it."""
+    first, second = (own_images.CONTROL_PLANE.format(tag) for tag in _TAGS)
+    real_node.load(own_images.control_plane(_TAGS[0]))
+    real_node.inside.run("ctr", f"--address={SOCKET}", "--namespace=k8s.io", "images", "tag", first, second)
+    real_node.load(own_images.proxy(_TAGS[0], Path(envoy.program() or "")))
+    real_node.inside.run("mkdir", "-p", _VOLUME)
+    node_administrator.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": HOME, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+        },
+        _volume(),
+    )
+    node_administrator("wait", "--for=create", "--timeout=60s", "-n", HOME, "serviceaccount/default")
+    yield
+    node_administrator("delete", "namespace", HOME, "--ignore-not-found")
+    node_administrator("delete", "persistentvolume", "meshwright-test", "--ignore-not-found")
+
+
+def _volume() -> Document:
+    """Return a volume of the node: it has nobody who makes one."""
+    at = {"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "meshwright-test"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "local": {"path": _VOLUME},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [at]}]}},
+        },
+    }
+
+
+def test_what_is_installed_is_upgraded_rolled_back_and_gone(
+    home: None, node_administrator: Kubectl, tmp_path: Path
+) -> None:
+    """Its CA outlives its Pods, and API servers go on trusting it; of all of it nothing is left."""
+    administrator = node_administrator
+    administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
+    before = _everything(administrator)
+    helm = Helm(tmp_path, administrator.kubeconfig, administrator.enter)
+    release = Release(helm, administrator, tmp_path)
+    printed = helm("template", "meshwright", str(CHART), "-n", HOME)
+    administrator("apply", "--dry-run=server", "-f", "-", given=printed)
+
+    said = release.do("install", str(CHART), values=_values("1"))
+    assert "kubectl" in said
+    first, bundle = release.pod(), release.bundle()
+    generation = release.generation()
+    assert first["spec"]["containers"][0]["image"] == "meshwright/control-plane:1"
+    _judges(administrator)
+
+    release.do("upgrade", str(CHART), values=_values("2", log_level="debug"))
+    second = release.pod()
+    assert second["spec"]["containers"][0]["image"] == "meshwright/control-plane:2"
+    assert (release.bundle(), release.generation()) == (bundle, generation), "nobody has written them since"
+    _judges(administrator)
+
+    release.do("rollback", "1")
+    assert release.pod()["spec"]["containers"][0]["image"] == "meshwright/control-plane:1"
+    assert (release.bundle(), release.generation()) == (bundle, generation), "nobody has written them since"
+
+    release.do("uninstall")
+    kept = {("CustomResourceDefinition", "", name) for name in _definitions(administrator)}
+    assert kept, "they stay, and the policy in them"
+    administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
+    _until_as(before, administrator)
+
+
+def _judges(administrator: Kubectl) -> None:
+    """Policy that cannot be read is refused by the webhook, as soon as it is trusted and reached."""
+    wrong = {
+        "apiVersion": "specs.smi-spec.io/v1alpha4",
+        "kind": "HTTPRouteGroup",
+        "metadata": {"name": "wrong", "namespace": "default"},
+        "spec": {"matches": [{"name": "all", "pathRegex": "(", "methods": ["*"]}]},
+    }
+    for _ in range(600):
+        said = administrator.run("create", "--dry-run=server", "-f", "-", given=json.dumps(wrong))
+        if "MW1014" in said.err:
+            return
+    raise AssertionError(said)
+
+
+def _definitions(administrator: Kubectl) -> list[str]:
+    found = administrator.get("crd", "-l", "app.kubernetes.io/name=meshwright")["items"]
+    return [each["metadata"]["name"] for each in found]
+
+
+def _everything(administrator: Kubectl) -> set[tuple[str, str, str]]:
+    """Return all objects that there are, by kind, namespace and name."""
+    kinds = administrator("api-resources", "--verbs=list", "-o", "name").split()
+    wanted = ",".join(each for each in kinds if each not in _WRITTEN_BY_OTHERS)
+    found = json.loads(administrator("get", wanted, "-A", "-o", "json"))["items"]
+    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]) for each in found}
+
+
+def _until_as(before: set[tuple[str, str, str]], administrator: Kubectl) -> None:
+    left: set[Any] = set()
+    for _ in range(200):
+        if not (left := _everything(administrator) - before):
+            break
+    assert not left
+    leases = administrator("get", "leases", "-n", HOME, "-o", "name")
+    assert leases == ""

@@ -1,0 +1,53 @@
+"""The images that tests run are what the Dockerfiles say: how they start, as whom, and where what is."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.typed import ROOT
+from tools.real_parts import own_images
+from tools.real_parts.images import Image, Text
+
+
+def _last_stage(name: str) -> list[tuple[str, str]]:
+    """Return the instructions of a Dockerfile's last stage."""
+    text = (ROOT / "deploy" / "images" / name / "Dockerfile").read_text("utf-8")
+    lines = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)).splitlines()
+    found = [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in lines) if word]
+    begins = max(at for at, (word, _) in enumerate(found) if word == "FROM")
+    return found[begins:]
+
+
+def _pairs(stage: list[tuple[str, str]], word: str) -> dict[str, str]:
+    said = [each for name, rest in stage if name == word for each in shlex.split(rest)]
+    return dict(each.split("=", 1) for each in said)
+
+
+def _made(name: str, folder: Path) -> Image:
+    if name == "control-plane":
+        return own_images.control_plane("1")
+    (folder / "envoy").write_text("")
+    return own_images.proxy("1", folder / "envoy")
+
+
+@pytest.mark.parametrize("name", ["control-plane", "proxy"])
+def test_an_image_is_what_its_dockerfile_says(name: str, tmp_path: Path) -> None:
+    """Entrypoint, command, user, environment, labels, and all that is copied."""
+    stage, image = _last_stage(name), _made(name, tmp_path)
+    said: dict[str, Any] = dict(stage)
+    assert json.loads(said["ENTRYPOINT"]) == list(image.entrypoint)
+    assert json.loads(said["CMD"]) == list(image.command)
+    assert said["USER"] == image.user
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", image.user), (
+        "Kubernetes sees by a number alone that it is not root"
+    )
+    assert _pairs(stage, "ENV") == image.environment
+    assert _pairs(stage, "LABEL") == image.labels
+    copied = [rest.split()[-1] for word, rest in stage if word == "COPY"]
+    for path in copied:
+        assert any(each == path or each.startswith(f"{path}/") for each in image.files), path
+    assert isinstance(image.files["/opt/meshwright/bin/meshwright"], Text)

@@ -1,0 +1,104 @@
+"""What can be said of an installation stands in three places, which say the same; and how it is said."""
+
+import json
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+
+from deploy.overriding import merged, told
+from deploy.rendering import chart, defaults, manifests
+from deploy.template.tokens import TemplateError
+from deploy.values import Values, ValuesError, checked, schema
+from tests.typed import ROOT
+
+
+def test_the_schema_is_made_of_the_types() -> None:
+    """`python -m deploy` mends it."""
+    assert json.loads((chart() / "values.schema.json").read_text("utf-8")) == schema()
+
+
+def test_the_chart_s_values_are_the_defaults() -> None:
+    """All of them are there to be read, and none is another."""
+    assert Values().model_dump(by_alias=True) == defaults()
+
+
+@pytest.mark.parametrize(
+    ("values", "is_right"),
+    [
+        ({}, True),
+        ({"image": {"tag": "1"}}, True),
+        ({"image": {"tag": 1}}, False),
+        ({"image": {"name": "x"}}, False),
+        ({"images": {}}, False),
+        ({"image": {"pullPolicy": "Sometimes"}}, False),
+        ({"persistence": {"enabled": "yes"}}, False),
+        ({"imagePullSecrets": "registry"}, False),
+        ({"revision": "Next"}, False),
+        ({"revision": "next-1"}, True),
+        ({"certManager": {"issuer": "mesh"}}, False),
+        ({"tolerations": [{"operator": "Exists"}]}, True),
+    ],
+)
+def test_types_and_schema_refuse_the_same(values: dict[str, Any], is_right: bool) -> None:
+    """Helm goes by the schema, and we by the types."""
+    found = merged(defaults(), values)
+    assert jsonschema.Draft202012Validator(schema()).is_valid(found) is is_right
+    if is_right:
+        checked(found)
+        return
+    with pytest.raises(ValuesError, match=re.escape(next(iter(values)))):
+        checked(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], {}),
+        (["a=1", "b=x"], {"a": 1, "b": "x"}),
+        (["a.b=true,a.c=null", "a.d=007"], {"a": {"b": True, "c": None, "d": "007"}}),
+        ([r"a\.b/c=d\,e"], {"a.b/c": "d,e"}),
+        (["a={x,1}", "b={}"], {"a": ["x", 1], "b": []}),
+        (["a=1", "a=2"], {"a": 2}),
+        (["a="], {"a": ""}),
+        (["a=b=c"], {"a": "b=c"}),
+    ],
+)
+def test_words_of_the_command_line(words: list[str], expected: dict[str, Any]) -> None:
+    """As `helm --set` has them."""
+    assert told(words) == expected
+
+
+@pytest.mark.parametrize("word", ["a", "=1", "a.b=1,a=2,a.b=3", ""])
+def test_words_that_say_nothing_are_refused(word: str) -> None:
+    """With the word."""
+    with pytest.raises(ValuesError, match="--set"):
+        told([word])
+
+
+def test_what_is_laid_over_wins_and_a_null_takes_away() -> None:
+    """Mappings are merged, lists are exchanged."""
+    below = {"a": {"b": 1, "c": 2}, "d": [1], "e": 3}
+    assert merged(below, {"a": {"b": None, "x": 0}, "d": [2], "e": {"f": 1}}) == {
+        "a": {"c": 2, "x": 0},
+        "d": [2],
+        "e": {"f": 1},
+    }
+    assert below["a"] == {"b": 1, "c": 2}
+
+
+def test_what_cannot_work_is_refused_by_the_chart() -> None:
+    """In words."""
+    with pytest.raises(TemplateError, match=r"injection\.enabled needs webhook\.enabled"):
+        [*manifests(merged(defaults(), {"webhook": {"enabled": False}, "injection": {"enabled": True}}))]
+
+
+def test_the_dashboard_shows_metrics_that_there_are() -> None:
+    """As docs/metrics.md has them; a histogram by its buckets."""
+    dashboard = (chart() / "files" / "dashboard.json").read_text("utf-8")
+    page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(meshwright_\w+)` \| (\w+) \|", page, re.MULTILINE))
+    shown = set(re.findall(r"meshwright_\w+", dashboard))
+    assert shown
+    assert shown <= {f"{name}_bucket" if kind == "histogram" else name for name, kind in rows.items()}

@@ -1,0 +1,51 @@
+"""The project's own images, as deploy/images says them, without a container engine: of files of this machine.
+
+What they are started with, and as whom, is what the Dockerfiles have: a test compares. What is in them is
+what the wheel has, with this machine's Python, Envoy and iptables in place of Debian's.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from tools.real_parts.environments import HOME, environment
+from tools.real_parts.images import PATH, Folder, Image, iptables, program
+
+CONTROL_PLANE: Final = "docker.io/meshwright/control-plane:{}"
+PROXY: Final = "docker.io/meshwright/proxy:{}"
+"""What a container engine makes of the chart's names, with their tags."""
+CONTROL_PLANE_UID: Final = 1337
+PROXY_UID: Final = 1500
+
+_LICENSE: Final = {"org.opencontainers.image.licenses": "Apache-2.0"}
+_TITLE: Final = "org.opencontainers.image.title"
+_PYTHON: Final = {
+    "PATH": f"{HOME}/bin:{PATH}",
+    "PYTHONSAFEPATH": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+def control_plane(tag: str) -> Image:
+    """Return the control plane's image."""
+    return Image(
+        CONTROL_PLANE.format(tag),
+        {**environment(), "/mesh": Folder(0o755), "/state": Folder(0o700, CONTROL_PLANE_UID)},
+        entrypoint=("meshwright",),
+        command=("serve",),
+        environment={**_PYTHON, "MESHWRIGHT_MESH": "/mesh", "MESHWRIGHT_STATE": "/state"},
+        user=f"{CONTROL_PLANE_UID}:{CONTROL_PLANE_UID}",
+        labels={_TITLE: "Meshwright's control plane", **_LICENSE},
+    )
+
+
+def proxy(tag: str, envoy: Path) -> Image:
+    """Return the sidecar's image, with that Envoy."""
+    return Image(
+        PROXY.format(tag),
+        {**environment(), **iptables(), **program(envoy, "/usr/local/bin/envoy")},
+        entrypoint=("meshwright",),
+        command=("agent",),
+        environment=_PYTHON,
+        user=f"{PROXY_UID}:{PROXY_UID}",
+        labels={_TITLE: "Meshwright's sidecar", **_LICENSE},
+    )
