@@ -95,7 +95,8 @@ def _warnings(pod: Pod, placement: Placement, *, ends: bool) -> list[str]:
     policy = spec_of(pod).get("dnsPolicy") or "ClusterFirst"
     if policy != "ClusterFirst":
         found.append(f"dnsPolicy is {policy}: the control plane is looked up by its Service's name")
-    if ends and placement is Placement.CLASSIC:
+    is_to_end = ends or spec_of(pod).get("restartPolicy", "Always") != "Always"
+    if is_to_end and placement is Placement.CLASSIC:
         found.append(
             "a classic sidecar does not end by itself: have the last container POST /quitquitquit "
             "to 127.0.0.1:15020, or let the sidecar be native"

@@ -39,6 +39,7 @@ POD: Final[Shape] = {
         "initContainers": [_CONTAINER],
         "nodeSelector": {"*": str},
         "os": {"name": str},
+        "restartPolicy": str,
         "securityContext": {"fsGroup": int, "runAsUser": int},
         "serviceAccount": str,
         "serviceAccountName": str,

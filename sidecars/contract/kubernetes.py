@@ -145,6 +145,7 @@ class PodSpec(TypedDict, total=False):
     imagePullSecrets: list[dict[str, str]]
     securityContext: PodSecurity
     dnsPolicy: str
+    restartPolicy: str
     hostNetwork: bool
     serviceAccountName: str
     serviceAccount: str

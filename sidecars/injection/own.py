@@ -32,8 +32,8 @@ class OwnContainer:
 
     @property
     def patch(self) -> Mapping[str, object]:
-        """Return what it says, as a patch of what is made."""
-        said = cast("Mapping[str, object]", self.container)
+        """Return what it says, as a patch of what is made; a null says nothing: no API server keeps it."""
+        said = cast("Mapping[str, object]", _without_nulls(self.container))
         return {key: value for key, value in said.items() if key != "image" or value != AUTO}
 
 
@@ -73,6 +73,13 @@ def read(text: str) -> tuple[OwnContainer, ...]:
     if any(each.field not in FIELDS or not isinstance(each.container, dict) for each in found):
         raise ValueError("no containers")
     return tuple(found)
+
+
+def _without_nulls(value: object) -> object:
+    """Return a value as an API server would have it."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return list(map(_without_nulls, value)) if isinstance(value, list) else value
 
 
 def _is_own(container: Container) -> bool:

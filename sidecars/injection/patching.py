@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Pod, Probe, Secret
 from sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, RulesBy
 from sidecars.injection import hooks, names, own, probes
@@ -19,6 +20,8 @@ from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from specs.core.endpoints import OWN_UID
 
 _OURS: Final = "meshwright.dev/"
+_MOST_ANNOTATED: Final = 256 * 1024
+"""Bytes of all annotations of an object (Kubernetes API, meta/v1): names and values together."""
 
 
 def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
@@ -47,7 +50,20 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
         hooks.rewrite(each, called)
     added = _placed(pod, made, context)
     _mark(pod, context, said, added)
+    _require_room(pod, said)
     return pod
+
+
+def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
+    """Raise CannotPatchError where an API server would refuse the pod for the size of its annotations."""
+    annotations = pod["metadata"]["annotations"]
+    sizes = {name: len(name.encode()) + len(each.encode()) for name, each in annotations.items()}
+    if (total := sum(sizes.values())) > _MOST_ANNOTATED:
+        largest = max(said, key=lambda each: sizes[each])
+        raise CannotPatchError(
+            f"its annotations would have {total} bytes, and a pod may have {_MOST_ANNOTATED}: of those of "
+            f"the injection {largest} is the largest, with {sizes[largest]}"
+        )
 
 
 def secret(context: InjectorContext) -> Secret | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from mesh.workload import Capture
 from sidecars.contract.kubernetes import spec_of
-from sidecars.contract.pod import InjectorContext, Joining
+from sidecars.contract.pod import InjectorContext, Joining, Placement
 from sidecars.injection import names
 from sidecars.layout import AUTHORITY_FILE, PROXY_UID, STATUS_PORT
 
@@ -51,6 +51,7 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
             *("--run", f"{names.RUN_DIRECTORY}/agent"),
             *("--probes", f"{names.POD_DIRECTORY}/{names.PROBES_FILE}"),
             *("--envoy-log-level", context.config.sidecar.log_level),
+            *_ending(context.placement),
             *both_families,
         ),
         intercepts=True,
@@ -59,6 +60,15 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
         joins=context.joining is not None,
         ready_port=STATUS_PORT,
     )
+
+
+def _ending(placement: Placement) -> tuple[str, ...]:
+    """Return how long the agent serves on at least when it is told to end.
+
+    A native one is told when all else in the pod has ended: nobody is left who could answer, and a Job is
+    over when it is.
+    """
+    return ("--termination-least-seconds", "0") if placement is Placement.NATIVE else ()
 
 
 def _credentials(context: InjectorContext) -> tuple[str, ...]:

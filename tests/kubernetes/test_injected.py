@@ -1,11 +1,12 @@
 """What `meshwright inject` prints is taken by a real API server, which refuses fields that there are not."""
 
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.kubernetes.kubectl import Kubectl
-from tests.unit.injector.test_by_hand import CASES, NAMES, injected
+from tests.unit.injector.test_by_hand import CASES, NAMES, injected, run
 
 _ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 _RESTRICTED: Final = """
@@ -46,8 +47,8 @@ def test_a_field_that_there_is_not_would_be_refused(kubectl: Kubectl, field: str
     assert kubectl.run(*words, given=spoilt).status != 0
 
 
-def test_the_sidecar_is_as_restricted_as_pod_security_can_ask(kubectl: Kubectl) -> None:
-    """What a namespace that enforces `restricted` refuses is the init container, which sets rules, alone."""
+def test_the_sidecar_is_as_restricted_as_pod_security_can_ask(kubectl: Kubectl, tmp_path: Path) -> None:
+    """A namespace that enforces `restricted` refuses who sets rules alone; nothing where the node does."""
     kubectl("label", "namespace", kubectl.namespace, f"{_ENFORCED}=restricted")
     asked = ("create", "--dry-run=server", "-f", "-")
     kubectl(*asked, given=_RESTRICTED)
@@ -56,3 +57,6 @@ def test_the_sidecar_is_as_restricted_as_pod_security_can_ask(kubectl: Kubectl) 
     assert '"meshwright-init"' in refused.err
     assert "meshwright-sidecar" not in refused.err
     assert "volume" not in refused.err
+    config = tmp_path / "injection.yaml"
+    config.write_text("interception: cni\nsidecar: {image: proxy:1}\n")
+    kubectl(*asked, given=run("inject", "-f", "-", "--config", str(config), given=_RESTRICTED).stdout)

@@ -230,6 +230,27 @@ def test_a_mesh_s_configuration_and_namespaces_count(tmp_path: Path) -> None:
     assert "outboundPortExclusionList" in wrong.stderr
 
 
+def test_a_null_of_the_author_s_says_nothing() -> None:
+    """By a webhook there is none: an API server does not keep it. By hand it comes to the same."""
+    own = "{name: meshwright-sidecar, image: auto, resources: %s, lifecycle: %s, env: [{name: A, value: %s}]}"
+    texts = [
+        POD.replace("[{name: a", f"[{own % said}, {{name: a") for said in (("null",) * 3, ("{}", "{}", "''"))
+    ]
+    null, nothing = (yaml.safe_load(injected(each).stdout)["spec"]["initContainers"][1] for each in texts)
+    assert null["resources"] == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
+    assert (null["lifecycle"], null["env"][-1]) == (nothing["lifecycle"], {"name": "A"})
+
+
+@pytest.mark.parametrize(("policy", "said"), [("Always", 0), ("OnFailure", 1), ("Never", 1)])
+def test_a_pod_that_is_to_end_is_warned_of_a_sidecar_that_does_not(policy: str, said: int) -> None:
+    """Whoever made it: by its restart policy, not only a Job's."""
+    classic = "name: pod, annotations: {meshwright.dev/sidecar-placement: classic}"
+    text = POD.replace("name: pod", classic).replace("spec: {", f"spec: {{restartPolicy: {policy}, ")
+    assert injected(text).stderr.count("a classic sidecar does not end by itself") == said
+    native = injected(text.replace("classic", "native"))
+    assert "does not end" not in native.stderr
+
+
 REFUSED = {
     "openservicemesh.io/inbound-port-exclusion-list: http": "'http' is no port number from 1 to 65535",
     "openservicemesh.io/outbound-port-exclusion-list: '70000'": "'70000' is no port number",

@@ -454,6 +454,14 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"overlays": (Overlay("bad", sidecar={"image": None}),)},
         "container meshwright-sidecar is left without an image",
     ),
+    "more than a pod can say": (
+        {
+            "metadata": {"annotations": {"team": "a" * 200_000}},
+            **_container(livenessProbe={"httpGet": {"path": "/" + "a" * 50_000, "port": 1}}),
+        },
+        {},
+        r"would have 3\d{5} bytes, and a pod may have 262144: .* meshwright.dev/[a-z-]*probes is the largest",
+    ),
     "another label": (
         {**PLAIN, "metadata": {"labels": {names.PROXY_UUID_LABEL: "x"}}},
         {},
