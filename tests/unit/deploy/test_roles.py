@@ -1,0 +1,54 @@
+"""The chart permits what docs/kubernetes does, which tests hold to be the least, and nothing else."""
+
+from typing import Any
+
+import yaml
+
+from deploy.overriding import merged
+from deploy.rendering import defaults, manifests
+from tests.kubernetes.granted import granted
+from tests.typed import ROOT
+from tests.unit.docs.test_roles import FILES
+
+ALL = {"injection": {"enabled": True}, "certManager": {"enabled": True, "issuer": "Issuer/mesh"}}
+
+
+def _documents(values: dict[str, Any]) -> list[dict[str, Any]]:
+    return [yaml.safe_load(each) for each in manifests(merged(defaults(), values))]
+
+
+def test_the_chart_grants_what_our_roles_do() -> None:
+    """With everything switched on; and whoever is granted a role is the control plane."""
+    handed_out = [
+        each
+        for file in FILES
+        for each in yaml.safe_load_all((ROOT / "docs" / "kubernetes" / file).read_text("utf-8"))
+    ]
+    found = _documents(ALL)
+    assert set(granted(found)) == set(granted(handed_out))
+    roles = {(each["kind"], each["metadata"]["name"]) for each in found if each["kind"].endswith("Role")}
+    bound = [each for each in found if each["kind"].endswith("RoleBinding")]
+    assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bound} == roles
+    account = {"kind": "ServiceAccount", "name": "meshwright", "namespace": "meshwright-system"}
+    assert all(each["subjects"] == [account] for each in bound)
+
+
+def test_what_is_switched_off_is_not_granted() -> None:
+    """No webhook, no grant to register one; no Secret is ever read."""
+    of = {each.group for each in granted(_documents({"webhook": {"enabled": False}}))}
+    assert not of & {"admissionregistration.k8s.io", "cert-manager.io"}
+    assert not [each for each in granted(_documents(ALL)) if each.resource == "secrets"]
+    assert not [each for each in granted(_documents(ALL)) if "*" in (each.verb, each.group, each.resource)]
+
+
+def test_a_revision_is_told_apart_in_the_cluster() -> None:
+    """Of two control planes in two namespaces no object is the same."""
+    mine = {_key(each) for each in _documents(ALL) if each["kind"] != "CustomResourceDefinition"}
+    values = merged(defaults(), {**ALL, "revision": "next", "crds": {"install": False}})
+    theirs = {_key(yaml.safe_load(each)) for each in manifests(values, "meshwright-next")}
+    assert not mine & theirs
+    assert {kind for kind, *_ in mine} == {kind for kind, *_ in theirs}
+
+
+def _key(of: dict[str, Any]) -> tuple[str, str, str]:
+    return of["kind"], of["metadata"].get("namespace", ""), of["metadata"]["name"]
