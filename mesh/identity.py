@@ -1,5 +1,6 @@
 """Who something is: a ServiceAccount for a workload, a proxy name for a sidecar."""
 
+import sys
 from dataclasses import dataclass
 from typing import Self
 
@@ -62,8 +63,9 @@ class ProxyName:
             raise ProxyNameError(
                 f"common name {common_name[:200]!r} is not <uuid>.<service>.<namespace> in DNS-1123 labels"
             )
-        labels = common_name.split(".")
-        return cls(ProxyUuid(labels[0]), ServiceName(labels[1]), Namespace(labels[2]))
+        # A name is parsed wherever it comes from, and kept by some of them: its text is in memory once.
+        uuid, service, namespace = map(sys.intern, common_name.split("."))
+        return cls(ProxyUuid(uuid), ServiceName(service), Namespace(namespace))
 
     @property
     def sidecar(self) -> SidecarKey:

@@ -66,6 +66,10 @@ class Content:
         """Say whether the client drops what is not listed (rule W9)."""
         return self.variant is Variant.SOTW and self.type_url in FULL_STATE
 
+    def let_go(self) -> None:
+        """Forget what is asked by the next proxy alone that is sent the same: there will be none."""
+        self.last = self.first = self.cause = self.delivery = None
+
     def names_any(self, names: frozenset[ResourceName]) -> bool:
         """Say whether one of these names is in it, sent or removed."""
         return any(name in self.versions for name in names) or not names.isdisjoint(self.removed)
@@ -226,7 +230,7 @@ class Contents:
         content = Content(variant, response.type_url, _versions(response), response.removed)
         self._known[key] = _Known(content, response.made_of)
         if len(self._known) > CONTENTS:
-            self._known.popitem(last=False)
+            self._known.popitem(last=False)[1].content.let_go()
         return content
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import structlog
-import watchfiles
 
 from providers.directory import inotify
 from providers.directory.files import is_manifest
@@ -108,6 +107,8 @@ class DirectoryWatch:
 
     async def _look_again_and_again(self) -> None:
         """Find out what changes without the system's events, until cancelled."""
+        import watchfiles  # a megabyte, with what it imports, of which a server that is told needs nothing
+
         watch = watchfiles.awatch(
             self._path,
             watch_filter=None,

@@ -99,7 +99,7 @@ def encode(
     references to who knows them. Raises ValueError for a message without a name: it could be neither
     subscribed to nor removed.
     """
-    type_url = TypeUrl(PREFIX + message.DESCRIPTOR.full_name)
+    type_url = TypeUrl(sys.intern(PREFIX + message.DESCRIPTOR.full_name))
     name = getattr(message, _NAME_FIELDS.get(type_url, "name"))
     if not name:
         raise ValueError(f"a {message.DESCRIPTOR.full_name} without a name")
@@ -112,7 +112,8 @@ def encode(
     secret = type_url == SECRET
     # The very string that requests for it hold (xds.protocol.wire): it is in memory once.
     name = ResourceName(sys.intern(name))
-    needed = tuple(sorted(refers_to))  # a set of one takes what four such do
+    # A set of one takes what four such do, and each name is that of a resource, which is in memory as well.
+    needed = tuple(sorted((kind, ResourceName(sys.intern(each))) for kind, each in refers_to))
     return Resource(type_url, name, version, body, needed, on_demand, ttl_seconds, secret, renewal=renewal)
 
 

@@ -113,7 +113,7 @@ def read_request(data: bytes) -> Request:
     except DecodeError as error:
         raise WireError("not a DiscoveryRequest") from error
     return Request(
-        TypeUrl(message.type_url),
+        TypeUrl(sys.intern(message.type_url)),
         _names(message.resource_names),
         Version(message.version_info),
         Nonce(message.response_nonce),
@@ -129,7 +129,7 @@ def read_delta_request(data: bytes) -> DeltaRequest:
     except DecodeError as error:
         raise WireError("not a DeltaDiscoveryRequest") from error
     return DeltaRequest(
-        TypeUrl(message.type_url),
+        TypeUrl(sys.intern(message.type_url)),
         _names(message.resource_names_subscribe),
         _names(message.resource_names_unsubscribe),
         _versions(message.initial_resource_versions),

@@ -42,7 +42,8 @@ def test_a_server_imports_nothing_that_it_may_never_need(tmp_path: Path) -> None
         "try: cli.main.app(['serve', '--mesh', 'none', '--state', 'state'])\n"
         "finally: print(*(m for m in sys.argv[1:] if m in sys.modules))"
     )
-    unneeded, needed = ("rich", "dns", "kube"), ("structlog", "providers.dns.source", "grpc")
+    unneeded = ("rich", "dns", "kube", "watchfiles", "multiprocessing")
+    needed = ("structlog", "providers.directory.watch", "providers.dns.source", "grpc")
     done = subprocess.run(
         [sys.executable, "-c", program, *unneeded, *needed],
         capture_output=True,

@@ -17,6 +17,7 @@ def test_a_proxy_name_survives_its_common_name(uuid: str, service: str, namespac
 
     assert (name.uuid, name.service, name.namespace) == (uuid, service, namespace)
     assert ProxyName.parse(str(name)) == name
+    assert ProxyName.parse(str(name)).uuid is name.uuid  # many keep it, and each has parsed it for itself
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.history import history
+from delivery.history import history, versions
 from delivery.history.causes import Triggers, causing
 from delivery.history.history import PUSHES, Delays, PushHistory
 from delivery.history.push import Answer, Push, Trigger
@@ -378,6 +378,20 @@ def test_proxies_of_a_group_share_what_they_were_sent(mesh: Mesh) -> None:
     one, other = (proxies[node].pushes[0].delivery for node in (NODE, OTHER))
     assert one is other
     assert proxies[NODE].types[ROUTE].held is proxies[OTHER].types[ROUTE].held
+
+
+def test_what_no_other_is_sent_any_more_keeps_nothing_for_others(
+    mesh: Mesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Content is known again for a while; then what is kept for the next who is sent it is let go of."""
+    monkeypatch.setattr(versions, "CONTENTS", 1)
+    mesh.publish(resource("a", "2"))
+    mesh.send(resource("a", "2"))
+    content = mesh.record(NODE).pushes[0].delivery.content
+    assert None not in (content.delivery, content.first, content.last)
+    mesh.send(resource("b"))
+    assert (content.delivery, content.first, content.last, content.cause) == (None,) * 4
+    assert mesh.history.pushes(NODE, 0.0, DATE)[-1].added == (A,)
 
 
 def test_who_held_nothing_was_brought_everything_whoever_was_sent_the_same_between() -> None:

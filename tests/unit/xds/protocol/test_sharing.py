@@ -8,11 +8,13 @@ from types import FunctionType
 
 import pytest
 
+from protos.envoy.config.cluster.v3 import cluster_pb2
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.delta import DeltaStream
 from xds.protocol.name_sets import NO_NAMES
-from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version
+from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version, encode
 from xds.protocol.resources import MANY, Resources, SnapshotError
 from xds.protocol.snapshot import InconsistentError, Snapshot
 from xds.protocol.wire import DeltaRequest, Nonce, Response, read_delta_request
@@ -226,6 +228,19 @@ def test_a_name_is_in_memory_once(make: Make) -> None:
     assert first.subscribe[0] is resource.name
     assert next(iter(first.initial_versions)) is resource.name
     assert first.initial_versions[resource.name] is second.initial_versions[resource.name]
+
+
+def test_a_type_and_what_is_referred_to_are_in_memory_once() -> None:
+    """Resources, whatever refers to them, and requests for them hold the same strings."""
+    name = "a-cluster-of-some-length"
+    cluster = encode(cluster_pb2.Cluster(name=name, type=cluster_pb2.Cluster.EDS))
+    assignment = encode(endpoint_pb2.ClusterLoadAssignment(cluster_name=name))
+    request = discovery_pb2.DeltaDiscoveryRequest(type_url=ENDPOINT)
+    ((type_url, referred),) = cluster.references
+
+    assert referred is assignment.name
+    assert assignment.type_url is type_url is ENDPOINT
+    assert read_delta_request(request.SerializeToString()).type_url is ENDPOINT
 
 
 def test_a_step_is_computed_once_for_a_group(make: Make) -> None:
