@@ -1,6 +1,7 @@
 """Values in, manifests out: what `helm template` prints of the chart."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
@@ -51,7 +52,7 @@ def manifests(values: Mapping[str, Any], namespace: str = NAMESPACE, release: st
     `values` are all of them. Raises ValuesError for values that the schema refuses, and TemplateError for
     those that the chart does.
     """
-    checked(values)
+    checked(values, _settings())
     templates = {each.name: parsed(each.name, each.read_text("utf-8")) for each in _templates()}
     defined: dict[str, Template] = {}
     for each in templates.values():
@@ -66,6 +67,12 @@ def manifests(values: Mapping[str, Any], namespace: str = NAMESPACE, release: st
     for name, template in templates.items():
         if name.endswith(".yaml"):
             yield from _documents(rendered(template, told, defined))
+
+
+def _settings() -> Collection[str]:
+    """Return the names of the server's settings, as the chart's schema has them."""
+    schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
+    return dict(schema["properties"]["settings"]["properties"])
 
 
 def _about() -> Mapping[str, Any]:

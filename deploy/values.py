@@ -3,12 +3,13 @@
 What stands in values.yaml are the defaults here; tests hold both equal, and the schema.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import ErrorDetails
 
 Labels = dict[str, str]
 Objects = list[dict[str, Any]]
@@ -151,19 +152,43 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def schema() -> JsonSchemaValue:
-    """Return the values' JSON schema."""
-    return {"$schema": SCHEMA, **Values.model_json_schema(schema_generator=_Untitled)}
+def schema(settings: Mapping[str, str]) -> JsonSchemaValue:
+    """Return the values' JSON schema; `settings` are those of the server, by name, and what each is for."""
+    made = Values.model_json_schema(schema_generator=_Untitled)
+    known = {name: {"description": what} for name, what in settings.items()}
+    made["properties"]["settings"] |= {"additionalProperties": False, "properties": known}
+    return {"$schema": SCHEMA, **made}
 
 
 class ValuesError(ValueError):
     """Values are wrong: a line for each fault, with its field."""
 
 
-def checked(values: Mapping[str, Any]) -> None:
-    """Raise ValuesError unless values are what the schema has."""
+def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
+    """Raise ValuesError unless values are what the schema has; `settings` are the server's, by name."""
     try:
-        Values.model_validate(dict(values))
+        found = Values.model_validate(dict(values))
     except ValidationError as error:
-        said = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        said = (f"{'.'.join(map(str, each['loc']))}: {_expected(each)}" for each in error.errors())
         raise ValuesError("\n".join(said)) from error
+    unknown = [
+        f"settings.{name}: is no setting of the server's" for name in found.settings if name not in settings
+    ]
+    if unknown:
+        raise ValuesError("\n".join(unknown))
+
+
+def _expected(error: ErrorDetails) -> str:
+    """Return what is wrong with a value, and what would be right."""
+    given = repr(error["input"])[:60]
+    match error["type"]:
+        case "extra_forbidden":
+            return "is no value of the chart's: values.yaml has all there are"
+        case "string_type":
+            return f"is {given}, must be text (in quotes, where it reads as something else)"
+        case "bool_type":
+            return f"is {given}, must be true or false"
+        case "string_pattern_mismatch":
+            return f"is {given}, must match {error['ctx']['pattern']}"
+        case _:
+            return f"is {given}: {error['msg']}"

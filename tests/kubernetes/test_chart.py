@@ -38,7 +38,7 @@ SWITCHED: Final = (
             "namespace_selector": "team in (a,b)",
             "kubernetes_reports": False,
             "namespaces": ["1e3", "on", "0x10", "~", "a: b", "ü<&>"],
-            "drivers": {"deep": {"deeper": [1, {"deepest": ""}]}, "none": []},
+            "providers": {"deep": {"deeper": [1, {"deepest": ""}]}, "none": []},
         },
         "injection": {
             "enabled": True,
@@ -109,6 +109,7 @@ def test_words_of_the_command_line_win_as_they_do_with_helm(helm: Helm, typed: T
     [
         ("image.name=x", "image"),
         ("typo=1", "typo"),
+        ("settings.log_lvl=debug", "log_lvl"),
         ("persistence.enabled=maybe", "persistence"),
         ("image.pullPolicy=Sometimes", "pullPolicy"),
         ("webhook.enabled=false,injection.enabled=true", "injection.enabled needs webhook.enabled"),

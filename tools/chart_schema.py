@@ -1,0 +1,23 @@
+"""Write the chart's values.schema.json: made of its values' types, and of the server's settings.
+
+python -m tools.chart_schema
+"""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from controller.settings_page import rows
+from deploy.values import schema
+
+_PATH: Final = Path(__file__).parents[1] / "deploy" / "chart" / "meshwright" / "values.schema.json"
+
+
+def text() -> str:
+    """Return what the file should hold."""
+    made = schema({each.name: each.meaning for each in rows()})
+    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    _PATH.write_text(text(), "utf-8")
