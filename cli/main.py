@@ -11,6 +11,7 @@ from cli.commands.agent import agent
 from cli.commands.bootstrap import bootstrap
 from cli.commands.certs import certs
 from cli.commands.check import agent_check, check
+from cli.commands.cni import cni
 from cli.commands.connectivity import connectivity
 from cli.commands.crds import crds
 from cli.commands.diff import diff
@@ -51,7 +52,7 @@ def about(
     """
 
 
-for group, name in ((certs, "certs"), (agent, "agent"), (proxy, "proxy")):
+for group, name in ((certs, "certs"), (agent, "agent"), (proxy, "proxy"), (cni, "cni")):
     app.add_typer(group, name=name)
 agent.command("check")(agent_check)
 for command in (

@@ -97,7 +97,9 @@ def _found_at(ports: dict[str, int]) -> list[Document]:
 class Mesh:
     """A control plane on the node that a Service of its namespace leads to, and a namespace for Pods."""
 
-    def __init__(self, node: Node, administrator: Kubectl, kubectl: Kubectl, program: Program) -> None:
+    def __init__(
+        self, node: Node, administrator: Kubectl, kubectl: Kubectl, program: Program, **config: object
+    ) -> None:
         self.kubectl = kubectl
         self.program = program
         program.reads = ("--kubernetes", "--kubeconfig", str(node.cluster.kubeconfig))
@@ -114,6 +116,7 @@ class Mesh:
                 {
                     "controlPlane": {"namespace": administrator.namespace},
                     "sidecar": {"image": containers.MESH, "imagePullPolicy": "Never", "resources": {}},
+                    **config,
                 }
             )
         )

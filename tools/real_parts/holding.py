@@ -24,6 +24,7 @@ for each in /etc /opt /var/lib /var/log; do
     mkdir -p /run/over$each/upper /run/over$each/work
     mount -t overlay -o lowerdir=$each,upperdir=/run/over$each/upper,workdir=/run/over$each/work over $each
 done
+mount --make-rshared / # as on a machine that systemd has begun: Pods may see what is mounted later
 echo 1 >/proc/sys/net/ipv4/ip_forward
 exec "$@"
 """

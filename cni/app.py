@@ -1,0 +1,75 @@
+"""The daemon: it is there before the runtime is told of the plug-in, and until it is told otherwise."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from cni import networks, program
+from cni.answering import Answerer
+from cni.cluster import Cluster
+from cni.keeper import Keeper
+from cni.serving import SOCKET, catching_up, served
+from cni.settings import Settings
+from cni.status import Figures, application
+from kube.api import Api
+from kube.connection import Connection
+
+_API_SECONDS: Final = 10.0
+_log = structlog.get_logger("cni.app")
+
+
+async def run(settings: Settings, connection: Connection, stop: asyncio.Event) -> None:
+    """Serve the node's pods until told to stop. Raises ProgramError or OSError where that cannot begin."""
+    figures = Figures()
+    there = program.Program(settings.programs)
+    keeper = Keeper(settings.networks, networks.entry(str(settings.run / SOCKET)), there, figures.change)
+    async with Api(connection, "meshwright-cni", _API_SECONDS) as api:
+        cluster = Cluster(api, settings.daemon_set)
+        answerer = Answerer(cluster.pod, figures.request)
+        version = await asyncio.to_thread(there.put)
+        _log.info("plug-in installed", folder=str(settings.programs), version=version)
+        async with served(settings.run, answerer), _pages(settings, keeper, figures):
+            async with asyncio.TaskGroup() as tasks:
+                kept = tasks.create_task(keeper.keep(), name="cni-keeper")
+                notes = tasks.create_task(catching_up(settings.run, answerer), name="cni-notes")
+                await stop.wait()
+                kept.cancel()
+                notes.cancel()
+            await _end(settings, cluster, keeper)
+
+
+async def _end(settings: Settings, cluster: Cluster, keeper: Keeper) -> None:
+    """Take the plug-in out for good, unless a daemon follows: to it pods are left that come meanwhile."""
+    if reason := await cluster.comes_back():
+        _log.info("plug-in left for the next daemon", reason=reason)
+        return
+    changed = await asyncio.to_thread(keeper.take)
+    await asyncio.to_thread(program.remove, settings.programs)
+    _log.info("plug-in taken out", changed=changed)
+
+
+def uninstall(settings: Settings) -> tuple[str, ...]:
+    """Take the plug-in out of a node on which no daemon runs; return the changed files of its networks."""
+    changed = Keeper(settings.networks, {}, program.Program(settings.programs)).take()
+    program.remove(settings.programs)
+    return changed
+
+
+@contextlib.asynccontextmanager
+async def _pages(settings: Settings, keeper: Keeper, figures: Figures) -> AsyncIterator[None]:
+    at, socket = settings.status, settings.run / SOCKET
+
+    def not_alive() -> str:
+        return "" if socket.is_socket() else f"{socket} has been taken away"
+
+    runner = web.AppRunner(application(lambda: keeper.words, not_alive, figures), access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, at.host, at.port).start()
+        yield
+    finally:
+        await runner.cleanup()

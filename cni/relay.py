@@ -1,0 +1,181 @@
+"""The plug-in that a container runtime runs, as the CNI specification has it (1.1.0); it asks the daemon.
+
+It is copied to the host, and run there by an interpreter that is copied as well: it imports nothing of ours,
+and of the standard library what it has from its beginning. It stands behind the plug-ins that make the
+network, and gives on what those have made (`prevResult`).
+
+Where no daemon answers, what was asked is left as a note, and the pod is let through: a daemon that comes
+back sets its rules then, for the pod's own first container waits for them. Pods that are nobody's of ours do
+not notice. DEL and GC have nothing to undo: the rules end with the pod's network.
+"""
+
+import json
+import os
+import re
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+VERSIONS: Final = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
+"""The versions of the specification in which plug-ins stand one behind the other."""
+SOCKET: Final = "socket"
+"""The field of our entry in a list of plug-ins that says where the daemon is."""
+NOTES: Final = "missed"
+"""The folder, beside the socket, of what was asked while nobody answered."""
+
+INCOMPATIBLE, ENVIRONMENT, INPUT_OUTPUT, UNDECODABLE, INVALID, AGAIN, UNAVAILABLE = 1, 4, 5, 6, 7, 11, 50
+"""Codes of errors that the specification has."""
+
+_SECONDS: Final = 45.0
+"""How long an answer may take: the daemon asks an API, and others' changes of rules may be in the way."""
+_NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*")
+_NEEDED: Final = ("CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME")
+_POD: Final = {"namespace": "K8S_POD_NAMESPACE", "name": "K8S_POD_NAME", "uid": "K8S_POD_UID"}
+
+
+class Refused(Exception):
+    """What was asked is not done: a code of the specification, a sentence, and what is known besides."""
+
+    def __init__(self, code: int, msg: str, details: str = "") -> None:
+        super().__init__(msg)
+        self.code, self.msg, self.details = code, msg, details
+
+
+def run(environment: Mapping[str, str], given: bytes) -> str:
+    """Do what is asked; return what is to be printed, or raise Refused."""
+    command = environment.get("CNI_COMMAND", "")
+    match command:
+        case "VERSION":
+            return json.dumps({"cniVersion": _said_version(given), "supportedVersions": list(VERSIONS)})
+        case "DEL":
+            with suppress(Refused, OSError):  # it never fails
+                _note(_config(given), _container(environment)).unlink()
+            return ""
+        case "GC":
+            return ""
+        case "STATUS":
+            _require_notes(_config(given))
+            return ""
+        case "ADD" | "CHECK":
+            config = _config(given)
+            result = config.get("prevResult")
+            if not isinstance(result, dict):
+                raise Refused(INVALID, "prevResult is missing: meshwright-cni stands behind other plug-ins")
+            _carry_out(command, config, environment)
+            return json.dumps({**result, "cniVersion": config["cniVersion"]}) if command == "ADD" else ""
+        case _:
+            known = "ADD, CHECK, DEL, GC, STATUS or VERSION"
+            raise Refused(ENVIRONMENT, f"CNI_COMMAND is {command!r}: must be {known}")
+
+
+def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+    if missing := [name for name in _NEEDED if not environment.get(name)]:
+        raise Refused(ENVIRONMENT, f"{', '.join(missing)} must be set for {command}")
+    pairs = (each.partition("=") for each in environment.get("CNI_ARGS", "").split(";"))
+    words = {name: value for name, _, value in pairs}
+    pod = {name: words.get(variable, "") for name, variable in _POD.items()}
+    if not (pod["namespace"] and pod["name"]):
+        return  # no pod of Kubernetes
+    container = _container(environment)
+    asked = {"command": command, "container": container, "netns": environment["CNI_NETNS"], **pod}
+    answer = _asked(str(config[SOCKET]), asked)
+    if answer is None and command == "ADD":
+        _leave(_note(config, container), asked)
+    elif answer is None:
+        raise Refused(AGAIN, f"nobody answers at {config[SOCKET]}: the daemon of meshwright-cni does not run")
+    elif answer.get("code"):
+        raise Refused(int(answer["code"]), str(answer.get("msg", "")), str(answer.get("details", "")))
+
+
+def _asked(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the daemon's answer; None where there is none, or not all of it."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
+            made.settimeout(_SECONDS)
+            made.connect(path)
+            made.sendall(json.dumps(asked).encode())
+            made.shutdown(socket.SHUT_WR)
+            answer = json.loads(b"".join(iter(lambda: made.recv(65536), b"")))
+    except (OSError, ValueError):
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _leave(note: Path, asked: Mapping[str, str]) -> None:
+    """Leave a note of what was asked: whole, or not at all."""
+    new = note.with_suffix(".new")
+    try:
+        note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new.write_text(json.dumps(asked))
+        new.replace(note)
+    except OSError as error:
+        words = f"the daemon of meshwright-cni does not answer, and {note} cannot be written"
+        raise Refused(AGAIN, words, str(error)) from error
+
+
+def _require_notes(config: Mapping[str, Any]) -> None:
+    """Raise Refused where ADD could neither ask nor leave a note."""
+    folder = _note(config, "").parent
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise OSError("it cannot be written")
+    except OSError as error:
+        words = f"{folder} is where pods are noted for the daemon, and cannot be"
+        raise Refused(UNAVAILABLE, words, str(error)) from error
+
+
+def _note(config: Mapping[str, Any], container: str) -> Path:
+    return Path(str(config[SOCKET])).parent / NOTES / f"{container}.json"
+
+
+def _container(environment: Mapping[str, str]) -> str:
+    found = environment.get("CNI_CONTAINERID", "")
+    if _NAME.fullmatch(found) is None:
+        raise Refused(
+            ENVIRONMENT, f"CNI_CONTAINERID is {found!r}: must be letters, digits, and ._- in between"
+        )
+    return found
+
+
+def _config(given: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(given)
+    except (ValueError, RecursionError) as error:
+        raise Refused(UNDECODABLE, "what is at standard input is no JSON", str(error)) from error
+    if not isinstance(found, dict):
+        raise Refused(UNDECODABLE, "what is at standard input must be an object of JSON")
+    if found.get("cniVersion") not in VERSIONS:
+        words = f"cniVersion is {found.get('cniVersion')!r}: must be one of {', '.join(VERSIONS)}"
+        raise Refused(INCOMPATIBLE, words)
+    if not str(found.get(SOCKET) or "").startswith("/"):
+        raise Refused(INVALID, f"{SOCKET} is {found.get(SOCKET)!r}: must be the path of the daemon's socket")
+    return found
+
+
+def _said_version(given: bytes) -> str:
+    """Return the version in which an answer is to be: the caller's, if it says one that we know."""
+    with suppress(ValueError, AttributeError, RecursionError):
+        said = json.loads(given).get("cniVersion")
+        if said in VERSIONS:
+            return str(said)
+    return VERSIONS[-1]
+
+
+def main() -> int:
+    """Do what the environment and standard input ask; print what comes of it, and return the status."""
+    given = sys.stdin.buffer.read()
+    try:
+        sys.stdout.write(run(os.environ, given))
+    except Refused as error:
+        said = {"code": error.code, "msg": error.msg, "details": error.details}
+        sys.stdout.write(json.dumps({"cniVersion": _said_version(given), **said}))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The daemon's socket, at which the plug-in asks; and the notes of what it asked while nobody was there."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from cni.answering import Answerer, Outcome, Request
+from cni.relay import NOTES
+
+SOCKET: Final = "cni.sock"
+_LARGEST: Final = 1 << 16
+_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 1.0
+"""How often notes are looked for: a plug-in may leave one just as the daemon begins."""
+
+_log = structlog.get_logger("cni.serving")
+
+
+@contextlib.asynccontextmanager
+async def served(folder: Path, answerer: Answerer) -> AsyncIterator[None]:
+    """Answer at the socket of a folder that is root's alone, within the block; who has asked is answered."""
+    await asyncio.to_thread(_own, folder)
+    asking: set[asyncio.Task[None]] = set()
+
+    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - it runs
+        asking.add(task)
+        try:
+            await _one(reader, writer, answerer)
+        finally:
+            asking.discard(task)
+
+    server = await asyncio.start_unix_server(one, folder / SOCKET, limit=_LARGEST)
+    try:
+        yield
+    finally:
+        server.close()
+        if asking:
+            await asyncio.wait(asking)
+        await server.wait_closed()
+
+
+def _own(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+
+
+async def _one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answerer: Answerer) -> None:
+    """Answer one who asks; who is gone meanwhile, or says nothing, is not answered."""
+    with contextlib.suppress(OSError, TimeoutError):
+        try:
+            async with asyncio.timeout(_SECONDS):
+                content = await reader.read(_LARGEST)
+                while not reader.at_eof() and len(content) < _LARGEST:
+                    content += await reader.read(_LARGEST)
+            writer.write((await answerer.read(content)).written())
+            await writer.drain()
+        finally:
+            writer.close()
+
+
+async def catching_up(folder: Path, answerer: Answerer, seconds: float = _LOOK_SECONDS) -> None:
+    """Do what was asked while nobody answered, until cancelled: what fails is tried again.
+
+    The plug-in takes a note away when the pod ends, and so does whoever finds its network gone.
+    """
+    while True:
+        for note in await asyncio.to_thread(_notes, folder / NOTES):
+            await _catch_up(note, answerer)
+        await asyncio.sleep(seconds)
+
+
+async def _catch_up(note: Path, answerer: Answerer) -> None:
+    try:
+        asked = Request.read(await asyncio.to_thread(note.read_bytes))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, RecursionError) as error:
+        _log.error("note not understood", note=note.name, reason=str(error))
+        await asyncio.to_thread(note.unlink, missing_ok=True)
+        return
+    if (await answerer.answer(asked)).outcome is not Outcome.FAILED:
+        await asyncio.to_thread(note.unlink, missing_ok=True)
+
+
+def _notes(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.json")) if folder.is_dir() else []

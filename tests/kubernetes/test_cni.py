@@ -1,0 +1,206 @@
+"""The node's plug-in on a real node: put in by its DaemonSet, kept there, and taken out with it.
+
+Pods that need no right are in the mesh by it, where Pod Security `restricted` is enforced.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.kubernetes import containers, objects
+from tests.kubernetes.conftest import define, namespaced
+from tests.kubernetes.containers import PORT, PYTHON, application, container
+from tests.kubernetes.kubectl import SECONDS, Kubectl
+from tests.kubernetes.objects import Document
+from tests.kubernetes.test_injected_pods import Mesh
+from tests.program import Program
+from tests.typed import Executed, Typed
+from tools.real_parts.node import Node
+from tools.real_parts.node_flags import CNI_NETWORKS, CNI_PLUGINS
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+
+MANIFEST: Final = Path(__file__).parents[2] / "docs" / "kubernetes" / "cni.yaml"
+HOME: Final = "meshwright-system"
+_ENFORCE: Final = "pod-security.kubernetes.io/enforce=restricted"
+_NO_RIGHT: Final = {
+    "runAsNonRoot": True,
+    "runAsUser": 1501,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+_CALL: Final = """
+import sys, urllib.error, urllib.request
+try:
+    with urllib.request.urlopen(sys.argv[1], timeout=5) as answer:
+        print(answer.status, answer.headers["x-served-by"])
+except urllib.error.HTTPError as error:
+    print(error.code)
+except OSError:
+    print(0)
+"""
+
+
+class Plugin:
+    """The DaemonSet of the manifest that we hand out, with the tests' image, and what it puts on the node."""
+
+    def __init__(self, node: Node, administrator: Kubectl) -> None:
+        self._node, self._kubectl = node, administrator
+        text = MANIFEST.read_text("utf-8").replace("meshwright-proxy:0.1.0", containers.MESH)
+        self._documents = list(yaml.safe_load_all(text))
+        self.file = node.inside.seen(f"{CNI_NETWORKS}/10-parts.conflist")
+        self.program = node.inside.seen(f"{CNI_PLUGINS}/meshwright-cni")
+
+    def install(self) -> None:
+        """Apply the manifest, and wait until the daemon is ready."""
+        self._kubectl.apply(*self._documents)
+        self.until_ready()
+
+    def until_ready(self) -> None:
+        """Wait until the one node's daemon is ready."""
+        words = ("daemonset", "meshwright-cni", f"--namespace={HOME}")
+        self._kubectl.until(
+            lambda found: found.get("status", {}).get("numberReady") == 1, *words, seconds=180
+        )
+
+    def daemon(self) -> Document:
+        """Return the daemon's Pod."""
+        (found,) = self._kubectl.get("pods", f"--namespace={HOME}", "-l", "app=meshwright-cni")["items"]
+        return dict(found)
+
+    def restarts(self) -> int:
+        """Return how often its container has begun anew."""
+        return int(self.daemon()["status"]["containerStatuses"][0]["restartCount"])
+
+    def kill(self) -> None:
+        """Kill the daemon's process, and wait until another is ready."""
+        before = self.restarts()
+        for pid in self._node.processes(self.daemon()["metadata"]["uid"]):
+            if b"cni\0install" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+        _until(lambda: self.restarts() > before)
+        self.until_ready()
+
+    def uninstall(self) -> None:
+        """Delete all of the manifest at once, as `kubectl delete -f` does, and wait until nothing is in."""
+        listed = {"apiVersion": "v1", "kind": "List", "items": self._documents}
+        self._kubectl("delete", "--ignore-not-found", "-f", "-", given=json.dumps(listed))
+        _until(lambda: not self.is_in())
+
+    def is_in(self) -> bool:
+        """Say whether the runtime's list has the plug-in."""
+        return any(each["type"] == "meshwright-cni" for each in json.loads(self.file.read_bytes())["plugins"])
+
+
+def _until(holds: Any) -> None:
+    limit = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def plugin(real_node: Node, node_administrator: Kubectl) -> Iterator[Plugin]:
+    """Return the plug-in, installed; in the end the node is as it was, for the other tests."""
+    node_administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
+    made = Plugin(real_node, node_administrator)
+    before = made.file.read_bytes()
+    try:
+        made.install()
+        yield made
+    finally:
+        made.uninstall()
+        made.file.write_bytes(before)
+
+
+@pytest.fixture
+def mesh(
+    plugin: Plugin, real_node: Node, node_administrator: Kubectl, tmp_path: Path, typed: Typed
+) -> Iterator[Mesh]:
+    """Return a mesh, and a namespace in which no Pod may have a right."""
+    del plugin
+    define(node_administrator, typed, tmp_path)
+    program = Program(tmp_path / "state", tmp_path / "files", Executed(real_node.inside.network))
+    with namespaced(node_administrator) as home, namespaced(node_administrator) as kubectl:
+        node_administrator("label", "namespace", kubectl.namespace, _ENFORCE)
+        try:
+            made = Mesh(real_node, home, kubectl, program, interception="cni")
+            yield made
+            made.server.stop()
+        finally:
+            program.end()
+
+
+def _deployment(name: str, *command: str) -> Document:
+    made = container("app", *command) if command else application(name)
+    made |= {"securityContext": _NO_RIGHT, "ports": [{"containerPort": PORT}]}
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"serviceAccountName": name, "terminationGracePeriodSeconds": 1, "containers": [made]},
+    }
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+def _calls(mesh: Mesh, path: str) -> str:
+    words = ("exec", "deploy/buyer", "-c", "app", "--", PYTHON, "-c", _CALL, f"http://shop{path}")
+    return mesh.kubectl(*words).strip()
+
+
+def _is_there(mesh: Mesh, name: str) -> None:
+    mesh.kubectl.until(
+        lambda found: found["status"].get("readyReplicas") == 1, "deployment", name, seconds=300
+    )
+
+
+def test_pods_without_rights_are_in_the_mesh_whatever_becomes_of_the_daemon(
+    plugin: Plugin, mesh: Mesh
+) -> None:
+    """What is allowed goes through both sidecars, what is not is denied; and in the end nothing is left."""
+    kubectl, original = mesh.kubectl, plugin.file.read_bytes()
+    assert plugin.is_in()
+    root = ("--ca", str(mesh.program.state / "ca" / "ca.pem"))
+    kubectl.apply(
+        *map(objects.account, ("buyer", "shop")),
+        *map(objects.service, ("buyer", "shop")),
+        objects.routes("some", "/goods"),
+        objects.target("buyers", kubectl.namespace, "buyer", "shop", "some"),
+    )
+    waits = ("sh", "-c", "exec sleep 100000")
+    for document in (_deployment("shop"), _deployment("buyer", *waits)):
+        mesh.run(document, *root)
+    _is_there(mesh, "shop")
+    _is_there(mesh, "buyer")
+    _until(lambda: _calls(mesh, "/goods") == "200 shop")
+    assert _calls(mesh, "/secrets") == "403"
+
+    plugin.kill()
+    assert plugin.is_in()
+    changed = json.dumps({**json.loads(original), "plugins": json.loads(original)["plugins"][:2]}, indent=3)
+    plugin.file.write_text(changed)  # another program, which knows of no plug-in but its own
+    _until(plugin.is_in)
+    kubectl("rollout", "restart", "deployment/buyer")
+    kubectl("rollout", "status", "deployment/buyer", "--timeout=80s")
+    _until(lambda: _calls(mesh, "/goods") == "200 shop")
+    assert _calls(mesh, "/secrets") == "403"
+
+    plugin.uninstall()
+    assert plugin.file.read_text() == changed
+    assert "exit 0" in plugin.program.read_text()
+    plain = container("app", "sleep", "1000", securityContext=_NO_RIGHT)
+    kubectl.apply(containers.pod("plain", plain, terminationGracePeriodSeconds=1))
+    kubectl.until_pod("plain")

@@ -1,0 +1,69 @@
+"""Which rules a pod has of the node: those that its injection has noted; of others it is said why none."""
+
+from typing import Any
+
+import pytest
+
+from agent.interception.ports import PortRange
+from agent.interception.settings import Family, Interception, InterceptionError
+from cni.decision import NotOurs, decide
+from injector.configuration import InjectionConfig
+from injector.injecting import Known, injected
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject
+from mesh.workload import Capture
+from sidecars.contract.pod import RulesBy
+from sidecars.envoy.driver import EnvoyDriver
+
+ANNOTATIONS = {
+    "meshwright.dev/interception-capture": "tproxy",
+    "meshwright.dev/interception-ipv6": "true",
+    "openservicemesh.io/outbound-port-exclusion-list": "6379",
+}
+
+
+def pod(rules_by: RulesBy, **annotations: str) -> dict[str, Any]:
+    """Return a pod as the API has it after its injection."""
+    made: Any = {
+        "metadata": {"name": "store-0", "uid": "u-1", "annotations": annotations},
+        "spec": {"containers": [{"name": "store", "image": "store:1"}]},
+    }
+    known = Known(InjectionConfig(image="proxy:1", rules_by=rules_by), {"envoy": EnvoyDriver()})
+    patched: Any = injected(known, NAMESPACE, made).pod
+    assert patched is not None
+    return dict(patched)
+
+
+NAMESPACE = NamespaceObject(Namespace("shop"))
+
+
+def test_a_pod_has_the_rules_that_its_annotations_ask_for() -> None:
+    """As its own init container would have set them."""
+    assert decide(pod(RulesBy.CNI), "u-1") == Interception()
+    assert decide(pod(RulesBy.CNI, **ANNOTATIONS), "") == Interception(
+        capture=Capture.TPROXY,
+        families=frozenset(Family),
+        outbound_excluded=(PortRange(6379, 6379),),
+    )
+
+
+def test_of_all_others_nothing_is_touched() -> None:
+    """And it is said why."""
+    ours = pod(RulesBy.CNI)
+    cases: list[tuple[Any, str, str]] = [
+        (None, "u-1", "the cluster has no such pod"),
+        (ours, "u-2", "the cluster has another pod of that name"),
+        ({**ours, "spec": {"hostNetwork": True}}, "u-1", "its network is the node's"),
+        (pod(RulesBy.INIT_CONTAINER), "u-1", "annotation meshwright.dev/interception is not there"),
+        ({}, "", "annotation meshwright.dev/interception is not there"),
+    ]
+    for found, uid, why in cases:
+        assert decide(found, uid) == NotOurs(why)
+
+
+def test_what_is_not_understood_is_no_rules_at_all() -> None:
+    """A pod of a later injection does not begin with fewer rules than it needs."""
+    ours = pod(RulesBy.CNI)
+    ours["metadata"]["annotations"]["meshwright.dev/interception"] += " --dns"
+    with pytest.raises(InterceptionError, match=r"annotation meshwright.dev/interception: there is '--dns'"):
+        decide(ours, "u-1")

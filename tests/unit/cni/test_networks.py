@@ -1,0 +1,169 @@
+"""The folder of a node's networks: our entry is in the list that is used, and what others wrote comes back.
+
+Random folders, and a kill between any two steps; a runtime's own rules say which file it uses (libcni).
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cni.conflist import TYPE, with_entry, without_entry
+from cni.networks import Delete, Files, Move, NoNetworkError, Step, Write, entry, put_in, take_out, used
+
+OURS = entry("/run/meshwright-cni/cni.sock")
+OTHER = {"type": "ptp", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.0.0.0/8"}]]}, "x": [1.5]}
+CALICO = '{\n\t"name" : "k8s-pod-network",\r\n "cniVersion":"0.3.1", "plugins" : [ {"type":"calico", "a":"é]\\"}"} ,\n\n{"type": "portmap"}\n]\n\n,"later": {"plugins": []} }\n\n'  # noqa: E501
+SINGLE = '  {"cniVersion": "0.4.0", "name": "mynet", "type": "bridge", "isGateway": true}\n'
+
+
+def listed(*plugins: Mapping[str, Any], name: str = "net", indent: int | None = None) -> str:
+    """Return a list as somebody may write it."""
+    return json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": list(plugins)}, indent=indent)
+
+
+def done(files: Files, steps: Iterable[Step]) -> dict[str, bytes]:
+    """Return a folder after steps."""
+    found = dict(files)
+    for step in steps:
+        match step:
+            case Write(name, content, _):
+                found[name] = content
+            case Move(name, to):
+                found[to] = found.pop(name)
+            case Delete(name):
+                found.pop(name, None)
+    return found
+
+
+def types(content: bytes) -> list[str]:
+    """Return the plug-ins of a list in their order."""
+    return [each["type"] for each in json.loads(content)["plugins"]]
+
+
+def test_what_others_have_written_stays_byte_for_byte() -> None:
+    """Whatever their spaces, their numbers, and their order."""
+    for text in (
+        CALICO,
+        listed(OTHER),
+        listed(OTHER, OTHER, indent=4),
+        listed({"type": "a", "plugins": [1]}),
+    ):
+        there = with_entry(text, OURS)
+        assert without_entry(there) == text
+        assert with_entry(there, OURS) == there
+        assert types(there.encode()) == [*types(text.encode()), TYPE]
+        assert json.loads(there) == {
+            **json.loads(text),
+            "plugins": [*json.loads(text)["plugins"], OURS],
+        }
+
+
+def test_an_entry_of_another_version_is_replaced_where_it_stands() -> None:
+    """One that is there twice is there once; who has come behind it stays there."""
+    old = {"type": TYPE, "socket": "/elsewhere"}
+    text = listed(OTHER, old, {"type": "istio-cni"}, old)
+    assert json.loads(with_entry(text, OURS))["plugins"] == [OTHER, OURS, {"type": "istio-cni"}]
+    assert without_entry(text) == listed(OTHER, {"type": "istio-cni"})
+    assert without_entry(listed(old, OTHER)) == listed(OTHER)
+    assert json.loads(without_entry(listed(old)))["plugins"] == []
+
+
+def test_the_first_that_a_runtime_can_read_is_used() -> None:
+    """Others before it are passed over, and those behind it are left alone."""
+    files = {
+        "00-broken.conflist": b"{",
+        "01-nan.conflist": b'{"name": "a", "x": NaN, "plugins": [{"type": "a"}]}',
+        "02-empty.conflist": listed().encode(),
+        "03-nameless.conflist": b'{"plugins": [{"type": "a"}]}',
+        "04-list.conf": listed(OTHER).encode(),
+        "05-typeless.conflist": listed({"name": "x"}).encode(),
+        "06-deep.conflist": b"[" * 100000,
+        "07-text.conflist": b"\xff\xfe",
+        "09-notes.txt": listed(OTHER).encode(),
+        "10-used.conflist": CALICO.encode(),
+        "20-later.conflist": listed(OTHER).encode(),
+    }
+    assert used(files) == "10-used.conflist"
+    steps = put_in(files, OURS)
+    assert [each.name for each in steps] == ["10-used.conflist"]
+    assert put_in(done(files, steps), OURS) == ()
+    with pytest.raises(NoNetworkError, match="there is no network here yet"):
+        put_in({"00-broken.conflist": b"{"}, OURS)
+
+
+def test_one_plug_in_becomes_a_list_and_comes_back() -> None:
+    """The runtime uses the list; its author's file is kept, and an installer may write it anew."""
+    files = {"10-net.conf": SINGLE.encode(), "99-loopback.conf": b'{"name": "lo", "type": "loopback"}'}
+    there = done(files, put_in(files, OURS))
+    assert sorted(there) == ["10-net.conf.meshwright", "10-net.conflist", "99-loopback.conf"]
+    found = json.loads(there["10-net.conflist"])
+    assert (found["name"], found["cniVersion"]) == ("mynet", "0.4.0")
+    assert found["plugins"] == [json.loads(SINGLE), {**OURS, "replaces": "10-net.conf"}]
+    assert put_in(there, OURS) == ()
+    assert done(there, take_out(there)) == files
+    anew = {**there, "10-net.conf": SINGLE.replace("true", "false").encode()}
+    again = done(anew, put_in(anew, OURS))
+    assert json.loads(again["10-net.conflist"])["plugins"][0]["isGateway"] is False
+    assert done(again, take_out(again)) == {**files, "10-net.conf": anew["10-net.conf"]}
+    assert done(anew, take_out(anew)) == {**files, "10-net.conf": anew["10-net.conf"]}
+
+
+@pytest.mark.parametrize("other", ["10-net.conflist", "10-net.conf-a.conflist"])
+def test_a_list_takes_no_other_networks_place(other: str) -> None:
+    """Nor one that a runtime would not look at: two would be used in turn."""
+    files = {"10-net.conf": SINGLE.encode(), other: CALICO.encode()}
+    with pytest.raises(NoNetworkError, match=f"10-net.conf holds one plug-in, .*: {other} is another"):
+        put_in(files, OURS)
+
+
+def test_a_network_that_comes_before_is_the_one_that_is_used() -> None:
+    """The entry moves, and every file is its author's again."""
+    files = {"10-a.conf": SINGLE.encode(), "20-b.conflist": CALICO.encode()}
+    there = done(files, put_in(files, OURS))
+    before = {**there, "05-c.conflist": listed(OTHER).encode()}
+    after = done(before, put_in(before, OURS))
+    assert types(after["05-c.conflist"])[-1] == TYPE
+    assert {name: each for name, each in after.items() if name != "05-c.conflist"} == files
+
+
+_TYPES = st.sampled_from(["bridge", "ptp", "tuning", "istio-cni"])
+_PLUGINS = st.dictionaries(
+    st.sampled_from(["a", "mtu", "plugins", "ipam"]),
+    st.recursive(st.integers() | st.text(), st.lists),
+    max_size=3,
+).flatmap(lambda rest: _TYPES.map(lambda name: {**rest, "type": name}))
+_LISTS = st.builds(
+    lambda plugins, name, indent: listed(*plugins, name=name, indent=indent).encode(),
+    st.lists(_PLUGINS, min_size=1, max_size=3),
+    st.sampled_from(["a", "b"]),
+    st.sampled_from([None, 0, 1, 4]),
+)
+_SINGLES = _PLUGINS.map(lambda each: json.dumps({**each, "name": "one"}).encode())
+_ENDINGS = st.sampled_from([".conflist", ".conf", ".json", ""])
+_NAMES = st.builds("{}-{}{}".format, st.integers(0, 3), st.sampled_from("ab"), _ENDINGS)
+_FOLDERS = st.dictionaries(_NAMES, _LISTS | _SINGLES | st.just(b"{"), max_size=5)
+
+
+@given(_FOLDERS, st.integers(0, 6), st.integers(0, 6))
+def test_whatever_happens_in_between_it_is_in_once_and_in_the_end_out(
+    files: dict[str, bytes], killed: int, again: int
+) -> None:
+    """Whoever is killed between two steps goes on from there; taking out gives back what was there."""
+    try:
+        steps = put_in(files, OURS)
+    except NoNetworkError:
+        assert take_out(files) == ()
+        return
+    there = done(files, steps[:killed])
+    there = done(there, put_in(there, OURS))
+    assert there == done(files, steps)
+    assert put_in(there, OURS) == ()
+    assert types(there[used(there)]).count(TYPE) == 1
+    assert sum(each.count(b'"type": "meshwright-cni"') for each in there.values()) == 1
+    left = done(there, take_out(there)[:again])
+    assert done(left, take_out(left)) == files
+    assert done(there, take_out(there)) == files
