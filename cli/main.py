@@ -22,6 +22,7 @@ from cli.commands.intercept import intercept
 from cli.commands.lint import lint
 from cli.commands.listing import hosts, proxies, sources
 from cli.commands.log_level import log_level
+from cli.commands.migrate import migrate
 from cli.commands.proxy import proxy
 from cli.commands.schema import schema
 from cli.commands.serve import serve
@@ -52,7 +53,8 @@ def about(
     """
 
 
-for group, name in ((certs, "certs"), (agent, "agent"), (proxy, "proxy"), (cni, "cni")):
+groups = ((certs, "certs"), (agent, "agent"), (migrate, "migrate"), (proxy, "proxy"), (cni, "cni"))
+for group, name in groups:
     app.add_typer(group, name=name)
 agent.command("check")(agent_check)
 for command in (

@@ -1,0 +1,100 @@
+"""`meshwright migrate`: from another mesh to this one, as far as a program can tell the way."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import CommandFailed, Status
+from cli.options import AsJson, Context, ControlPlane, Kubeconfig
+from cli.printing.answers import print_json
+
+if TYPE_CHECKING:
+    from cli.migrating.moving import Moved
+
+migrate = typer.Typer(name="migrate", no_args_is_help=True, help="Come from another mesh.")
+
+
+@migrate.callback()
+def about() -> None:
+    """Come from another mesh."""
+
+
+@migrate.command("osm")
+def osm(
+    kubernetes: Annotated[bool, typer.Option("--kubernetes", help="What a cluster has.")] = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="Manifests instead.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write there what is to be applied, and the chart's values."),
+    ] = None,
+    mesh_name: Annotated[
+        str, typer.Option(metavar="NAME", help="The mesh's name. [as its namespaces say]")
+    ] = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    control_plane: ControlPlane = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say of each object of Open Service Mesh what becomes of it here, and write anew what must be.
+
+    Nothing is applied. Status: 0 if nothing is lost, 1 if something of it is refused, not enforced or not
+    used here, 2 if it cannot be read whole.
+    """
+    from cli.migrating.moving import lost, moved
+    from cli.migrating.reading import from_cluster, from_files
+    from controller.cluster import HOME
+    from sidecars.contract.errors import DriverError
+    from sidecars.registry import DriverRegistry
+
+    if kubernetes == (file is not None):
+        raise CommandFailed("give either --kubernetes or --file with a file or directory of manifests")
+    documents = from_files(file) if file is not None else from_cluster(kubeconfig, context)
+    try:
+        drivers = DriverRegistry.discover().drivers
+    except DriverError as error:
+        raise CommandFailed(error) from error
+    found = moved(documents, drivers, control_plane or HOME, mesh_name)
+    if out is not None:
+        _write(out, found)
+    _print(found, out, as_json=as_json)
+    if lost(found.findings):
+        raise typer.Exit(Status.NO)
+
+
+def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
+    from cli.printing.table import columns, console
+
+    if as_json:
+        told = [asdict(each) for each in found.findings]
+        print_json({"findings": told, "manifests": [*found.manifests], "values": found.values})
+        return
+    made = columns("OBJECT", "FIELD", "HERE", "FOUND")
+    for each in found.findings:
+        said = f"{each.said}{f' ({each.code})' if each.code else ''}"
+        made.add_row(each.what, each.field, each.standing.value, f"{said}\n-> {each.do}" if each.do else said)
+    console().print(made)
+    if out is not None:
+        sys.stdout.write(
+            f"\nkubectl apply --server-side -f {out / 'manifests'}\n"
+            f"meshwright install --print --values {out / 'values.yaml'}\n"
+        )
+
+
+def _write(out: Path, found: "Moved") -> None:
+    """Write a file for each manifest, and the chart's values; raise CommandFailed."""
+    from cli.printing.manifests import printed
+
+    folder = out / "manifests"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in found.manifests:
+            name = f"{each['kind'].lower()}-{each['metadata']['name']}.yaml"
+            (folder / name).write_text(printed([each]), "utf-8")
+        (out / "values.yaml").write_text(printed([found.values]), "utf-8")
+    except OSError as error:
+        raise CommandFailed(f"--out is {str(out)!r}: {error.strerror or error}") from error

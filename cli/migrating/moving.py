@@ -1,0 +1,122 @@
+"""All that a mesh of Open Service Mesh comes to here: what is found, to be applied, and to be said."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cli.errors import CommandFailed
+from cli.migrating import installation, namespaces, objects, pods
+from cli.migrating.findings import LOST, Document, Finding, mapping, named
+from cli.migrating.mesh_config import Configured, configured
+from injector.configuration import ConfigurationError, InjectionConfig
+from injector.configuration import read as read_configuration
+from injector.decision import OSM_MONITORED
+from injector.injecting import Known
+from mesh.kinds import MESH_CONFIG
+from mesh.objects import NamespaceObject
+from sidecars.contract.driver import SidecarDriver
+from sidecars.selection import INIT_VARIABLE, LINUX_VARIABLE
+from specs.osm.unenforced import PRESETS
+
+_PRESET: Final = f"{PRESETS}.json"
+_IMAGES: Final = {LINUX_VARIABLE: "proxy", INIT_VARIABLE: "proxy"}
+"""Whether a pod can have a sidecar does not depend on its image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What was found, the manifests that are written anew, and the chart's values."""
+
+    findings: tuple[Finding, ...]
+    manifests: tuple[Document, ...]
+    values: Mapping[str, Any]
+
+
+def moved(
+    documents: Iterable[Document], drivers: Mapping[str, SidecarDriver], home: str, mesh: str = ""
+) -> Moved:
+    """Say what becomes of objects; `home` is the control plane's namespace, `mesh` OSM's name of the mesh.
+
+    Raises CommandFailed where namespaces are in several meshes, and nobody says which one is meant.
+    """
+    given = list(documents)
+    of_kind = [each for each in given if each.get("kind") == "Namespace" and each.get("apiVersion") == "v1"]
+    mesh = mesh or _only(namespaces.meshes(of_kind))
+    configs = [configured(each, home) for each in _mesh_configs(given)]
+    values = _values(mesh, configs)
+    config = _checked(values)
+    findings = [each for found in configs for each in found.findings]
+    manifests = [found.manifest for found in configs]
+    for each in of_kind:
+        found, manifest = namespaces.of_namespace(config, each)
+        findings += found
+        manifests += [manifest] if manifest is not None else []
+    known = Known(config, drivers, environment=_IMAGES)
+    enrolled = _enrolled(of_kind)
+    for each in given:
+        if pods.makes_pods(each):
+            findings += pods.of_pods(known, enrolled, each)
+        elif objects.is_policy(each) and each.get("kind") != MESH_CONFIG.name:
+            findings += objects.of_object(each)
+        findings += installation.of_installation(each)
+    findings.append(installation.root())
+    return Moved(tuple(findings), tuple(manifests), values)
+
+
+def _only(meshes: tuple[str, ...]) -> str:
+    if len(meshes) > 1:
+        found = ", ".join(meshes)
+        raise CommandFailed(f"namespaces are in several meshes ({found}): say which one by --mesh-name")
+    return meshes[0] if meshes else ""
+
+
+def _mesh_configs(documents: list[Document]) -> list[Document]:
+    """Return the MeshConfigs; without any, what Open Service Mesh would make one of."""
+    found = [each for each in documents if _is_mesh_config(each)]
+    presets = (
+        each for each in documents if each.get("kind") == "ConfigMap" and named(each).endswith(PRESETS)
+    )
+    return found or [made for each in presets if (made := _preset(each)) is not None]
+
+
+def _is_mesh_config(document: Document) -> bool:
+    return document.get("kind") == MESH_CONFIG.name and objects.group_of(document) == MESH_CONFIG.group
+
+
+def _preset(document: Document) -> Document | None:
+    try:
+        spec = json.loads(str(mapping(document.get("data")).get(_PRESET)))
+    except ValueError:
+        return None
+    metadata = {**mapping(document.get("metadata")), "name": "osm-mesh-config"}
+    head = {"apiVersion": f"{MESH_CONFIG.group}/v1alpha2", "kind": MESH_CONFIG.name, "metadata": metadata}
+    return {**head, "spec": mapping(spec)}
+
+
+def _values(mesh: str, configs: list[Configured]) -> dict[str, Any]:
+    """Return the chart's values: injection as it was there, and what its MeshConfig said besides."""
+    config: dict[str, Any] = {"mesh": mesh} if mesh else {}
+    settings: dict[str, Any] = {"namespace_selector": f"{OSM_MONITORED}={mesh}"} if mesh else {}
+    for each in configs:
+        config |= each.injection
+        settings |= each.settings
+    return {"injection": {"enabled": True, "config": config}, "settings": settings}
+
+
+def _checked(values: Mapping[str, Any]) -> InjectionConfig:
+    """Return the injector's configuration; what a MeshConfig says may be none."""
+    try:
+        return read_configuration(values["injection"]["config"], "what the MeshConfig says of sidecars")
+    except ConfigurationError as error:
+        raise CommandFailed(error) from error
+
+
+def _enrolled(documents: Iterable[Document]) -> dict[str, NamespaceObject]:
+    found = map(namespaces.of_object, documents)
+    return {str(each.name): each for each in found if namespaces.is_of_osm(each)}
+
+
+def lost(findings: Iterable[Finding]) -> bool:
+    """Say whether anything is lost on the way."""
+    return any(each.standing in LOST for each in findings)

@@ -1,0 +1,83 @@
+"""Namespaces: whether the pods in them get a sidecar, with Open Service Mesh and here."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from cli.migrating.findings import Document, Finding, Standing, mapping, named
+from injector.configuration import InjectionConfig
+from injector.decision import OSM_IGNORE, OSM_INJECT, OSM_MONITORED, decide
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject
+from sidecars.contract.errors import CannotPatchError
+from sidecars.contract.kubernetes import Pod
+from specs.annotations import INJECT
+
+PREFIX: Final = "openservicemesh.io/"
+_READ: Final = frozenset({OSM_IGNORE, OSM_INJECT, OSM_MONITORED})
+_ANY: Final[Pod] = {"spec": {"containers": [{"name": "any", "image": "any"}]}}
+"""A pod of which nothing is said."""
+
+
+def of_object(document: Document) -> NamespaceObject:
+    """Return a namespace with its labels and annotations."""
+    metadata = mapping(document.get("metadata"))
+    return NamespaceObject(
+        Namespace(str(metadata.get("name", ""))), _texts(metadata, "labels"), _texts(metadata, "annotations")
+    )
+
+
+def _texts(metadata: Mapping[str, object], name: str) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((str(key), str(value)) for key, value in mapping(metadata.get(name)).items()))
+
+
+def meshes(documents: Iterable[Document]) -> tuple[str, ...]:
+    """Return the meshes that namespaces are in, by the label that says so."""
+    labels = (mapping(mapping(each.get("metadata")).get("labels")) for each in documents)
+    return tuple(sorted({str(each[OSM_MONITORED]) for each in labels if OSM_MONITORED in each}))
+
+
+def is_of_osm(namespace: NamespaceObject) -> bool:
+    """Say whether Open Service Mesh's words stand on a namespace."""
+    return any(key.startswith(PREFIX) for key, _ in (*namespace.labels, *namespace.annotations))
+
+
+def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Finding, ...], Document | None]:
+    """Say what becomes of a namespace of OSM's, and what is to be applied to it; nothing of any other."""
+    found = of_object(document)
+    if not is_of_osm(found):
+        return (), None
+    unread = tuple(
+        Finding(
+            named(document), Standing.UNUSED, f"{value!r}: nothing here reads it", f"metadata.{where}.{key}"
+        )
+        for where, pairs in (("labels", found.labels), ("annotations", found.annotations))
+        for key, value in pairs
+        if key.startswith(PREFIX) and key not in _READ
+    )
+    finding, manifest = _injected(config, document, found)
+    return (finding, *unread), manifest
+
+
+def _injected(
+    config: InjectionConfig, document: Document, found: NamespaceObject
+) -> tuple[Finding, Document | None]:
+    what = named(document)
+    try:
+        here = decide(config, found, _ANY)
+    except CannotPatchError as error:
+        return Finding(what, Standing.REFUSED, str(error)), None
+    if here.inject and not _is_asked_for(found):
+        said = (
+            f"is watched, and its pods had no sidecar unless they asked for one ({OSM_INJECT} is not there): "
+            f"label {INJECT} says so here"
+        )
+        metadata = {"name": str(found.name), "labels": {INJECT: "false"}}
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        return Finding(what, Standing.REWRITTEN, said, f"metadata.labels.{INJECT}"), manifest
+    said = f"pods get {'a' if here.inject else 'no'} sidecar: {here.words}"
+    return Finding(what, Standing.WORKS, said), None
+
+
+def _is_asked_for(namespace: NamespaceObject) -> bool:
+    """Say whether a namespace asks for sidecars: Open Service Mesh makes none for being watched alone."""
+    return OSM_INJECT in dict(namespace.annotations) or INJECT in dict(namespace.labels)

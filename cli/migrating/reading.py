@@ -1,0 +1,110 @@
+"""What is to be moved: manifests in files, or what a cluster has of the same kinds."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from cli.errors import CommandFailed
+from cli.migrating.findings import Document, mapping
+from injector.manifests import TEMPLATES
+from kube.api import Api
+from kube.connection import found
+from kube.discovery import Served, served
+from kube.errors import KubeError
+from kube.resource import Resource
+from mesh.kinds import Kind
+from providers.directory.file_form import Unreadable
+from providers.directory.files import DirectoryError, list_directory, read_content
+from providers.text.documents import documents
+from specs.kinds import READ
+from specs.osm.unenforced import UNENFORCED
+from specs.reference.meanings.installed import INSTALLED
+
+_BESIDE: Final = (
+    Kind("Namespace"),
+    Kind("CustomResourceDefinition", "apiextensions.k8s.io"),
+    Kind("MutatingWebhookConfiguration", "admissionregistration.k8s.io"),
+    Kind("ValidatingWebhookConfiguration", "admissionregistration.k8s.io"),
+)
+_PODS: Final = tuple(Kind(name, group) for group, name in TEMPLATES)
+_POLICY: Final = tuple(kind for kind in READ if kind.group in {each.group for each in INSTALLED})
+
+
+def from_files(where: Path) -> list[Document]:
+    """Return the manifests of a file, or of all files in a directory, in the order of their names.
+
+    Lists are opened. Raises CommandFailed for what cannot be read.
+    """
+    try:
+        names: tuple[str, ...] = (where.name,)
+        root = where.parent
+        if where.is_dir():
+            listing = list_directory(where)
+            if listing.unlisted:
+                raise CommandFailed(
+                    f"{listing.unlisted[0].folder} cannot be listed: it is not all of the mesh"
+                )
+            names, root = tuple(listing.files), where
+        return [each for name in names for each in _of_file(root, name)]
+    except DirectoryError as error:
+        raise CommandFailed(error) from error
+
+
+def _of_file(root: Path, name: str) -> Iterator[Document]:
+    content = read_content(root, name)
+    if content is None or isinstance(content, Unreadable):
+        raise CommandFailed(f"{root / name}: {content.expected if content else 'there is no such file'}")
+    for each in documents(content, as_json=name.endswith(".json")):
+        for fault in each.faults:
+            raise CommandFailed(f"{root / name}, line {fault.line}: {fault.expected}")
+        yield from _opened(each.value)
+
+
+def _opened(value: object) -> Iterator[Document]:
+    document = mapping(value)
+    items = document.get("items")
+    if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
+        for each in items:
+            yield from _opened(each)
+    elif document:
+        yield document
+
+
+def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:
+    """Return what a cluster has of the kinds that matter; raise CommandFailed if not all of it can be had."""
+    try:
+        return asyncio.run(_all(Api(found(kubeconfig, context))))
+    except KubeError as error:
+        raise CommandFailed(f"the cluster cannot be read whole: {error}") from error
+
+
+async def _all(api: Api) -> list[Document]:
+    kinds = dict.fromkeys((*_BESIDE, *_POLICY, *UNENFORCED, *_PODS))
+    groups = {each.group for each in kinds}
+    async with api:
+        there = await served(api, groups)
+        if unknown := sorted(there.unknown):
+            raise CommandFailed(f"the cluster does not say what it has of {', '.join(unknown)}")
+        asked = [each for kind in kinds if (each := _resource(there, kind)) is not None]
+        lists = await asyncio.gather(*(api.list(each) for each in asked))
+    return [
+        {"apiVersion": resource.api_version, "kind": resource.kind, **each}
+        for resource, listed in zip(asked, lists, strict=True)
+        for each in listed["items"]
+        if resource.kind == "Pod" or not _is_made(each)
+    ]
+
+
+def _resource(there: Served, kind: Kind) -> Resource | None:
+    """Return a kind in the newest of its versions that is read, or served."""
+    versions = there.of(kind.group, kind.name)
+    reader = READ.get(kind)
+    read = [each for each in versions if reader is not None and each.version in reader.versions]
+    return next(iter((*read, *versions)), None)
+
+
+def _is_made(document: Document) -> bool:
+    """Say whether a controller made an object: who is to be changed is its owner."""
+    owners = mapping(document.get("metadata")).get("ownerReferences") or []
+    return any(mapping(each).get("controller") is True for each in owners)

@@ -1,0 +1,313 @@
+"""`meshwright migrate osm`: what Open Service Mesh's own manifests come to, and what is written anew."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from controller.settings import load
+from injector.configuration import read as read_injection
+from mesh.config import MeshConfig
+from mesh.origins import InFile
+from specs.osm.unenforced import UNENFORCED
+from specs.reader import read
+from tests.typed import Done
+from tests.unit.cli import osm_demo
+
+Run = Callable[..., Done]
+Document = dict[str, Any]
+
+SPEC: Final[Document] = {
+    "sidecar": {
+        "enablePrivilegedInitContainer": True,
+        "logLevel": "debug",
+        "envoyImage": "envoyproxy/envoy:v1.22",
+        "envoyWindowsImage": "envoyproxy/envoy-windows:v1.22",
+        "initContainerImage": "openservicemesh/init:v1.2.4",
+        "maxDataPlaneConnections": 500,
+        "configResyncInterval": "60s",
+        "resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "64Mi"}},
+        "tlsMinProtocolVersion": "TLSv1_2",
+        "tlsMaxProtocolVersion": "TLSv1_3",
+        "cipherSuites": ["ECDHE-RSA-AES128-GCM-SHA256"],
+        "ecdhCurves": ["X25519"],
+        "localProxyMode": "PodIP",
+    },
+    "traffic": {
+        "enableEgress": True,
+        "enablePermissiveTrafficPolicyMode": True,
+        "outboundIPRangeExclusionList": ["10.1.0.0/16"],
+        "outboundIPRangeInclusionList": ["10.0.0.0/8"],
+        "outboundPortExclusionList": [6379],
+        "inboundPortExclusionList": [9100],
+        "networkInterfaceExclusionList": ["eth1"],
+        "inboundExternalAuthorization": {"enable": True, "address": "opa.opa.svc", "port": 9191},
+    },
+    "observability": {
+        "osmLogLevel": "warn",
+        "enableDebugServer": True,
+        "tracing": {"enable": True, "address": "jaeger", "port": 9411, "endpoint": "/api/v2/spans"},
+    },
+    "certificate": {
+        "serviceCertValidityDuration": "12h",
+        "certKeyBitSize": 4096,
+        "ingressGateway": {"subjectAltNames": ["gateway"], "secret": {"name": "a", "namespace": "b"}},
+    },
+    "featureFlags": {
+        "enableWASMStats": True,
+        "enableEgressPolicy": True,
+        "enableSnapshotCacheMode": False,
+        "enableAsyncProxyServiceMapping": False,
+        "enableIngressBackendPolicy": True,
+        "enableEnvoyActiveHealthChecks": True,
+        "enableRetryPolicy": True,
+        "enableMeshRootCertificate": True,
+        "enableSPIFFE": True,
+    },
+}
+"""Every field of Open Service Mesh's MeshConfig, asking for something where it can."""
+MESH_CONFIG: Final[Document] = {
+    "apiVersion": "config.openservicemesh.io/v1alpha2",
+    "kind": "MeshConfig",
+    "metadata": {"name": "osm-mesh-config", "namespace": "osm-system"},
+    "spec": SPEC,
+}
+REWRITTEN: Final = {
+    f"spec.{each}"
+    for each in (
+        *("sidecar.enablePrivilegedInitContainer", "sidecar.envoyImage", "sidecar.envoyWindowsImage"),
+        *("sidecar.initContainerImage", "sidecar.maxDataPlaneConnections", "sidecar.resources"),
+        *("observability.osmLogLevel", "certificate.certKeyBitSize"),
+    )
+}
+
+
+def namespace(name: str, injection: str = "", **labels: str) -> Document:
+    """Return a namespace in the mesh `osm`."""
+    annotations = {"openservicemesh.io/sidecar-injection": injection} if injection else {}
+    of = {"openservicemesh.io/monitored-by": "osm", **labels}
+    metadata = {"name": name, "labels": of, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def deployment(name: str, annotations: Document | None = None, **container: object) -> Document:
+    """Return a Deployment in the namespace `shop`."""
+    app = {"name": "app", "image": "app:1", **container}
+    template = {"metadata": {"annotations": annotations or {}}, "spec": {"containers": [app]}}
+    metadata = {"name": name, "namespace": "shop"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {"template": template},
+    }
+
+
+@pytest.fixture
+def migrate(run: Run, tmp_path: Path) -> Callable[..., Document]:
+    """Return what migrates objects and reads the report; `lost` says what is expected of its status."""
+
+    def typed(*documents: Document, lost: bool = False, more: tuple[str, ...] = ()) -> Document:
+        (tmp_path / "osm.yaml").write_text(yaml.safe_dump_all(documents))
+        done = run("migrate", "osm", "-f", "osm.yaml", "--json", *more)
+        assert done.returncode == int(lost), done
+        return dict(json.loads(done.stdout))
+
+    return typed
+
+
+def standings(report: Document, what: str) -> dict[str, str]:
+    """Return how the fields of an object stand."""
+    return {each["field"]: each["standing"] for each in report["findings"] if each["what"] == what}
+
+
+def test_of_every_field_of_a_mesh_config_something_is_said(migrate: Callable[..., Document]) -> None:
+    """What is rewritten is as the table has it; what works, and what does not, is what the reader says."""
+    found = standings(migrate(MESH_CONFIG, lost=True), "MeshConfig osm-system/osm-mesh-config")
+    fields = {f"spec.{section}.{name}": (section, name) for section, held in SPEC.items() for name in held}
+    assert found.pop("metadata.namespace") == "rewritten"
+    assert found.keys() == fields.keys()
+    assert {each for each, standing in found.items() if standing == "rewritten"} == REWRITTEN
+    for path in fields.keys() - REWRITTEN:
+        section, name = fields[path]
+        value = SPEC[section][name]
+        alone = {**MESH_CONFIG, "spec": {section: {name: value}}}
+        codes = {each.code for each in read(alone, InFile("")).problems}
+        expected = "not enforced" if "MW1030" in codes else "not used" if codes else "works"
+        assert found[path] == (expected if value else "works"), path
+    assert set(found.values()) == {"works", "rewritten", "not used", "not enforced"}
+
+
+def test_the_mesh_config_that_is_written_means_the_same_and_nothing_of_it_is_wrong(
+    migrate: Callable[..., Document],
+) -> None:
+    """As far as it is read: what works is in it, but for images that have no agent."""
+    report = migrate(MESH_CONFIG, lost=True)
+    (manifest,) = report["manifests"]
+    assert manifest["metadata"] == {"name": "osm-mesh-config", "namespace": "meshwright-system"}
+    reading = read(manifest, InFile(""))
+    assert reading.problems == ()
+    ((_, config),) = reading.objects
+    ((_, before),) = read(MESH_CONFIG, InFile("")).objects
+    assert isinstance(config, MeshConfig)
+    assert isinstance(before, MeshConfig)
+    assert (config.egress, config.permissive, config.exclusions) == (True, True, before.exclusions)
+    assert config.service_certificate_validity == before.service_certificate_validity
+    assert config.sidecar.cipher_suites == before.sidecar.cipher_suites
+    assert (config.sidecar.linux_image, config.sidecar.init_image) == ("", "")
+
+
+def test_the_values_are_taken_by_the_chart_the_server_and_the_injector(
+    migrate: Callable[..., Document], run: Run, tmp_path: Path
+) -> None:
+    """Each says something that the MeshConfig said."""
+    report = migrate(MESH_CONFIG, namespace("shop", "enabled"), lost=True, more=("--out", "to"))
+    values = yaml.safe_load((tmp_path / "to" / "values.yaml").read_text())
+    assert values == report["values"]
+    assert run("install", "--print", "--values", "to/values.yaml").returncode == 0
+    settings = load({"kubernetes": True, "state": tmp_path, **values["settings"]})
+    assert (settings.max_streams, settings.log_level) == (500, "warning")
+    assert str(settings.service_certificate_key) == "rsa-4096"
+    assert settings.namespace_selector == "openservicemesh.io/monitored-by=osm"
+    config = read_injection(values["injection"]["config"], "values.yaml")
+    assert (config.mesh, config.resources) == ("osm", SPEC["sidecar"]["resources"])
+    overlay = config.overlays[config.default_overlays[0]]
+    assert overlay.interception["securityContext"] == {"privileged": True, "allowPrivilegeEscalation": True}
+
+
+def test_what_osms_chart_makes_its_mesh_config_of_counts_where_there_is_none(
+    migrate: Callable[..., Document],
+) -> None:
+    """A ConfigMap of JSON: who renders the chart to a directory has no MeshConfig yet."""
+    spec = {"traffic": {"enableEgress": True}, "certificate": {"certKeyBitSize": 2048}}
+    metadata = {"name": "preset-mesh-config", "namespace": "osm-system"}
+    presets = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    found = migrate({**presets, "data": {"preset-mesh-config.json": json.dumps(spec)}})
+    assert [each["spec"] for each in found["manifests"]] == [{"traffic": {"enableEgress": True}}]
+
+
+def test_who_got_no_sidecar_gets_none(migrate: Callable[..., Document]) -> None:
+    """Being watched is enough here, and was not there; what is asked for is decided by the injector."""
+    given = (
+        namespace("enabled", "enabled"),
+        namespace("disabled", "disabled"),
+        namespace("watched"),
+        namespace("ignored", "enabled", **{"openservicemesh.io/ignore": "true"}),
+        namespace("wrong", "maybe"),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}},
+    )
+    report = migrate(*given, lost=True)
+    found = {each["what"]: each["standing"] for each in report["findings"]}
+    assert found.pop("root certificate") == "to do"
+    assert found == {
+        "Namespace enabled": "works",
+        "Namespace disabled": "works",
+        "Namespace watched": "rewritten",
+        "Namespace ignored": "works",
+        "Namespace wrong": "refused",
+    }
+    metadata = {"name": "watched", "labels": {"meshwright.dev/inject": "false"}}
+    assert report["manifests"] == [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}]
+
+
+def test_two_meshes_are_one_too_many(run: Run, tmp_path: Path) -> None:
+    """Unless somebody says which one is meant; of the other no pod gets a sidecar."""
+    other = namespace("other", "enabled", **{"openservicemesh.io/monitored-by": "second"})
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump_all([namespace("shop", "enabled"), other]))
+    done = run("migrate", "osm", "-f", "two.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "osm, second" in done.stderr
+    done = run("migrate", "osm", "-f", "two.yaml", "--mesh-name", "osm", "--json")
+    said = {each["what"]: each["said"] for each in json.loads(done.stdout)["findings"]}
+    assert "no sidecar" in said["Namespace other"]
+
+
+def test_pods_are_judged_by_the_injector(migrate: Callable[..., Document]) -> None:
+    """Who has the old sidecar is to be made anew, and who cannot have ours is said."""
+    old = {"name": "old", "namespace": "shop", "labels": {"osm-proxy-uuid": "x"}}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "old-1", "uid": "u", "controller": True}
+    ports = "openservicemesh.io/outbound-port-exclusion-list"
+    report = migrate(
+        namespace("shop", "enabled"),
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**old, "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": "app", "image": "a"}]},
+        },
+        deployment("plain"),
+        deployment("excluding", {ports: "6379"}),
+        deployment("wrong", {ports: "redis"}),
+        deployment("same-user", securityContext={"runAsUser": 1500}),
+        deployment("scraped", {"openservicemesh.io/sidecar-resource-limits-cpu": "1"}),
+        lost=True,
+    )
+    found = {(each["what"], each["field"]): each for each in report["findings"]}
+    assert found["Pod shop/old", ""]["standing"] == "to do"
+    assert "ReplicaSet old-1" in found["Pod shop/old", ""]["do"]
+    assert ("Deployment shop/plain", "") not in found
+    assert found["Deployment shop/excluding", ""]["standing"] == "works"
+    assert found["Deployment shop/wrong", ""]["standing"] == "refused"
+    assert ports in found["Deployment shop/wrong", ""]["said"]
+    assert found["Deployment shop/same-user", ""]["standing"] == "refused"
+    unread = "metadata.annotations.openservicemesh.io/sidecar-resource-limits-cpu"
+    assert found["Deployment shop/scraped", unread]["standing"] == "not used"
+
+
+def test_policy_stands_as_its_reader_says(migrate: Callable[..., Document]) -> None:
+    """Each kind that is known and not enforced; SMI's are as they are."""
+    unenforced = [
+        {
+            "apiVersion": f"{kind.group}/v1alpha1",
+            "kind": kind.name,
+            "metadata": {"name": "a", "namespace": "b"},
+        }
+        for kind in sorted(UNENFORCED)
+    ]
+    split = {"service": "a", "backends": [{"service": "b", "weight": 1}]}
+    works = {"apiVersion": "split.smi-spec.io/v1alpha2", "kind": "TrafficSplit", "spec": split}
+    refused = {"apiVersion": "split.smi-spec.io/v1alpha2", "kind": "TrafficSplit", "spec": {"service": "a"}}
+    metadata = {"namespace": "shop"}
+    report = migrate(
+        *unenforced,
+        {**works, "metadata": {**metadata, "name": "works"}},
+        {**refused, "metadata": {**metadata, "name": "refused"}},
+        lost=True,
+    )
+    found = {each["what"]: (each["standing"], each["code"]) for each in report["findings"]}
+    for kind in UNENFORCED:
+        assert found[f"{kind.name} b/a"] == ("not enforced", "MW1030")
+    assert found["TrafficSplit shop/works"] == ("works", "")
+    assert found["TrafficSplit shop/refused"][0] == "refused"
+
+
+def test_the_demo_that_osm_publishes_is_lost_nowhere_but_in_its_mesh_config(
+    migrate: Callable[..., Document],
+) -> None:
+    """Namespaces, workloads and policies of the bookstore, in the newest versions."""
+    report = migrate(*osm_demo.demo(), yaml.safe_load(osm_demo.MESH_CONFIG), lost=True)
+    lost = {each["what"] for each in report["findings"] if each["standing"] in ("refused", "not enforced")}
+    assert lost == set()
+    unused = {each["what"] for each in report["findings"] if each["standing"] == "not used"}
+    assert unused <= {"MeshConfig osm-system/osm-mesh-config", "MeshConfig osm-mesh-config"}
+
+
+def test_what_is_still_there_of_osm_is_to_be_taken_away(migrate: Callable[..., Document]) -> None:
+    """Control plane, webhooks, and definitions whose versions it converts."""
+    conversion = {"strategy": "Webhook", "webhook": {"clientConfig": {"service": {"name": "osm-bootstrap"}}}}
+    spec = {"group": "config.openservicemesh.io", "conversion": conversion}
+    webhook = {"name": "osm-inject.k8s.io"}
+    given: tuple[Document, ...] = (
+        {**deployment("osm-controller"), "metadata": {"name": "osm-controller", "namespace": "osm-system"}},
+        {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration"}
+        | {"metadata": {"name": "osm-webhook-osm"}, "webhooks": [webhook]},
+        {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+        | {"metadata": {"name": "meshconfigs.config.openservicemesh.io"}, "spec": spec},
+    )
+    found = {each["what"]: each for each in migrate(*given)["findings"]}
+    assert {each["standing"] for each in found.values()} == {"to do"}
+    assert all(each["do"] for each in found.values())
+    assert len(found) == len(given) + 1
