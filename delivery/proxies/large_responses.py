@@ -4,7 +4,10 @@ Listeners and clusters in state of the world are one message each, however many 
 size, but not where it uses Google's gRPC; gRPC's own clients take LARGE bytes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 from sidecars.type_words import short_type
 from xds.protocol.resource import TypeUrl
@@ -42,19 +45,23 @@ class Large:
         return f"{said} ({self.hint})" if self.hint else said
 
 
+_NONE: Final[Mapping[TypeUrl, Large]] = MappingProxyType({})
+"""What is known of nearly all proxies, one for them all."""
+
+
 class LargeResponses:
     """What is known of the large responses to one proxy, by type."""
 
     __slots__ = ("_found",)
 
     def __init__(self) -> None:
-        self._found: dict[TypeUrl, Large] = {}
+        self._found: Mapping[TypeUrl, Large] = _NONE
 
     def sending(self, response: Response, size: int, user_agent: str) -> Large | None:
         """Note one that goes out; return it if it is the first of its type."""
         first = response.type_url not in self._found
         found = Large(response.type_url, size, user_agent, response.nonce)
-        self._found[response.type_url] = found
+        self._found = {**self._found, response.type_url: found}
         return found if first else None
 
     def sent(self, response: Response, size: int) -> None:
@@ -75,4 +82,4 @@ class LargeResponses:
 
     def _settle(self, type_url: TypeUrl) -> None:
         if (found := self._found.get(type_url)) is not None:
-            self._found[type_url] = replace(found, answered=True)
+            self._found = {**self._found, type_url: replace(found, answered=True)}

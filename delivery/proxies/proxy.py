@@ -17,8 +17,8 @@ class Proxy:
     """One proxy; each part is written by its own room, and all of them are forgotten together.
 
     `expected` is since when its workload is known, None where it is not; `since` when it came or went, None
-    before it ever came. `streams` are those that are open, by the address of the peer; `address` is the
-    newest one's. `pushes` are None where nothing is remembered.
+    before it ever came. `streams` are those that are open, each with the address of its peer, the newest
+    last; `address` is the newest one's. `pushes` are None where nothing is remembered.
     """
 
     node: NodeKey
@@ -26,7 +26,7 @@ class Proxy:
     expected: datetime | None = None
     since: datetime | None = None
     address: str = ""
-    streams: dict[str, list[Variant]] = field(default_factory=dict)
+    streams: tuple[tuple[str, Variant], ...] = ()
     pushes: Record | None = None
     acknowledged: Acknowledged = field(default_factory=dict)
     large: LargeResponses = field(default_factory=LargeResponses)

@@ -52,17 +52,16 @@ class ProxyRegistry:
             if not proxy.streams:
                 proxy.since = self._clock()
             proxy.address = address
-            proxy.streams.setdefault(address, []).append(variant)
+            proxy.streams = (*proxy.streams, (address, variant))
         return proxy
 
     def closed(self, node: NodeKey, address: str) -> Variant:
         """Note the end of a stream, and return which it was; the proxy is gone when it was its last."""
         proxy = self._proxies[node]
-        variants = proxy.streams[address]
+        newest = max(at for at, (peer, _) in enumerate(proxy.streams) if peer == address)
+        _, ended = proxy.streams[newest]
         with self._counted(proxy):
-            ended = variants.pop()
-            if not variants:
-                del proxy.streams[address]
+            proxy.streams = (*proxy.streams[:newest], *proxy.streams[newest + 1 :])
             if not proxy.streams:
                 proxy.since = self._clock()
         return ended

@@ -197,13 +197,11 @@ class AdsServer:
             return Ending.REFUSED, refused.reason
         await asyncio.sleep(wait)
         number = next(self._numbers)
-        call = self._calls[number] = Call(number, node_key, peer, account, self._long)
-        seconds = self._limits.age(random.random())  # noqa: S311 - no secret
-        age = asyncio.get_running_loop().call_later(seconds, call.leave, Ending.AGED)
+        until = asyncio.get_running_loop().time() + self._limits.age(random.random())  # noqa: S311 - no secret
+        call = self._calls[number] = Call(number, node_key, peer, account, self._long, until)
         try:
             return await serve(call, GrpcTransport(context))
         finally:
-            age.cancel()
             call.bill.settle()
             del self._calls[number]
             if call.excess is not None:
@@ -273,7 +271,7 @@ class AdsServer:
                 self._calls[number].recheck(self._authenticator)
 
     async def _sweep(self) -> None:
-        """End calls whose client does not read: asked of all from time to time, not timed per write.
+        """End calls whose client does not read, or that are of age: asked of all from time to time.
 
         What nobody needs any more is forgotten.
         """
@@ -283,7 +281,7 @@ class AdsServer:
             await asyncio.sleep(self._limits.write_seconds / 10)
             now = loop.time()
             for call in tuple(self._calls.values()):
-                call.check_writing(self._limits, now)
+                call.check(self._limits, now)
             self._accounts.forget(now)
             if now >= aged + AGE_SECONDS:
                 self._encoder.age()

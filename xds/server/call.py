@@ -6,6 +6,7 @@ however seldom a collector looks.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine, MutableMapping
 
@@ -38,13 +39,14 @@ def alone(work: Serve) -> Serve:
 class Call:
     """One authenticated call; what it does is started with `start`, and over when `ended` returns.
 
+    It is to end at `until`, on the loop's clock: whoever serves has it looked at from time to time (`check`).
     Whoever reads a long request holds `long`, which all calls of its account have: in pieces a request is
     several times its bytes. It is made for the first of them: hardly anybody sends one.
     """
 
     __slots__ = (
         *("_ending", "_locks", "_loop", "_tasks", "_writing_since", "bill", "excess", "leaving", "node_key"),
-        *("number", "on_leave", "outgoing", "peer"),
+        *("_until", "number", "on_leave", "outgoing", "peer"),
         "__weakref__",
     )
 
@@ -55,12 +57,14 @@ class Call:
         peer: Peer,
         account: Account,
         locks: MutableMapping[Account, asyncio.Lock],
+        until: float = math.inf,
     ) -> None:
         self.number = number
         self.node_key = node_key
         self.peer = peer
         self.bill = Bill(account)
         self._locks = locks
+        self._until = until
         self.excess: Excess | None = None
         self.leaving: Result | None = None
         self.on_leave: Callable[[], None] | None = None
@@ -126,12 +130,14 @@ class Call:
         except Exception as error:  # noqa: BLE001 - a hook that fails ends this call, not the round
             self.fail(error)
 
-    def check_writing(self, limits: Limits, now: float) -> None:
+    def check(self, limits: Limits, now: float) -> None:
         """End it if a write takes too long at `now` (the loop's clock): cancelled, it has spoilt the stream.
 
-        Whoever serves asks this of all its calls from time to time: a timer for each write costs more than
-        the rest of it.
+        Have it end in order at its age. Whoever serves asks this of all its calls from time to time: a timer
+        for each write costs more than the rest of it, and one for each call stays as long as that does.
         """
+        if now >= self._until and self.leaving is None:
+            self.leave(Ending.AGED)
         since, longest = self._writing_since, limits.write_seconds
         if self.outgoing is not None:
             since = self.outgoing.since

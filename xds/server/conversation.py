@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 from xds.cache import Snapshots
@@ -97,7 +96,7 @@ class Conversation:
     async def run(self, transport: Transport) -> Result:
         """Converse until one side ends it; return why, with details for a log."""
         self._call.outgoing = self._outgoing = Outgoing(transport)
-        watch = self._cache.watch(self.node_key, partial(self._waking.wake, self._push))
+        watch = self._cache.watch(self.node_key, self._wake)
         self._hold()
         self._call.on_leave = self._push  # between two messages, when all that is due has been written
         self._call.start(self._read(transport), "reader")
@@ -254,6 +253,10 @@ class Conversation:
     def _release(self) -> None:
         self._deadline = None
         self._send(self._stream.on_deadline)
+
+    def _wake(self) -> None:
+        """Have its turn: there is another snapshot."""
+        self._waking.wake(self._push)
 
     def _push(self) -> None:
         """Make and write what is due, as far as that goes without waiting; what goes wrong ends the call."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
-from typing import Final
+from typing import Final, cast
 
 import grpc
 import grpc.aio
@@ -30,11 +30,20 @@ _EXPLAINED: Final = (Ending.REFUSED, Ending.HELD)
 class GrpcTransport:
     """A Transport over a grpc.aio handler's context."""
 
-    __slots__ = ("receive", "send")
+    __slots__ = ("_context",)
 
     def __init__(self, context: grpc.aio.ServicerContext) -> None:
-        self.receive: Callable[[], Awaitable[object]] = context.read
-        self.send: Callable[[bytes], Writing] = context.write
+        self._context = context
+
+    @property
+    def receive(self) -> Callable[[], Awaitable[object]]:
+        """The context's own; see Transport."""
+        return cast("Callable[[], Awaitable[object]]", self._context.read)
+
+    @property
+    def send(self) -> Callable[[bytes], Writing]:
+        """The context's own; see Transport."""
+        return cast("Callable[[bytes], Writing]", self._context.write)
 
     async def read(self) -> bytes | None:
         """Return the next message, None when the client will send no more."""

@@ -18,11 +18,11 @@ FORGOTTEN: Final = 4096
 class Outgoing:
     """Writes messages to a transport, one at a time."""
 
-    __slots__ = ("_clock", "_transport", "_waits_for", "_writing", "_writing_since")
+    __slots__ = ("_loop", "_transport", "_waits_for", "_writing", "_writing_since")
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._clock = asyncio.get_running_loop().time
+        self._loop = asyncio.get_running_loop()
         self._writing: Writing | None = None
         self._waits_for: asyncio.Future[None] | None = None
         self._writing_since = 0.0
@@ -30,7 +30,7 @@ class Outgoing:
     def begin(self, message: bytes) -> None:
         """Begin to write a message; to be called only when it is free. Raises Disconnected."""
         self._writing = self._transport.send(message)
-        self._writing_since = self._clock()
+        self._writing_since = self._loop.time()
         self._step()
 
     def is_free(self) -> bool:

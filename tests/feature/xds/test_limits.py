@@ -102,7 +102,7 @@ async def test_new_streams_wait_for_their_turn_or_are_turned_away(
 
 async def test_s11_a_stream_ends_at_its_age(serve: Serve, connect: Connect) -> None:
     """In order, with OK: the client comes back, perhaps to another replica."""
-    served = await serve(limits=Limits(age_seconds=0.05))
+    served = await serve(limits=Limits(age_seconds=0.05, write_seconds=1.0))
     client = connect(served.port)
     await client.ask(ENDPOINT, "a")
 

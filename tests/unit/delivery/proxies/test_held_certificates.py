@@ -50,7 +50,7 @@ def proxy(*acknowledged: Resource, streams: bool = True) -> Proxy:
         noted = found.acknowledged.get(each.type_url, Noted(OWN))
         found.acknowledged[each.type_url] = noted.put({each.name: (each,)})
     if streams:
-        found.streams["ipv4:1.2.3.4:5"] = [Variant.DELTA]
+        found.streams = (("ipv4:1.2.3.4:5", Variant.DELTA),)
     return found
 
 
