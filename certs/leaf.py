@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.issuers.contract import Names, Usage
-from certs.pem import UNREADABLE, loaded
+from certs.pem import UNREADABLE, first_in, loaded
 from certs.possession import written
 from certs.profile import common_name
 from certs.serial import serial_text
@@ -40,8 +40,12 @@ class Leaf:
 
 def read_leaf(pem: bytes) -> Leaf:
     """Read the first certificate of a PEM text. Raises ValueError when it is none or is malformed."""
+    return leaf_of(first_in(pem))
+
+
+def leaf_of(certificate: x509.Certificate) -> Leaf:
+    """Return what a certificate says; raise ValueError where it is malformed."""
     try:
-        certificate = x509.load_pem_x509_certificate(pem)
         names = _names(certificate)
         usages = _extension(certificate, x509.ExtendedKeyUsage)
     except UNREADABLE as error:

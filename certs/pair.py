@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from certs.errors import IssuerError, RequestError
 from certs.issuers.contract import CertificateRequest, Issuer, KeyKind, Names, Possession, Usage
-from certs.leaf import Leaf, read_leaf, stands_below
+from certs.leaf import Leaf, leaf_of, read_leaf, stands_below
 from certs.material import PrivateKey
-from certs.pem import certificates_in
+from certs.pem import certificates_in, first_in
 from certs.possession import OwnKey, written
 from certs.terms import BACKDATED, BACKDATED_SHARE
 
@@ -80,8 +80,8 @@ def sign(
     now += timedelta(seconds=time.monotonic() - began)
     answer = f"the issuer's answer for {names.common_name}"
     try:
-        leaf = read_leaf(chain_pem)
-        certificate = x509.load_pem_x509_certificate(chain_pem)
+        certificate = first_in(chain_pem)
+        leaf = leaf_of(certificate)
         certified = written(certificate.public_key())
         below = stands_below(chain_pem, issuer.trust_bundle())
     except ValueError as error:

@@ -17,6 +17,14 @@ UNREADABLE: Final = (
 """All that the library raises of what it can make nothing of: few of them are ValueErrors."""
 
 
+def first_in(pem: bytes) -> x509.Certificate:
+    """Return the first certificate of a PEM text, as far as it must be read to be one; raises ValueError."""
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except UNREADABLE as error:
+        raise ValueError(str(error)) from error
+
+
 def loaded(pem: bytes) -> list[x509.Certificate]:
     """Return the certificates of a PEM text, at least one, each as far as it must be read to be one.
 

@@ -16,7 +16,8 @@ from certs.bundle import TrustBundle
 from certs.errors import IssuerError, StateError
 from certs.issuers.contract import CertificateRequest, Issuer
 from certs.issuers.succession import SETTLING, Former, Succession, followed, read, written
-from certs.leaf import read_leaf, stands_below
+from certs.leaf import stands_below
+from certs.pem import first_in
 from mesh.names import TrustDomain
 
 ISSUER_FILE: Final = "issuer.json"
@@ -114,7 +115,7 @@ class SucceedingIssuer:
 
     def _note_end(self, chain_pem: bytes) -> None:
         with suppress(ValueError), self._ending:  # what cannot be read is nobody's certificate
-            end = read_leaf(chain_pem).not_after
+            end = first_in(chain_pem).not_valid_after_utc
             self._last_end = end if self._last_end is None else max(end, self._last_end)
 
     def trust_bundle(self) -> bytes:
