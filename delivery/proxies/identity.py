@@ -83,9 +83,9 @@ def _everybody(signer: str) -> bool:
 class MeshAuthenticator:
     """Answers by certificate, ledger and view; `view` returns the newest one, None before the first.
 
-    `not_served` says why a proxy is not this server's to serve, if it is not, and `failed` why there is
-    nothing for one of a workload that is known, if it could not be made. `trusts` says whether what a root
-    has signed is good now.
+    `not_served` says why a proxy is not this server's to serve, if it is not, by the view: while that is what
+    it was, it is not asked again. `failed` says why there is nothing for one of a workload that is known, if
+    it could not be made. `trusts` says whether what a root has signed is good now.
     """
 
     def __init__(
@@ -106,6 +106,8 @@ class MeshAuthenticator:
         self._unknown = unknown
         self._trusts = trusts
         self._shown: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
+        self._mesh: tuple[View | None, int] = (None, 0)
+        self._undisputed: set[ProxyName] = set()  # in that state of the mesh
 
     def authenticate(self, peer: Peer) -> NodeKey:
         """Return whose configuration the peer gets; as `admit`."""
@@ -131,11 +133,7 @@ class MeshAuthenticator:
             raise _refused(peer, error.reason, str(error)) from error
         except StateError as error:
             raise _refused(peer, Refusal.LEDGER, str(error)) from error
-        name = found.name
-        if detail := contradiction(name, self._view()):
-            raise _refused(peer, Refusal.OTHER_WORKLOAD, f"{name}: {detail}")
-        if detail := self._not_served(name):
-            raise _refused(peer, Refusal.OTHER_DRIVER, f"{name}: {detail}")
+        self._place(peer, found.name)
         self._note(peer, found, now)
         return found
 
@@ -147,6 +145,20 @@ class MeshAuthenticator:
         if holder_of(view, name) is None:
             return Held.WORKLOAD
         return Held.FAILED if self._failed(name) else ""
+
+    def _place(self, peer: Peer, name: ProxyName) -> None:
+        """Raise Refused where the mesh, as it is now, has something against a proxy."""
+        view = self._view()
+        mesh = (view, 0 if view is None else view.graph.revision)
+        if mesh != self._mesh:
+            self._mesh, self._undisputed = mesh, set()
+        if name in self._undisputed:
+            return
+        if detail := contradiction(name, view):
+            raise _refused(peer, Refusal.OTHER_WORKLOAD, f"{name}: {detail}")
+        if detail := self._not_served(name):
+            raise _refused(peer, Refusal.OTHER_DRIVER, f"{name}: {detail}")
+        self._undisputed.add(name)
 
     def _read(self, peer: Peer, certificate: bytes) -> PeerCertificate:
         """Return what a certificate says: that is the same whenever it is asked again who somebody is."""

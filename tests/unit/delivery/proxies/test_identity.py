@@ -2,11 +2,13 @@
 
 import gc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from catalog.store.edits import Edits
 from catalog.store.view import View
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
@@ -19,7 +21,8 @@ from certs.proxy import issue_proxy
 from delivery.proxies import identity
 from delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself
 from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from mesh.names import ServiceName, TrustDomain
+from mesh.workload import Workload
 from xds.cache import NodeKey
 from xds.protocol.wire import Node
 from xds.server.hooks import Peer, Refused
@@ -198,6 +201,36 @@ def test_a_contradiction_names_the_workload_and_its_proxy(scene: Scene) -> None:
     assert contradiction(ProxyName.parse("a.x.shop"), scene.view) == (
         "workload shop/w-a has this UUID, and its proxy is a.store.shop"
     )
+
+
+def test_the_mesh_is_asked_again_of_a_proxy_when_it_is_another(scene: Scene) -> None:
+    """Counted: each of many is asked for again and again, and the mesh is mostly what it was."""
+    asked: list[ProxyName] = []
+
+    def not_served(name: ProxyName) -> str:
+        asked.append(name)
+        return ""
+
+    authenticator = MeshAuthenticator(scene.ledger, lambda: scene.view, lambda: scene.now, not_served)
+    peer = scene.peer()
+    for _ in range(3):
+        assert authenticator.authenticate(peer) == str(NAME)
+    assert len(asked) == 1
+    assert scene.view is not None
+    held = scene.view.sourced.held()
+    (key,) = (key for key, each in held.items() if isinstance(each.value, Workload))
+    known = held[key]
+    assert isinstance(known.value, Workload)
+    scene.view.apply(Edits(objects={key: None}))
+    assert authenticator.authenticate(peer) == str(NAME)
+    assert len(asked) == 2
+    elsewhere = replace(known.value, service=ServiceName("other"))
+    scene.view.apply(Edits(objects={key: replace(known, value=elsewhere)}))
+    with pytest.raises(Refused, match="other_workload"):
+        authenticator.authenticate(peer)
+    scene.view = None
+    assert authenticator.authenticate(peer) == str(NAME)
+    assert len(asked) == 3
 
 
 def test_who_is_held_is_told_why(scene: Scene) -> None:
