@@ -159,6 +159,7 @@ def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
         objects.routes("all"),
         objects.target("buyers", kubectl.namespace, "buyer", "shop", "all"),
     )
+    mesh.kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
     mesh.run(_shop())
     mesh.run(_classic())
     mesh.run(_buys("buyer", "shop"), "--ca", str(mesh.program.state / "ca" / "ca.pem"))
