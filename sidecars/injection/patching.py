@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from sidecars.contract.errors import CannotPatchError
@@ -14,7 +15,7 @@ from sidecars.injection.hooks import OriginalHook
 from sidecars.injection.interception import arguments
 from sidecars.injection.own import OwnContainer
 from sidecars.injection.parts import Parts, parts, require_whole
-from sidecars.injection.restoring import Added, restored
+from sidecars.injection.restoring import Added, empty, restored
 from sidecars.injection.sidecar import Sidecar
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from specs.core.endpoints import OWN_UID
@@ -33,6 +34,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     interception the last of the init containers: those before it reach the network as if there were no mesh.
     """
     pod = restored(context.pod)
+    nothing = empty(pod)
     theirs = own.taken(pod)
     check(context, sidecar, pod)
     made = parts(context, sidecar).overruled(theirs)
@@ -48,7 +50,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     for each in all_containers(pod):
         probes.rewrite(each, kept)
         hooks.rewrite(each, called)
-    added = _placed(pod, made, context)
+    added = replace(_placed(pod, made, context), empty=nothing)
     _mark(pod, context, said, added)
     _require_room(pod, said)
     return pod
@@ -155,9 +157,8 @@ def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: Added
     uuid = {names.PROXY_UUID_LABEL: OWN_UID if context.proxy is None else context.proxy.uuid}
     # What is kubectl's is for the pod's author to say.
     more = {key: value for key, value in said.items() if key.startswith(_OURS) or key not in annotations}
-    new = Added(
-        volumes=added.volumes,
-        pull_secrets=added.pull_secrets,
+    new = replace(
+        added,
         annotations=tuple(sorted(set(more) - set(annotations))),
         labels=tuple(sorted(set(uuid) - set(labels))),
     )

@@ -13,22 +13,30 @@ from sidecars.injection.own import FIELDS
 from sidecars.layout import PROBE_PREFIX, STATUS_PORT
 
 _NAMES: Final = (names.SIDECAR_CONTAINER, names.INIT_CONTAINER)
+_LISTS: Final[tuple[Literal["imagePullSecrets", "initContainers", "volumes"], ...]] = (
+    *("imagePullSecrets", "initContainers", "volumes"),
+)
 _WORDS: Final[tuple[Literal["annotations", "labels"], ...]] = ("annotations", "labels")
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Names of what the patch put into a pod beside its two containers; and lists that were not there."""
+    """Names of what the patch put into a pod beside its two containers.
+
+    `empty` are the fields that it had before, and that held nothing: they stay when all else is taken out.
+    """
 
     volumes: tuple[str, ...] = ()
     pull_secrets: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
 
     def written(self) -> str:
         """Return it as text, for an annotation."""
         found = {
             "annotations": self.annotations,
+            "empty": self.empty,
             "imagePullSecrets": self.pull_secrets,
             "labels": self.labels,
             "volumes": self.volumes,
@@ -41,8 +49,17 @@ class Added:
         said = json.loads(text)
         if not isinstance(said, dict) or any(not isinstance(each, list) for each in said.values()):
             raise ValueError("no lists")
-        keys = ("volumes", "imagePullSecrets", "annotations", "labels")
+        keys = ("volumes", "imagePullSecrets", "annotations", "labels", "empty")
         return cls(*(tuple(map(str, said.get(key, ()))) for key in keys))
+
+
+def empty(pod: Pod) -> tuple[str, ...]:
+    """Return which of the fields that the patch adds to hold nothing in a pod, though they are there."""
+    metadata, spec = pod.get("metadata"), pod.get("spec", {})
+    found: dict[str, object] = {name: spec[name] for name in _LISTS if name in spec}
+    if metadata is not None:
+        found |= {name: metadata[name] for name in _WORDS if name in metadata} | {"metadata": metadata}
+    return tuple(sorted(name for name, each in found.items() if not each))
 
 
 def is_patched(pod: Pod) -> bool:
@@ -125,23 +142,20 @@ def _take_out(pod: Pod, added: Added) -> None:
     for field in FIELDS:
         if field in spec:
             spec[field] = [each for each in spec[field] if each.get("name") not in _NAMES]
-            if not spec[field] and field == "initContainers":
-                del spec[field]
     if "volumes" in spec:
         spec["volumes"] = [each for each in spec["volumes"] if each.get("name") not in added.volumes]
-        if not spec["volumes"]:
-            del spec["volumes"]
     if "imagePullSecrets" in spec:
-        kept = [each for each in spec["imagePullSecrets"] if each.get("name") not in added.pull_secrets]
-        spec["imagePullSecrets"] = kept
-        if not kept:
-            del spec["imagePullSecrets"]
+        theirs = [each for each in spec["imagePullSecrets"] if each.get("name") not in added.pull_secrets]
+        spec["imagePullSecrets"] = theirs
+    for name in _LISTS:
+        if not spec.get(name) and name not in added.empty:
+            spec.pop(name, None)
     for words, keys in zip(_WORDS, (added.annotations, added.labels), strict=True):
         for key in (*keys, names.ADDED_ANNOTATION):
             metadata.get(words, {}).pop(key, None)
-        if metadata.get(words) == {}:
+        if metadata.get(words) == {} and words not in added.empty:
             del metadata[words]
-    if not metadata:
+    if not metadata and "metadata" not in added.empty:
         del pod["metadata"]
 
 

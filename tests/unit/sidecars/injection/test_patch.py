@@ -366,6 +366,18 @@ def test_what_somebody_has_changed_since_stays() -> None:
     }
 
 
+@pytest.mark.parametrize("metadata", [None, {}, {"annotations": {}}, {"labels": {}, "name": "a"}])
+@pytest.mark.parametrize("placement", [{}, CLASSIC])
+def test_what_held_nothing_is_there_again(metadata: Any, placement: Any) -> None:
+    """Empty lists and mappings are their author's, too; and the second time comes to the same."""
+    container = {"name": "a", "image": "a:1"}
+    spec = {"containers": [container], "initContainers": [], "volumes": [], "imagePullSecrets": []}
+    pod: Any = {"spec": spec} if metadata is None else {"metadata": metadata, "spec": spec}
+    patched = EnvoyDriver().patch(context(pod, **placement))
+    assert EnvoyDriver().patch(context(patched, **placement)) == patched
+    assert restored(patched) == pod
+
+
 def test_a_container_with_another_name_is_not_left_to_ask_the_agent() -> None:
     """Nothing is known any more of what it asked itself."""
     for pod, field in ((PROBED, "livenessProbe"), (hooked(), "preStop")):
