@@ -39,10 +39,11 @@ def definitions() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Istiod:
-    """A running istiod; it is asked for nothing but xDS."""
+    """A running istiod; `http` is where it is asked about Pods."""
 
     process: subprocess.Popen[bytes]
     ads: str
+    http: str
 
     @property
     def pid(self) -> int:
@@ -82,5 +83,5 @@ def istiod(cluster: Cluster, log: Path) -> Iterator[tuple[Istiod, Start]]:
     began = time.monotonic()
     program = Program(build(ISTIOD), words, log, f"http://{LOOPBACK}:{http}/ready", environment=environment)
     with running(program) as started:
-        made = Istiod(started.process, f"{LOOPBACK}:{ads}")
+        made = Istiod(started.process, f"{LOOPBACK}:{ads}", f"{LOOPBACK}:{http}")
         yield made, Start(time.monotonic() - began, made.cpu())

@@ -1,0 +1,214 @@
+"""`python -m benchmarks.injection`: what istiod's injector makes of the pods of its own tests, and what ours.
+
+Both are asked about the same pods in the same run; of what they make, facts are set side by side: where the
+sidecar stands, what it may do, which probes ask it, what else is in the pod. Nothing is measured.
+"""
+
+import argparse
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.in_kubernetes.api import connection, create_all
+from benchmarks.in_kubernetes.objects import namespaces
+from benchmarks.peers.istiod import injection, objects
+from benchmarks.peers.istiod.plane import definitions, istiod
+from benchmarks.programs import end_with_sigterm
+from benchmarks.real_parts import are_had
+from injector.configuration import InjectionConfig
+from injector.injecting import Known, injected
+from injector.shapes import checked
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject
+from sidecars.contract.errors import DriverError
+from sidecars.envoy.driver import EnvoyDriver
+from tools.real_parts.cluster import cluster
+from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD
+
+Document = dict[str, Any]
+Facts = Mapping[str, str]
+
+NAMESPACE: Final = "team-0"
+_OURS: Final = ("meshwright-sidecar", "meshwright-init")
+_THEIRS: Final = ("istio-proxy", "istio-init")
+_LISTS: Final = ("initContainers", "containers")
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def facts(before: Document, after: Document, names: tuple[str, str]) -> Facts:
+    """Return what is to be seen of an injected pod; `names` are the sidecar's and the init container's."""
+    spec = after["spec"]
+    stands = {each["name"]: (where, at) for where in _LISTS for at, each in enumerate(spec.get(where) or ())}
+    containers = {each["name"]: each for where in _LISTS for each in spec.get(where) or ()}
+    theirs = {each["name"]: each for where in _LISTS for each in before["spec"].get(where) or ()}
+    sidecar, rules = (containers.get(each, {}) for each in names)
+    where, at = stands.get(names[0], ("nowhere", 0))
+    others = {name: each for name, each in containers.items() if name not in names}
+    return {
+        "sidecar": where,
+        "before the author's": str(at <= 1),
+        "rules before the author's": _of(stands.get(names[1]), lambda found: str(found[1] == 0)),
+        "sidecar's user": _user(sidecar),
+        "init container's rights": _rights(rules),
+        "sidecar's rights": _rights(sidecar),
+        "seccomp profile": str(bool(sidecar.get("securityContext", {}).get("seccompProfile"))),
+        "probes that ask the sidecar": _words(_rewritten(others, theirs)),
+        "hooks that ask the sidecar": _words(_hooks(others, theirs)),
+        "author's containers otherwise changed": _words(_otherwise(others, theirs)),
+        "the pod's own security": _words(_added(before["spec"], after["spec"], "securityContext")),
+        "pull secrets added": str(
+            len(spec.get("imagePullSecrets") or ()) - len(before["spec"].get("imagePullSecrets") or ())
+        ),
+        "kinds of volumes added": _words(_volumes(before, after)),
+        "labels added": str(len(_new(before, after, "labels"))),
+        "requests": _words(sorted(sidecar.get("resources", {}).get("requests", {}))),
+        "limits": _words(sorted(sidecar.get("resources", {}).get("limits", {}))),
+    }
+
+
+def _of(found: Any, said: Any) -> str:  # noqa: ANN401 - whatever was found
+    return "none" if found is None else str(said(found))
+
+
+def _words(found: Any) -> str:  # noqa: ANN401 - any iterable of words
+    return ", ".join(sorted(map(str, found))) or "none"
+
+
+def _user(container: Document) -> str:
+    security = container.get("securityContext") or {}
+    return "root" if security.get("runAsUser") == 0 else "its own" if "runAsUser" in security else "any"
+
+
+def _rights(container: Document) -> str:
+    return _words((container.get("securityContext") or {}).get("capabilities", {}).get("add") or ())
+
+
+def _rewritten(others: Document, theirs: Document) -> Iterator[str]:
+    for name, each in others.items():
+        for kind in _PROBES:
+            if each.get(kind) != theirs.get(name, {}).get(kind):
+                yield f"{name}.{kind}"
+
+
+def _hooks(others: Document, theirs: Document) -> Iterator[str]:
+    for name, each in others.items():
+        for kind in ("postStart", "preStop"):
+            now, was = ((of.get("lifecycle") or {}).get(kind) for of in (each, theirs.get(name, {})))
+            if now != was:
+                yield f"{name}.{kind}"
+
+
+def _otherwise(others: Document, theirs: Document) -> Iterator[str]:
+    for name, each in others.items():
+        was = theirs.get(name, {})
+        for key in sorted(each.keys() | was.keys()):
+            if key not in (*_PROBES, "lifecycle") and each.get(key) != was.get(key):
+                yield key
+
+
+def _added(before: Document, after: Document, name: str) -> list[str]:
+    was, now = (each.get(name) or {} for each in (before, after))
+    return [f"{key}={now[key]}" for key in now if now.get(key) != was.get(key)]
+
+
+def _volumes(before: Document, after: Document) -> set[str]:
+    known = {each["name"] for each in before["spec"].get("volumes") or ()}
+    new = [each for each in after["spec"].get("volumes") or () if each["name"] not in known]
+    return {key for each in new for key in each if key != "name"}
+
+
+def _new(before: Document, after: Document, words: str) -> set[str]:
+    return set(after["metadata"].get(words) or ()) - set(before["metadata"].get(words) or ())
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A pod of both: what each decided, and the facts of those that were injected."""
+
+    name: str
+    decided: tuple[str, str]
+    ours: Facts
+    theirs: Facts
+
+
+def compared(name: str, pod: Document, address: str) -> Compared:
+    """Ask both about a pod."""
+    answer = injection.asked(address, pod, NAMESPACE)
+    was = {**pod, "metadata": {"name": "asked", **pod["metadata"], "namespace": NAMESPACE}}
+    is_theirs = _has(answer.pod, _THEIRS[0]) and answer.pod["spec"] != pod["spec"]
+    said = "refused" if answer.refused else "injected" if is_theirs else "left"
+    theirs = facts(was, answer.pod, _THEIRS) if said == "injected" else {}
+    known = Known(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
+    made: Any = None
+    try:
+        made = injected(known, NamespaceObject(Namespace(NAMESPACE)), checked(was)).pod
+        ours = "left" if made is None else "injected"
+    except DriverError as error:
+        ours = f"refused: {str(error)[:60]}"
+    return Compared(name, (ours, said), {} if made is None else facts(was, made, _OURS), theirs)
+
+
+def _has(pod: Document, name: str) -> bool:
+    return any(each.get("name") == name for where in _LISTS for each in pod["spec"].get(where) or ())
+
+
+def tables(found: Sequence[Compared]) -> Iterator[Table]:
+    """Yield what both decided, and fact by fact how often they came to the same."""
+    decided = Table("ours", "istiod's", "pods", "such as", title="what was decided")
+    for both, count in sorted(Counter(each.decided for each in found).items()):
+        names = [each.name for each in found if each.decided == both]
+        decided.add_row(*both, str(count), ", ".join(names[:3]))
+    yield decided
+    table = Table("of those that both injected", "ours", "istiod's", "pods", "such as", title="fact by fact")
+    injected_twice = [each for each in found if each.ours and each.theirs]
+    for fact in injected_twice[0].ours if injected_twice else ():
+        pairs = Counter((each.ours[fact], each.theirs[fact]) for each in injected_twice)
+        for (ours, theirs), count in sorted(pairs.items(), key=lambda pair: -pair[1]):
+            if ours != theirs:
+                such = next(
+                    each.name
+                    for each in injected_twice
+                    if (each.ours[fact], each.theirs[fact]) == (ours, theirs)
+                )
+                table.add_row(fact, ours, theirs, str(count), such)
+        same = sum(count for (ours, theirs), count in pairs.items() if ours == theirs)
+        table.add_row(fact, "[green]the same[/green]", "", str(same), "")
+    yield table
+
+
+def main() -> None:
+    """Build what is missing, ask, print."""
+    end_with_sigterm()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.injection", description=__doc__)
+    parser.add_argument("--output", type=Path, help="write what was found there, as JSON")
+    told = parser.parse_args()
+    console = Console(width=200)
+    if not are_had((ETCD, API_SERVER, ISTIOD), console.log):
+        return
+    with tempfile.TemporaryDirectory(prefix="injection-") as name, cluster(Path(name) / "cluster") as held:
+        with connection(held) as api:
+            api.define(definitions())
+            api.until_served(objects.SIDECAR, objects.VIRTUAL_SERVICE, objects.POLICY)
+        create_all(held, namespaces(objects.SYSTEM))
+        create_all(held, [objects.settings(), injection.configuration()])
+        with istiod(held, Path(name) / "log") as (plane, _):
+            found = [compared(who, pod, plane.http) for who, pod in injection.pods()]
+    for each in tables(found):
+        console.print(each)
+    if told.output:
+        rows = [
+            {"pod": each.name, "decided": each.decided, "ours": each.ours, "theirs": each.theirs}
+            for each in found
+        ]
+        told.output.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""istiod's injector: configured as its chart does by default, the pods of its tests, and how it is asked."""
+
+import base64
+import copy
+import http.client
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from benchmarks.in_kubernetes.objects import CONFIG_MAP, Object
+from benchmarks.peers.istiod.objects import SYSTEM
+from tools.real_parts.building import download
+from tools.real_parts.parts import ISTIOD
+
+Document = dict[str, Any]
+
+_CHART: Final = "manifests/charts/istio-control/istio-discovery"
+_TESTDATA: Final = "pkg/kube/inject/testdata/inject"
+_PATHS: Final = (("spec", "jobTemplate", "spec", "template"), ("spec", "template"), ())
+"""Where a pod stands in what makes pods: in the first of these at which there are containers."""
+
+
+def configuration() -> Object:
+    """Return the ConfigMap that the chart makes, with all values at their defaults and its one template."""
+    chart = Path(download(ISTIOD)["Dir"]) / _CHART
+    defaults = yaml.safe_load((chart / "values.yaml").read_text("utf-8"))["_internal_defaults_do_not_set"]
+    values = {name: defaults[name] for name in ("global", "revision", "sidecarInjectorWebhook")}
+    values["pilot"] = {name: defaults[name] for name in ("cni", "env")}
+    values["gateways"] = {
+        name: defaults["gateways"].get(name) for name in ("securityContext", "seccompProfile")
+    }
+    template = (chart / "files" / "injection-template.yaml").read_text("utf-8").strip()
+    config = {"defaultTemplates": ["sidecar"], "policy": "enabled", "templates": {"sidecar": template}}
+    data = {"config": json.dumps(config), "values": json.dumps(values)}
+    return Object(CONFIG_MAP, SYSTEM, "istio-sidecar-injector", {"data": data})
+
+
+def pods() -> Iterator[tuple[str, Document]]:
+    """Yield the pods of its own tests, by the file's name and where there are several their number."""
+    folder = Path(download(ISTIOD)["Dir"]) / _TESTDATA
+    for file in sorted(folder.glob("*.yaml")):
+        if not file.name.endswith(".iop.yaml"):
+            documents = list(_documents(file.read_text("utf-8")))
+            for number, each in enumerate(documents):
+                yield f"{file.stem}{f' {number + 1}' if len(documents) > 1 else ''}", each
+
+
+def names() -> frozenset[str]:
+    """Return the names of its cases: those with inputs of their own, and those with other options."""
+    folder = Path(download(ISTIOD)["Dir"]) / _TESTDATA
+    found = {each.name.removesuffix(".injected").removesuffix(".yaml") for each in folder.iterdir()}
+    return frozenset(each for each in found if not each.endswith(".iop"))
+
+
+def _documents(text: str) -> Iterator[Document]:
+    for document in yaml.safe_load_all(text):
+        for each in (document or {}).get("items", [document]):
+            for path in _PATHS:
+                pod = each or {}
+                for name in path:
+                    pod = pod.get(name) or {}
+                if (pod.get("spec") or {}).get("containers"):
+                    yield _as_kept(pod)
+                    break
+
+
+def _as_kept(pod: Document) -> Document:
+    """Return a pod with the field that an API server gives each container, and patches stand upon."""
+    spec = {**pod["spec"]}
+    for where in ("initContainers", "containers"):
+        if spec.get(where):
+            spec[where] = [{"resources": {}, **each} for each in spec[where]]
+    return {"metadata": pod.get("metadata") or {}, "spec": spec}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What it answers: the pod as it is to be, the very same where it is left; `refused` is why it is not."""
+
+    pod: Document
+    refused: str = ""
+
+
+def asked(address: str, pod: Document, namespace: str) -> Answer:
+    """Ask for a pod that is to be made."""
+    metadata = {"name": "asked", **pod["metadata"], "namespace": namespace}
+    whole = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
+    request = {
+        "uid": "1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": namespace,
+        "operation": "CREATE",
+        "object": whole,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    connection = http.client.HTTPConnection(address, timeout=60)
+    try:
+        connection.request("POST", "/inject", json.dumps(review), {"Content-Type": "application/json"})
+        said = json.loads(connection.getresponse().read())["response"]
+    finally:
+        connection.close()
+    if not said.get("allowed"):
+        return Answer(whole, str(said.get("status", {}).get("message") or said))
+    patch = json.loads(base64.b64decode(said["patch"])) if said.get("patch") else []
+    return Answer(patched(whole, patch))
+
+
+def patched(document: Document, operations: list[Mapping[str, Any]]) -> Document:
+    """Return a document changed by a JSON patch of `add`, `remove` and `replace` (RFC 6902)."""
+    found: Any = copy.deepcopy(document)
+    for each in operations:
+        *path, last = (part.replace("~1", "/").replace("~0", "~") for part in each["path"].split("/")[1:])
+        into = found
+        for name in path:
+            into = into[int(name)] if isinstance(into, list) else into[name]
+        if isinstance(into, list):
+            at = len(into) if last == "-" else int(last)
+            if each["op"] != "add":
+                del into[at]
+            if each["op"] != "remove":
+                into.insert(at, each["value"])
+        elif each["op"] == "remove":
+            del into[last]
+        else:
+            into[last] = each["value"]
+    return dict(found)

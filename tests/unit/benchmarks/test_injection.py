@@ -1,0 +1,62 @@
+"""What is set side by side of two injectors' pods, and the patch that one of them answers with."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.injection import facts
+from benchmarks.peers.istiod.injection import patched
+
+POD: dict[str, Any] = {
+    "metadata": {"name": "a", "labels": {"app": "a"}},
+    "spec": {"containers": [{"name": "a", "livenessProbe": {"grpc": {"port": 1}}}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ({"op": "add", "path": "/spec/containers/0", "value": {"name": "b"}}, ["b", "a"]),
+        ({"op": "add", "path": "/spec/containers/-", "value": {"name": "b"}}, ["a", "b"]),
+        ({"op": "replace", "path": "/spec/containers/0", "value": {"name": "b"}}, ["b"]),
+        ({"op": "remove", "path": "/spec/containers/0"}, []),
+    ],
+)
+def test_a_patch_changes_lists_and_leaves_what_it_was_given(operation: Any, expected: list[str]) -> None:
+    """As RFC 6902 has it."""
+    found = patched(POD, [operation])
+    assert [each["name"] for each in found["spec"]["containers"]] == expected
+    assert POD["spec"]["containers"][0]["name"] == "a"
+
+
+def test_names_in_a_patch_may_have_slashes() -> None:
+    """Written as RFC 6901 has them."""
+    operations = [{"op": "add", "path": "/metadata/labels/a.b~1c~0d", "value": "x"}]
+    found = patched(POD, [*operations, {"op": "remove", "path": "/metadata/labels/app"}])
+    assert found["metadata"]["labels"] == {"a.b/c~d": "x"}
+
+
+def test_facts_are_those_of_the_sidecar_and_of_what_it_changed() -> None:
+    """Not what stood there before."""
+    probe = {"httpGet": {"port": 15020}}
+    spec = {
+        "initContainers": [
+            {"name": "rules", "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}},
+            {"name": "proxy", "securityContext": {"runAsUser": 1500, "seccompProfile": {}}},
+        ],
+        "containers": [{"name": "a", "image": "b", "livenessProbe": probe}],
+        "volumes": [{"name": "run", "emptyDir": {}}],
+    }
+    found = facts(POD, {"metadata": POD["metadata"], "spec": spec}, ("proxy", "rules"))
+    said = {
+        "sidecar": "initContainers",
+        "sidecar's user": "its own",
+        "init container's rights": "NET_ADMIN",
+        "sidecar's rights": "none",
+        "seccomp profile": "False",
+        "probes that ask the sidecar": "a.livenessProbe",
+        "author's containers otherwise changed": "image",
+        "kinds of volumes added": "emptyDir",
+        "labels added": "0",
+    }
+    assert {name: found[name] for name in said} == said
