@@ -6,6 +6,7 @@ however seldom a collector looks.
 """
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Callable, Coroutine, MutableMapping
@@ -30,14 +31,13 @@ def alone(work: Serve) -> Serve:
     """Return what serves a call by this one piece of work."""
 
     async def serve(call: Call, transport: Transport) -> Result:
-        call.start(work(call, transport), "caller")
-        return await call.ended()
+        return await call.run(work(call, transport))
 
     return serve
 
 
 class Call:
-    """One authenticated call; what it does is started with `start`, and over when `ended` returns.
+    """One authenticated call; what it does is done by `run`, and is over when that returns.
 
     It is to end at `until`, on the loop's clock: whoever serves has it looked at from time to time (`check`).
     Whoever reads a long request holds `long`, which all calls of its account have: in pieces a request is
@@ -45,8 +45,8 @@ class Call:
     """
 
     __slots__ = (
-        *("_ending", "_locks", "_loop", "_tasks", "_writing_since", "bill", "excess", "leaving", "node_key"),
-        *("_until", "number", "on_leave", "outgoing", "peer"),
+        *("_ending", "_is_cut", "_locks", "_loop", "_until", "_worker", "_writing_since", "bill", "excess"),
+        *("leaving", "node_key", "number", "on_leave", "outgoing", "peer"),
         "__weakref__",
     )
 
@@ -70,8 +70,9 @@ class Call:
         self.on_leave: Callable[[], None] | None = None
         self.outgoing: Outgoing | None = None
         self._loop = asyncio.get_running_loop()
-        self._ending: asyncio.Future[Result] = self._loop.create_future()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._ending: Result | BaseException | None = None
+        self._worker: asyncio.Task[object] | None = None
+        self._is_cut = False
         self._writing_since: float | None = None
 
     @property
@@ -82,35 +83,72 @@ class Call:
     @property
     def is_over(self) -> bool:
         """Say whether it has ended, though parts of it may still run."""
-        return self._ending.done()
+        return self._ending is not None
 
-    async def ended(self) -> Result:
-        """Wait for the end; return why, when nothing of the call runs any more."""
+    async def run(self, work: Coroutine[object, object, Result]) -> Result:
+        """Do the call's work until it returns or raises, or the call is ended; return why it was.
+
+        It is done by the task that asks, which is cut off where somebody else ends the call: a task of its
+        own would take a kilobyte as long as the call lasts.
+        """
         try:
-            return await self._ending
+            if self.is_over:
+                work.close()
+            else:
+                await self._work(work)
         finally:
             outgoing, self.outgoing, self.on_leave = self.outgoing, None, None
             if outgoing is not None:
                 outgoing.close()
-            tasks, self._tasks = self._tasks, []  # a cancelled one holds its frames, and they hold the call
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        return self._result()
 
-    def start(self, work: Coroutine[object, object, Result], role: str) -> None:
-        """Run a part of the call; the first part that returns, or raises, ends all of it."""
-        name = f"xds-stream-{self.number}-{role}"
-        self._tasks.append(asyncio.create_task(self._guarded(work), name=name))
+    async def _work(self, work: Coroutine[object, object, Result]) -> None:
+        worker = self._worker = asyncio.current_task()
+        try:
+            try:
+                ending = await work
+            finally:
+                self._worker = None  # it holds its frames, and they hold the call
+        except asyncio.CancelledError:
+            self.end(Ending.CLIENT)
+            if not self._is_cut:
+                raise  # as gRPC does where the client is gone
+            self._is_cut = False
+        except Exception as error:  # noqa: BLE001 - each is looked at, and ours are passed on
+            if not self.is_over:
+                self.end_by(error)
+        else:
+            self.end(*ending)
+        if self._is_cut:  # but the work was over by then: whatever comes next is not to be cut off
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+        if worker is not None and worker.cancelling():
+            worker.uncancel()
+
+    def _result(self) -> Result:
+        ending = self._ending
+        if not isinstance(ending, BaseException):
+            assert ending is not None  # noqa: S101 - it is over
+            return ending
+        self._ending = (Ending.FAILED, "an error of ours")
+        try:
+            raise ending
+        finally:
+            del ending  # its traceback holds this frame
 
     def end(self, ending: Ending, detail: str = "") -> None:
         """End it; the first reason given counts."""
-        if not self._ending.done():
-            self._ending.set_result((ending, detail))
+        self._end((ending, detail))
 
     def fail(self, error: BaseException) -> None:
         """End it with an error of ours."""
-        if not self._ending.done():
-            self._ending.set_exception(error)
+        self._end(error)
+
+    def _end(self, ending: Result | BaseException) -> None:
+        if self._ending is None:
+            self._ending = ending
+            if self._worker is not None:
+                self._is_cut = self._worker.cancel()
 
     def leave(self, ending: Ending, detail: str = "") -> None:
         """End it in order, when what is due has been written: `on_leave` sees to it; at once without."""
@@ -185,13 +223,7 @@ class Call:
                 self.end(Ending.INVALID, str(error))
             case Disconnected():
                 self.end(Ending.CLIENT)
-            case _ if self._ending.done():
+            case _ if self.is_over:
                 raise error
             case _:
                 self.fail(error)
-
-    async def _guarded(self, work: Coroutine[object, object, Result]) -> None:
-        try:
-            self.end(*await work)
-        except Exception as error:  # noqa: BLE001 - each is looked at, and ours are passed on
-            self.end_by(error)

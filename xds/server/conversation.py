@@ -99,10 +99,9 @@ class Conversation:
         watch = self._cache.watch(self.node_key, self._wake)
         self._hold()
         self._call.on_leave = self._push  # between two messages, when all that is due has been written
-        self._call.start(self._read(transport), "reader")
         self._push()
         try:
-            return await self._call.ended()
+            return await self._call.run(self._read(transport))
         finally:
             for timer in (self._unserved, self._deadline, self._heartbeat):
                 if timer is not None:

@@ -139,13 +139,13 @@ async def test_a_push_to_many_is_encoded_once_and_wakes_no_stream(
             assert len({client.sent[-1] for client in server.clients}) == 1
 
 
-async def test_a_stream_has_one_task_beside_its_handler(
+async def test_a_stream_has_no_task_beside_its_handler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The reader; what is written has none."""
+    """Which reads; what is written has none."""
     before = len(asyncio.all_tasks())
     async with serving(Variant.DELTA, monkeypatch):
-        assert len(asyncio.all_tasks()) == before + 2 * STREAMS
+        assert len(asyncio.all_tasks()) == before + STREAMS
 
 
 async def test_a_client_that_does_not_read_gets_the_newest_when_it_does(
