@@ -17,7 +17,7 @@ import yaml
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.kubernetes import containers, objects
 from tests.kubernetes.conftest import define, namespaced
-from tests.kubernetes.containers import PORT, PYTHON, application, container
+from tests.kubernetes.containers import PORT, PYTHON, application, container, pod, script
 from tests.kubernetes.kubectl import SECONDS, Kubectl
 from tests.kubernetes.objects import Document
 from tests.kubernetes.test_injected_pods import Mesh
@@ -73,9 +73,7 @@ class Plugin:
     def until_ready(self) -> None:
         """Wait until the one node's daemon is ready."""
         words = ("daemonset", "meshwright-cni", f"--namespace={HOME}")
-        self._kubectl.until(
-            lambda found: found.get("status", {}).get("numberReady") == 1, *words, seconds=180
-        )
+        self._kubectl.until(_is_on_the_node, *words, seconds=180)
 
     def daemon(self) -> Document:
         """Return the daemon's Pod."""
@@ -104,6 +102,10 @@ class Plugin:
     def is_in(self) -> bool:
         """Say whether the runtime's list has the plug-in."""
         return any(each["type"] == "meshwright-cni" for each in json.loads(self.file.read_bytes())["plugins"])
+
+
+def _is_on_the_node(found: Document) -> bool:
+    return bool(found.get("status", {}).get("numberReady") == 1)
 
 
 def _until(holds: Any) -> None:
@@ -161,46 +163,40 @@ def _calls(mesh: Mesh, path: str) -> str:
     return mesh.kubectl(*words).strip()
 
 
-def _is_there(mesh: Mesh, name: str) -> None:
-    mesh.kubectl.until(
-        lambda found: found["status"].get("readyReplicas") == 1, "deployment", name, seconds=300
-    )
+def _is_ready(found: Document) -> bool:
+    return bool(found["status"].get("readyReplicas") == 1)
 
 
-def test_pods_without_rights_are_in_the_mesh_whatever_becomes_of_the_daemon(
-    plugin: Plugin, mesh: Mesh
-) -> None:
-    """What is allowed goes through both sidecars, what is not is denied; and in the end nothing is left."""
-    kubectl, original = mesh.kubectl, plugin.file.read_bytes()
+def test_pods_without_rights_are_in_the_mesh(plugin: Plugin, mesh: Mesh) -> None:
+    """What is allowed goes through both sidecars, what is not is denied; and in the end nothing is left.
+
+    Before they come the daemon is killed, and another program writes the list.
+    """
+    kubectl, network = mesh.kubectl, json.loads(plugin.file.read_bytes())
     assert plugin.is_in()
-    root = ("--ca", str(mesh.program.state / "ca" / "ca.pem"))
+    plugin.kill()
+    assert plugin.is_in()
+    changed = json.dumps({**network, "plugins": network["plugins"][:-1]}, indent=3)
+    plugin.file.write_text(changed)
+    _until(plugin.is_in)
+
     kubectl.apply(
         *map(objects.account, ("buyer", "shop")),
         *map(objects.service, ("buyer", "shop")),
         objects.routes("some", "/goods"),
         objects.target("buyers", kubectl.namespace, "buyer", "shop", "some"),
     )
-    waits = ("sh", "-c", "exec sleep 100000")
-    for document in (_deployment("shop"), _deployment("buyer", *waits)):
+    root = ("--ca", str(mesh.program.state / "ca" / "ca.pem"))
+    for document in (_deployment("shop"), _deployment("buyer", "sh", "-c", "exec sleep 100000")):
         mesh.run(document, *root)
-    _is_there(mesh, "shop")
-    _is_there(mesh, "buyer")
-    _until(lambda: _calls(mesh, "/goods") == "200 shop")
-    assert _calls(mesh, "/secrets") == "403"
-
-    plugin.kill()
-    assert plugin.is_in()
-    changed = json.dumps({**json.loads(original), "plugins": json.loads(original)["plugins"][:2]}, indent=3)
-    plugin.file.write_text(changed)  # another program, which knows of no plug-in but its own
-    _until(plugin.is_in)
-    kubectl("rollout", "restart", "deployment/buyer")
-    kubectl("rollout", "status", "deployment/buyer", "--timeout=80s")
+    plain = script("app", "exec sleep 100000", securityContext=_NO_RIGHT)
+    kubectl.apply(pod("plain", plain, terminationGracePeriodSeconds=1))
+    for name in ("shop", "buyer"):
+        kubectl.until(_is_ready, "deployment", name, seconds=300)
+    kubectl.until_pod("plain")
     _until(lambda: _calls(mesh, "/goods") == "200 shop")
     assert _calls(mesh, "/secrets") == "403"
 
     plugin.uninstall()
     assert plugin.file.read_text() == changed
     assert "exit 0" in plugin.program.read_text()
-    plain = container("app", "sleep", "1000", securityContext=_NO_RIGHT)
-    kubectl.apply(containers.pod("plain", plain, terminationGracePeriodSeconds=1))
-    kubectl.until_pod("plain")
