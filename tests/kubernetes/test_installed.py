@@ -1,16 +1,23 @@
 """The chart on a real node: installed, upgraded, rolled back and uninstalled, of which nothing is left."""
 
 import json
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from deploy.overriding import merged
+from deploy.rendering import defaults, manifests
 from tests import envoy
-from tests.kubernetes.helm import CHART, Helm
-from tests.kubernetes.kubectl import Kubectl
-from tests.kubernetes.objects import Document
+from tests.kubernetes.conftest import namespaced
+from tests.kubernetes.containers import PYTHON, application, pod
+from tests.kubernetes.helm import CHART, Helm, objects
+from tests.kubernetes.kubectl import SECONDS, Kubectl
+from tests.kubernetes.objects import Document, account, routes, service, target
+from tests.typed import Command, Typed
 from tools.real_parts import own_images
 from tools.real_parts.node import Node
 from tools.real_parts.node_flags import NODE, SOCKET
@@ -25,6 +32,7 @@ pytestmark = [
 HOME: Final = "meshwright-system"
 _VOLUME: Final = "/run/meshwright-volume"
 _TAGS: Final = ("1", "2")
+_UNBOUND: Final[Document] = {"sidecar": {"resources": {}}}
 _WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 """What comes and goes with whatever happens on a cluster."""
 
@@ -45,13 +53,7 @@ class Release:
 
     def __init__(self, helm: Helm, administrator: Kubectl, folder: Path) -> None:
         self._helm, self._administrator, self._folder = helm, administrator, folder
-        self.kubectl = Kubectl(
-            administrator.program,
-            administrator.kubeconfig,
-            administrator.cache,
-            HOME,
-            administrator.enter,
-        )
+        self._kubectl = replace(administrator, namespace=HOME)
 
     def do(self, verb: str, *words: str, values: Document | None = None) -> str:
         """Have Helm do something with it, and wait until its Pods are ready, or gone."""
@@ -61,9 +63,9 @@ class Release:
             given = ["--values", str(self._folder / "values.json")]
         return self._helm(verb, "meshwright", *words, "-n", HOME, *given, "--wait", "--timeout", "240s")
 
-    def pod(self) -> Document:
-        """Return the control plane's Pod."""
-        return self.kubectl.get("pod", "meshwright-0")
+    def image(self) -> str:
+        """Return the image of the control plane's Pod."""
+        return str(self._kubectl.get("pod", "meshwright-0")["spec"]["containers"][0]["image"])
 
     def bundle(self) -> str:
         """Return whom API servers trust, as soon as they are told."""
@@ -117,10 +119,50 @@ def _volume() -> Document:
     }
 
 
+class Shop:
+    """A shop and who buys there, injected as the chart configures injection; the mesh is theirs alone."""
+
+    def __init__(self, kubectl: Kubectl, typed: Typed, folder: Path) -> None:
+        self._kubectl = kubectl
+        values = merged(defaults(), {**_values("1"), "injection": {"enabled": True, "config": _UNBOUND}})
+        rendered = objects("---\n".join(manifests(values)))
+        config = rendered["ConfigMap", "meshwright-injection"]["data"]["config.yaml"]
+        (folder / "injection.json").write_text(json.dumps(config))
+        kubectl.apply(
+            *map(account, ("buyer", "shop")),
+            service("shop"),
+            routes("all"),
+            target("buyers", kubectl.namespace, "buyer", "shop", "all"),
+        )
+        pods = [
+            pod(name, application(name), serviceAccountName=name, terminationGracePeriodSeconds=5)
+            for name in ("buyer", "shop")
+        ]
+        (folder / "pods.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+        words = ("inject", "-f", "pods.json", "--config", "injection.json", "-n", kubectl.namespace)
+        done = typed.run(Command(folder, words, {}), 60)
+        assert done.returncode == 0, done.stderr
+        kubectl("apply", "-f", "-", given=done.stdout)
+        for name in ("shop", "buyer"):
+            kubectl.until_pod(name)
+
+    def answers(self) -> None:
+        """Have the buyer call, until it is the shop that answers: first it must be told where that is."""
+        code = (
+            "import urllib.request as r; print(r.urlopen('http://shop/', timeout=5).headers['x-served-by'])"
+        )
+        limit = time.monotonic() + SECONDS
+        while True:
+            said = self._kubectl.run("exec", "buyer", "-c", "app", "--", PYTHON, "-c", code)
+            if said.out.strip() == "shop":
+                return
+            assert time.monotonic() < limit, said
+
+
 def test_what_is_installed_is_upgraded_rolled_back_and_gone(
-    home: None, node_administrator: Kubectl, tmp_path: Path
+    home: None, node_administrator: Kubectl, typed: Typed, tmp_path: Path
 ) -> None:
-    """Its CA outlives its Pods, and API servers go on trusting it; of all of it nothing is left."""
+    """Pods call each other through all of it, API servers trust it, and at the end nothing is left."""
     administrator = node_administrator
     administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
     before = _everything(administrator)
@@ -129,28 +171,30 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
     printed = helm("template", "meshwright", str(CHART), "-n", HOME)
     administrator("apply", "--dry-run=server", "-f", "-", given=printed)
 
-    said = release.do("install", str(CHART), values=_values("1"))
-    assert "kubectl" in said
-    first, bundle = release.pod(), release.bundle()
-    generation = release.generation()
-    assert first["spec"]["containers"][0]["image"] == "meshwright/control-plane:1"
+    assert "meshwright check" in release.do("install", str(CHART), values=_values("1"))
+    assert release.image() == "meshwright/control-plane:1"
+    bundle = release.bundle()
+    written = release.generation()
     _judges(administrator)
+    with namespaced(administrator) as kubectl:
+        shop = Shop(kubectl, typed, tmp_path)
+        shop.answers()
 
-    release.do("upgrade", str(CHART), values=_values("2", log_level="debug"))
-    second = release.pod()
-    assert second["spec"]["containers"][0]["image"] == "meshwright/control-plane:2"
-    assert (release.bundle(), release.generation()) == (bundle, generation), "nobody has written them since"
-    _judges(administrator)
+        release.do("upgrade", str(CHART), values=_values("2", log_level="debug"))
+        assert release.image() == "meshwright/control-plane:2"
+        assert (release.bundle(), release.generation()) == (bundle, written), "Helm left it as it was"
+        _judges(administrator)
+        shop.answers()
 
-    release.do("rollback", "1")
-    assert release.pod()["spec"]["containers"][0]["image"] == "meshwright/control-plane:1"
-    assert (release.bundle(), release.generation()) == (bundle, generation), "nobody has written them since"
+        release.do("rollback", "1")
+        assert release.image() == "meshwright/control-plane:1"
+        assert (release.bundle(), release.generation()) == (bundle, written), "Helm left it as it was"
+        shop.answers()
 
     release.do("uninstall")
-    kept = {("CustomResourceDefinition", "", name) for name in _definitions(administrator)}
-    assert kept, "they stay, and the policy in them"
+    assert administrator.get("crd", "-l", "app.kubernetes.io/name=meshwright")["items"], "with policy in them"
     administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
-    _until_as(before, administrator)
+    _until_nothing_is_left(before, administrator)
 
 
 def _judges(administrator: Kubectl) -> None:
@@ -161,16 +205,12 @@ def _judges(administrator: Kubectl) -> None:
         "metadata": {"name": "wrong", "namespace": "default"},
         "spec": {"matches": [{"name": "all", "pathRegex": "(", "methods": ["*"]}]},
     }
-    for _ in range(600):
+    limit = time.monotonic() + SECONDS
+    while True:
         said = administrator.run("create", "--dry-run=server", "-f", "-", given=json.dumps(wrong))
         if "MW1014" in said.err:
             return
-    raise AssertionError(said)
-
-
-def _definitions(administrator: Kubectl) -> list[str]:
-    found = administrator.get("crd", "-l", "app.kubernetes.io/name=meshwright")["items"]
-    return [each["metadata"]["name"] for each in found]
+        assert time.monotonic() < limit, said
 
 
 def _everything(administrator: Kubectl) -> set[tuple[str, str, str]]:
@@ -181,11 +221,8 @@ def _everything(administrator: Kubectl) -> set[tuple[str, str, str]]:
     return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]) for each in found}
 
 
-def _until_as(before: set[tuple[str, str, str]], administrator: Kubectl) -> None:
-    left: set[Any] = set()
-    for _ in range(200):
-        if not (left := _everything(administrator) - before):
-            break
-    assert not left
-    leases = administrator("get", "leases", "-n", HOME, "-o", "name")
-    assert leases == ""
+def _until_nothing_is_left(before: set[tuple[str, str, str]], administrator: Kubectl) -> None:
+    limit = time.monotonic() + SECONDS
+    while left := _everything(administrator) - before:
+        assert time.monotonic() < limit, left
+    assert administrator("get", "leases", "-n", HOME, "-o", "name") == ""
