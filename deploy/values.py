@@ -58,6 +58,19 @@ class Injection(Switch):
     """The injector's configuration, as docs/injection.md has it."""
 
 
+class Cni(Switch):
+    """The node's plug-in, which sets the rules of Pods: docs/cni.md."""
+
+    namespace: Annotated[str, Field(min_length=1)] = "kube-system"
+    """Where Pod Security does not restrict it."""
+    networks: Annotated[str, Field(pattern="^/")] = "/etc/cni/net.d"
+    """Folder of the node, in which its container runtime finds networks."""
+    programs: Annotated[str, Field(pattern="^/")] = "/opt/cni/bin"
+    """Folder of the node, in which it finds plug-ins."""
+    resources: dict[str, Any] = Field(default_factory=lambda: {"requests": {"cpu": "10m", "memory": "96Mi"}})
+    """What its container asks for."""
+
+
 class CertManager(Switch):
     """An issuer of cert-manager signs service certificates."""
 
@@ -119,6 +132,7 @@ class Values(Part):
     webhook: On = Field(default_factory=On)
     """Policy is judged before it is taken."""
     injection: Injection = Field(default_factory=Injection)
+    cni: Cni = Field(default_factory=Cni)
     cert_manager: CertManager = Field(default_factory=CertManager)
     persistence: Persistence = Field(default_factory=Persistence)
     crds: Definitions = Field(default_factory=Definitions)

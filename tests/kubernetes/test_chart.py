@@ -29,6 +29,8 @@ SWITCHED: Final = (
         "image": {"registry": "registry.example:5000/mesh", "tag": "1e3", "pullPolicy": "Never"},
         "proxyImage": {"repository": "p", "tag": "1.10"},
         "imagePullSecrets": ["registry", "1"],
+        "cni": {"enabled": True, "programs": "/var/lib/cni", "resources": {}},
+        "injection": {"enabled": True},
     },
     {
         "settings": {

@@ -32,6 +32,7 @@ pytestmark = [
 HOME: Final = "meshwright-system"
 _VOLUME: Final = "/run/meshwright-volume"
 _TAGS: Final = ("1", "2")
+_SWITCHES: Final = ("injection", "cni", "podDisruptionBudget", "dashboards")
 _UNBOUND: Final[Document] = {"sidecar": {"resources": {}}}
 _WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 """What comes and goes with whatever happens on a cluster."""
@@ -168,7 +169,8 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
     before = _everything(administrator)
     helm = Helm(tmp_path, administrator.kubeconfig, administrator.enter)
     release = Release(helm, administrator, tmp_path)
-    printed = helm("template", "meshwright", str(CHART), "-n", HOME)
+    switched = [f"--set={each}.enabled=true" for each in _SWITCHES]
+    printed = helm("template", "meshwright", str(CHART), "-n", HOME, *switched)
     administrator("apply", "--dry-run=server", "-f", "-", given=printed)
 
     assert "meshwright check" in release.do("install", str(CHART), values=_values("1"))

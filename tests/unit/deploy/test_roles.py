@@ -10,7 +10,11 @@ from tests.kubernetes.granted import granted
 from tests.typed import ROOT
 from tests.unit.docs.test_roles import FILES
 
-ALL = {"injection": {"enabled": True}, "certManager": {"enabled": True, "issuer": "Issuer/mesh"}}
+ALL = {
+    "injection": {"enabled": True},
+    "cni": {"enabled": True, "namespace": "meshwright-system"},
+    "certManager": {"enabled": True, "issuer": "Issuer/mesh"},
+}
 
 
 def _documents(values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -29,8 +33,11 @@ def test_the_chart_grants_what_our_roles_do() -> None:
     roles = {(each["kind"], each["metadata"]["name"]) for each in found if each["kind"].endswith("Role")}
     bound = [each for each in found if each["kind"].endswith("RoleBinding")]
     assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bound} == roles
-    account = {"kind": "ServiceAccount", "name": "meshwright", "namespace": "meshwright-system"}
-    assert all(each["subjects"] == [account] for each in bound)
+    for each in bound:
+        name = "meshwright-cni" if each["roleRef"]["name"] == "meshwright-cni" else "meshwright"
+        assert each["subjects"] == [
+            {"kind": "ServiceAccount", "name": name, "namespace": "meshwright-system"}
+        ]
 
 
 def test_what_is_switched_off_is_not_granted() -> None:
@@ -43,9 +50,10 @@ def test_what_is_switched_off_is_not_granted() -> None:
 
 def test_a_revision_is_told_apart_in_the_cluster() -> None:
     """Of two control planes in two namespaces no object is the same."""
-    mine = {_key(each) for each in _documents(ALL) if each["kind"] != "CustomResourceDefinition"}
-    values = merged(defaults(), {**ALL, "revision": "next", "crds": {"install": False}})
-    theirs = {_key(yaml.safe_load(each)) for each in manifests(values, "meshwright-next")}
+    values: dict[str, Any] = {**ALL, "cni": {}}
+    mine = {_key(each) for each in _documents(values) if each["kind"] != "CustomResourceDefinition"}
+    others = merged(defaults(), {**values, "revision": "next", "crds": {"install": False}})
+    theirs = {_key(yaml.safe_load(each)) for each in manifests(others, "meshwright-next")}
     assert not mine & theirs
     assert {kind for kind, *_ in mine} == {kind for kind, *_ in theirs}
 

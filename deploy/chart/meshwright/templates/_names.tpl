@@ -11,6 +11,10 @@ app.kubernetes.io/component: control-plane
 
 {{- define "meshwright.labels" -}}
 {{ include "meshwright.selector" . }}
+{{ include "meshwright.about" . }}
+{{- end -}}
+
+{{- define "meshwright.about" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: meshwright
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
@@ -19,7 +23,16 @@ meshwright.dev/revision: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
-{{- /* Given a list of the root and an image: where that is. */ -}}
+{{- define "meshwright.pullSecrets" -}}
+{{- with .Values.imagePullSecrets -}}
+imagePullSecrets:
+{{- range . }}
+- name: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- /* Given a mapping of the root and an image: where that is. */ -}}
 {{- define "meshwright.image" -}}
 {{ with .image.registry }}{{ . }}/{{ end }}{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}
 {{- end -}}

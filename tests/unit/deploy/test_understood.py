@@ -1,0 +1,85 @@
+"""The control plane, its injector and the node's plug-in are told what they understand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controller.settings import load
+from deploy.overriding import merged
+from deploy.rendering import defaults, manifests
+from injector.configuration import InjectionConfig, read
+from mesh.names import Namespace
+from providers.kubernetes.scope import selector
+from sidecars.contract.pod import RulesBy
+from tests.typed import ROOT
+
+
+def _found(kind: str, name: str, values: dict[str, Any], namespace: str) -> dict[str, Any]:
+    documents = (yaml.safe_load(each) for each in manifests(merged(defaults(), values), namespace))
+    (found,) = (each for each in documents if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    return dict(found)
+
+
+def _pod(kind: str, name: str, values: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = _found(kind, name, values, "mesh")["spec"]["template"]["spec"]
+    return found
+
+
+def test_the_server_reads_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads the cluster, but for the system's namespaces and its own; whoever installs it may say more."""
+    config = _found("ConfigMap", "meshwright", {"settings": {"log_level": "debug"}}, "mesh")
+    (tmp_path / "config.yaml").write_text(config["data"]["config.yaml"])
+    (container,) = _pod("StatefulSet", "meshwright", {})["containers"]
+    for each in container["env"]:
+        if "value" in each:
+            monkeypatch.setenv(each["name"], each["value"])
+    assert container["args"] == ["serve", "--config=/etc/meshwright/server/config.yaml"]
+    settings = load({"config": str(tmp_path / "config.yaml")})
+    assert settings.sources == ("a Kubernetes cluster",)
+    assert (settings.log_level, settings.enrolment_proofs) == ("debug", ("kubernetes",))
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    told = {
+        "ads": settings.ads_address,
+        "enrolment": settings.enrolment_address,
+        "renewal": settings.renewal_address,
+        "http": settings.http_address,
+        "webhook": settings.webhook_address,
+    }
+    assert ports == {name: each.port for name, each in told.items() if each is not None}
+    found = selector(settings.namespace_selector)
+    names = ("shop", "default", "kube-system", "mesh")
+    fit = [name for name in names if all(r.fits({"kubernetes.io/metadata.name": name}) for r in found)]
+    assert fit == ["shop", "default"]
+
+
+def _injection(**values: Any) -> InjectionConfig:
+    told = {"injection": {"enabled": True, **values.pop("injection", {})}, **values}
+    config = _found("ConfigMap", "meshwright-injection", told, "mesh")
+    return read(yaml.safe_load(config["data"]["config.yaml"]), "config.yaml")
+
+
+def test_the_injector_reads_its_configuration() -> None:
+    """Its image and namespace, whoever sets the rules, and what whoever installs it says."""
+    made = _injection()
+    assert (made.image, made.control_plane_namespace) == ("meshwright/proxy:0.1.0", Namespace("mesh"))
+    assert made.rules_by is RulesBy.INIT_CONTAINER
+    said = _injection(
+        cni={"enabled": True},
+        imagePullSecrets=["registry"],
+        injection={"config": {"policy": "disabled", "sidecar": {"image": "mine:1"}}},
+    )
+    assert said.rules_by is RulesBy.CNI
+    assert (said.image, said.pull_secrets, said.policy) == ("mine:1", ("registry",), "disabled")
+
+
+def test_the_plug_in_is_what_its_own_manifest_has() -> None:
+    """But for where it is, and its image's name."""
+    documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "cni.yaml").read_text("utf-8"))
+    (expected,) = (each["spec"]["template"]["spec"] for each in documents if each["kind"] == "DaemonSet")
+    found = _pod("DaemonSet", "meshwright-cni", {"cni": {"enabled": True, "namespace": "meshwright-system"}})
+    for each in (found, expected):
+        for name in ("image", "imagePullPolicy"):
+            each["containers"][0].pop(name, None)
+    assert found == expected
