@@ -2,6 +2,7 @@
 
 import enum
 import functools
+import json
 import logging
 import re
 import sys
@@ -81,17 +82,63 @@ def is_json(style: LogFormat, stream: TextIO) -> bool:
     return style is LogFormat.JSON or (style is LogFormat.AUTO and not stream.isatty())
 
 
-def _renderer(style: LogFormat, stream: TextIO) -> list[Processor]:
-    if is_json(style, stream):
-        return [structlog.processors.JSONRenderer(sort_keys=True)]
-    return [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+_LEVELS: Final = {
+    **{name.lower(): level for name, level in logging.getLevelNamesMapping().items()},
+    "exception": logging.ERROR,
+}
+"""By the method that is called."""
+
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, default=repr)
+
+
+def _as_json(_logger: WrappedLogger, _method: str, event: MutableMapping[str, object]) -> str:
+    return _ENCODER.encode(event)
+
+
+def _renderer(style: LogFormat, stream: TextIO) -> Processor:
+    return _as_json if is_json(style, stream) else structlog.dev.ConsoleRenderer(colors=stream.isatty())
+
+
+class Direct:
+    """One of our loggers, whose lines are finished: they are written, and no record is made of each.
+
+    The level is that of the standard library's logger of this name, for whoever sets levels there. A line
+    that cannot be written is reported as a library's would be.
+    """
+
+    __slots__ = ("_handler", "is_enabled_for", "name")
+
+    def __init__(self, name: str, handler: logging.StreamHandler[TextIO]) -> None:
+        self.name = name
+        self.is_enabled_for = logging.getLogger(name).isEnabledFor
+        self._handler = handler
+
+    def info(self, line: str) -> None:
+        """Write a line, whatever its level."""
+        handler = self._handler
+        handler.acquire()
+        try:
+            handler.stream.write(line + handler.terminator)
+            handler.stream.flush()
+        except Exception:  # noqa: BLE001 - as every handler does: whoever says something is not ended by it
+            handler.handleError(logging.makeLogRecord({"name": self.name, "msg": line}))
+        finally:
+            handler.release()
+
+    debug = warning = error = critical = exception = info
+
+
+def _at_level(logger: Direct, method: str, event: EventDict) -> EventDict:
+    """Let through what the logger's level does; quicker than structlog's own, which asks all its parents."""
+    if not logger.is_enabled_for(_LEVELS[method]):
+        raise structlog.DropEvent
+    return event
 
 
 def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -> None:
     """Send every line, ours and the libraries', to `stream` (standard error) in one form."""
     target = stream or sys.stderr
     shared: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -106,7 +153,7 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_renderer(style, target),
+                _renderer(style, target),
             ],
         )
     )
@@ -121,11 +168,11 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
     logging.getLogger("envoy").setLevel(logging.DEBUG)  # it writes what its own level lets through
     structlog.configure(
         processors=[
-            structlog.stdlib.filter_by_level,
+            _at_level,
             *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+            _renderer(style, target),
         ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
+        logger_factory=functools.cache(lambda name="": Direct(name, handler)),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )

@@ -91,6 +91,64 @@ def test_what_no_line_shows_is_not_asked_for_each(monkeypatch: pytest.MonkeyPatc
     assert (stream.getvalue().count("said"), asked) == (1, [])
 
 
+@pytest.mark.usefixtures("_restored")
+def test_our_lines_are_written_without_a_record_of_each_and_libraries_in_the_same_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted: what is said to us and by a library stands in the same stream, in order, in one form."""
+    made: list[str] = []
+    record = logging.Logger.makeRecord
+
+    def counted(self: logging.Logger, name: str, *rest: object) -> logging.LogRecord:
+        made.append(name)
+        return record(self, name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(logging.Logger, "makeRecord", counted)
+    configure(LogLevel.INFO, LogFormat.JSON, stream := io.StringIO())
+    for _ in range(2):
+        structlog.get_logger("ours").warning("said", of=LogLevel.INFO, at={1, 2})
+        logging.getLogger("library").warning("said")
+    ours, library, *again = map(json.loads, stream.getvalue().splitlines())
+    for each in (ours, library, *again):
+        del each["timestamp"]
+    assert made == ["library", "library"]
+    assert library == {"event": "said", "level": "warning", "logger": "library"}
+    assert ours == {"at": "{1, 2}", "event": "said", "level": "warning", "logger": "ours", "of": "info"}
+    assert again == [ours, library]
+
+
+@pytest.mark.usefixtures("_restored")
+def test_our_levels_are_those_of_the_standard_library_as_they_are_set_later() -> None:
+    """Of one logger, of a package, and of all."""
+    configure(LogLevel.INFO, LogFormat.JSON, stream := io.StringIO())
+    logger = structlog.get_logger("of_ours.part")
+    package = logging.getLogger("of_ours")
+    try:
+        package.setLevel(logging.DEBUG)
+        logger.debug("first")
+        package.setLevel(logging.ERROR)
+        logger.warning("second")
+    finally:
+        package.setLevel(logging.NOTSET)
+    logger.info("third")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["first", "third"]
+
+
+class _Full(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.usefixtures("_restored")
+def test_a_line_that_cannot_be_written_ends_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is reported as the library's own handlers do it, and the next is tried as well."""
+    configure(LogLevel.INFO, LogFormat.JSON, _Full())
+    structlog.get_logger("ours").info("said")
+    assert "No space left on device" in capsys.readouterr().err
+    structlog.get_logger("ours").info("said again")
+    assert "No space left on device" in capsys.readouterr().err
+
+
 def test_secrets_are_replaced_by_name_and_by_look() -> None:
     """In nested values too; the rest stays."""
     event: dict[str, object] = {
