@@ -59,8 +59,8 @@ class PodRootsState:
 class PodRoots:
     """Keeps the ConfigMap `name` in the namespaces of pods with sidecars; `roots` (PEM) is asked each time.
 
-    `home` is the control plane's own namespace. What somebody else has made under that name stays. One that
-    is ours is kept right wherever it is, as pods may still have it.
+    `home` is the control plane's own namespace. What somebody else has made under that name stays, and so
+    does one of ours where no pod has it any more: another control plane may have that namespace by now.
     """
 
     def __init__(
@@ -104,8 +104,9 @@ class PodRoots:
         """
         if not self._reflector.listed.is_set() or self.watch_error:
             return b"" if self._reach.names else None
-        found = [self._found(each) for each in self._wanted() - self._going]
-        texts = {"" if each is None else each.roots for each in found if self._is_ours(each)}
+        found = [self._found(each) for each in self._reach.names - self._going]
+        ours = [each for each in found if each is None or each.home == self._home]
+        texts = {"" if each is None else each.roots for each in ours}
         if not texts:
             return None
         try:
@@ -177,8 +178,8 @@ class PodRoots:
 
     async def _round(self, now: Callable[[], float]) -> None:
         """Write what is not as it should be, those first that are not there at all."""
-        wanted, roots = self._wanted(), self._roots()
-        found = {each: standing(self._found(each), roots, self._home) for each in wanted}
+        roots = self._roots()
+        found = {each: standing(self._found(each), roots, self._home) for each in self._reach.names}
         wrong = sorted(
             (each for each in found if found[each] in (Standing.ABSENT, Standing.WRONG)),
             key=lambda each: (found[each] is Standing.WRONG, each),
@@ -230,14 +231,6 @@ class PodRoots:
 
     def _rest(self, namespace: str) -> Rest:
         return self._rests.get(namespace, Rest())
-
-    def _wanted(self) -> frozenset[str]:
-        """Return the namespaces in which one is to be: of sidecars, and of those that are ours already."""
-        known = self._reflector.items
-        return self._reach.names | {where for (where, _), each in known.items() if self._is_ours(each.body)}
-
-    def _is_ours(self, found: Found | None) -> bool:
-        return found is None or found.home == self._home
 
     def _found(self, namespace: str) -> Found | None:
         item = self._reflector.items.get((namespace, self.name))

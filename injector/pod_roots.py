@@ -23,6 +23,8 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 US: Final = "meshwright"
 HOME: Final = "meshwright.dev/control-plane"
 """The label that says whose it is, by the namespace of that control plane."""
+REVISION: Final = "meshwright.dev/revision"
+"""The label by which a namespace chooses one of several control planes; without, it is the default one."""
 
 
 class Standing(enum.Enum):
@@ -69,11 +71,12 @@ class Reach:
     """The namespaces that have pods with sidecars, or are to have them: by the mesh's objects.
 
     Those in which a webhook is asked, and decides for a sidecar where a pod says nothing itself; and those
-    with pods that have one, whoever put it there.
+    with pods that have one, whoever put it there. What chooses another revision is that one's.
     """
 
-    def __init__(self, config: InjectionConfig) -> None:
-        self._config = config
+    def __init__(self, config: InjectionConfig, revision: str = "") -> None:
+        self._config, self._revision = config, revision
+        self._others: set[str] = set()
         self._asked: set[str] = set()
         self._pods: set[ObjectKey] = set()
         self._of = Counter[str]()
@@ -81,7 +84,7 @@ class Reach:
     @property
     def names(self) -> frozenset[str]:
         """Return them."""
-        return frozenset(self._asked | self._of.keys())
+        return frozenset((self._asked | self._of.keys()) - self._others)
 
     def follow(self, changes: Mapping[ObjectKey, Sourced | None]) -> bool:
         """Take over what is other, None for what is gone; say whether that is anything to us."""
@@ -95,11 +98,18 @@ class Reach:
 
     def _namespace(self, name: str, said: Sourced | None) -> bool:
         value = None if said is None else said.value
-        is_asked = isinstance(value, NamespaceObject) and is_injected(self._config, value)
-        if is_asked == (name in self._asked):
-            return False
-        (self._asked.add if is_asked else self._asked.discard)(name)
-        return True
+        before = self._has(name)
+        self._asked.discard(name)
+        self._others.discard(name)
+        if isinstance(value, NamespaceObject):
+            if is_injected(self._config, value, self._revision):
+                self._asked.add(name)
+            if dict(value.labels).get(REVISION, "") != self._revision:
+                self._others.add(name)
+        return before != self._has(name)
+
+    def _has(self, name: str) -> bool:
+        return (name in self._asked or name in self._of) and name not in self._others
 
     def _pod(self, key: ObjectKey, *, has_sidecar: bool) -> bool:
         if has_sidecar == (key in self._pods):
@@ -111,14 +121,15 @@ class Reach:
         return self._of[key.namespace] == int(has_sidecar)  # the first of them, or the last
 
 
-def is_injected(config: InjectionConfig, namespace: NamespaceObject) -> bool:
+def is_injected(config: InjectionConfig, namespace: NamespaceObject, revision: str = "") -> bool:
     """Say whether pods of a namespace get sidecars because it says so, and not only the mesh's policy."""
     try:
         decision = decide(config, namespace, {})
     except CannotPatchError:
         return False  # each of its pods is refused
-    says = decision.reason is Reason.NAMESPACE or OSM_MONITORED in dict(namespace.labels)
-    return decision.inject and says
+    labels = dict(namespace.labels)
+    chooses = bool(revision) and labels.get(REVISION) == revision
+    return decision.inject and (decision.reason is Reason.NAMESPACE or OSM_MONITORED in labels or chooses)
 
 
 def _has_sidecar(said: Sourced) -> bool:

@@ -80,6 +80,21 @@ def test_namespaces_are_followed() -> None:
     assert (reach.follow(_of(key, None)), reach.names) == (True, frozenset())
 
 
+@pytest.mark.parametrize(("revision", "expected"), [("", {"plain", "pods"}), ("new", {"chosen"})])
+def test_each_revision_has_its_own_namespaces(revision: str, expected: set[str]) -> None:
+    """Two control planes have roots of their own: in no namespace do both write theirs."""
+    reach = Reach(read({}, "config.yaml"), revision)
+    inject, chooses = ("meshwright.dev/inject", "true"), ("meshwright.dev/revision", "new")
+    spaces = {"plain": (inject,), "chosen": (chooses,), "pods": (), "other": (inject, (chooses[0], "old"))}
+    for name, labels in spaces.items():
+        key = ObjectKey(NAMESPACE, Namespace(""), name)
+        reach.follow(_of(key, NamespaceObject(Namespace(name), labels)))
+    for name in ("chosen", "pods", "other"):
+        pod = replace(a.workload("one", "10.0.0.1"), labels=(UUID,))
+        reach.follow(_of(ObjectKey(POD, Namespace(name), "one"), pod))
+    assert reach.names == expected
+
+
 MADE: dict[str, Any] = {**document("meshwright-roots", b"roots", HOME)}
 
 
