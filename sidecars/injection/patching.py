@@ -21,7 +21,7 @@ from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from specs.core.endpoints import OWN_UID
 
 _OURS: Final = "meshwright.dev/"
-_MOST_ANNOTATED: Final = 256 * 1024
+MOST_ANNOTATED: Final = 256 * 1024
 """Bytes of all annotations of an object (Kubernetes API, meta/v1): names and values together."""
 
 
@@ -60,10 +60,10 @@ def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
     """Raise CannotPatchError where an API server would refuse the pod for the size of its annotations."""
     annotations = pod["metadata"]["annotations"]
     sizes = {name: len(name.encode()) + len(each.encode()) for name, each in annotations.items()}
-    if (total := sum(sizes.values())) > _MOST_ANNOTATED:
+    if (total := sum(sizes.values())) > MOST_ANNOTATED:
         largest = max(said, key=lambda each: sizes[each])
         raise CannotPatchError(
-            f"its annotations would have {total} bytes, and a pod may have {_MOST_ANNOTATED}: of those of "
+            f"its annotations would have {total} bytes, and a pod may have {MOST_ANNOTATED}: of those of "
             f"the injection {largest} is the largest, with {sizes[largest]}"
         )
 

@@ -5,8 +5,11 @@ from typing import Final
 
 import pytest
 
-from tests.kubernetes.kubectl import Kubectl
+from sidecars.injection.patching import MOST_ANNOTATED
+from tests.kubernetes.asking import DRY, Asking
+from tests.kubernetes.kubectl import Document, Kubectl
 from tests.unit.injector.test_by_hand import CASES, NAMES, injected, run
+from tools.real_parts.cluster import RunningCluster
 
 _ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 _RESTRICTED: Final = """
@@ -60,3 +63,27 @@ def test_the_sidecar_is_as_restricted_as_pod_security_can_ask(kubectl: Kubectl, 
     config = tmp_path / "injection.yaml"
     config.write_text("interception: cni\nsidecar: {image: proxy:1}\n")
     kubectl(*asked, given=run("inject", "-f", "-", "--config", str(config), given=_RESTRICTED).stdout)
+
+
+def test_annotations_have_the_bound_that_injection_goes_by(
+    shared_cluster: RunningCluster, namespace: str
+) -> None:
+    """Names and values together: one byte more is refused."""
+    metadata = {"name": "a", "namespace": namespace}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "a", "image": "a:1"}]}}
+    room = MOST_ANNOTATED - len("b")
+    with Asking(shared_cluster) as ask:
+        for more, status in ((0, 201), (1, 422)):
+            said = {"b": "é" * (room // 2) + "e" * (room % 2 + more)}
+            assert ask.create({**pod, "metadata": {**metadata, "annotations": said}}, DRY).status == status
+
+
+def test_an_api_server_keeps_no_nulls_of_a_pod(shared_cluster: RunningCluster, namespace: str) -> None:
+    """So that a webhook never sees one: neither does who injects by hand make anything of it."""
+    own: Document = {"name": "meshwright-sidecar", "image": "auto", "resources": None, "lifecycle": None}
+    own["env"] = [{"name": "A", "value": None}]
+    metadata = {"name": "a", "namespace": namespace}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [own]}}
+    with Asking(shared_cluster) as ask:
+        kept = ask.create(pod, DRY).body["spec"]["containers"][0]
+    assert (kept["resources"], "lifecycle" in kept, kept["env"]) == ({}, False, [{"name": "A"}])
