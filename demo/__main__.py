@@ -9,12 +9,13 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
-from demo import leftovers, live, matrix
+from demo import inbound, leftovers, live, matrix
 from demo.bookstore import Bookstore
 from demo.interception import choose
 from demo.supervisor import DemoError, Supervisor
@@ -75,7 +76,11 @@ async def demonstrate(state: Path, mode: Mode, *, once: bool, console: Console) 
         )
         if not once:
             await live.show(bookstore, console)
-        return await Walk(bookstore, lambda line: print(line, flush=True)).run()
+        return await Walk(
+            bookstore,
+            lambda line: print(line, flush=True),
+            partial(inbound.check, inbound.OnOneMachine(bookstore)),
+        ).run()
 
 
 async def run(options: argparse.Namespace, mode: Mode, console: Console) -> tuple[Verdict, ...]:

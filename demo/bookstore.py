@@ -2,13 +2,14 @@
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import aiohttp
 
 from demo import manifests
-from demo.apps.control import AppClient
+from demo.apps.control import AppClient, Socket
 from demo.explicit import ExplicitInterception
 from demo.interception import Interception
 from demo.plane import COMMAND, ControlPlane, PlaneAddresses, find_envoy
@@ -43,7 +44,9 @@ class Bookstore:
         self.interception = interception
         addresses = PlaneAddresses.choose(interception.control_plane)
         self.plane = ControlPlane(self.mesh, state / "control", addresses)
-        self.programs = {place.name: AppClient(self._directory(place) / "app.sock") for place in PLACES}
+        self.programs = {
+            place.name: AppClient(Socket(self._directory(place) / "app.sock")) for place in PLACES
+        }
 
     @classmethod
     async def create(
@@ -82,6 +85,14 @@ class Bookstore:
     def target(self, place: Place, service: ServiceKey) -> tuple[str, int]:
         """Return the host and port at which a place's program calls a service."""
         return self.interception.addresses.upstream(place, service), SERVICE_PORTS[service]
+
+    async def change(self, wanted: Mapping[str, str]) -> None:
+        """Bring the changing manifests to `wanted`, as `manifests.apply` has it."""
+        manifests.apply(self.mesh, dict(wanted))
+
+    def check(self) -> None:
+        """Raise DemoError if a process that should run has ended."""
+        self.supervisor.check()
 
     def override(self, place: Place) -> Path:
         """Return the file that is laid over the bootstrap of a place's sidecar."""

@@ -3,12 +3,13 @@
 import asyncio
 import functools
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from demo import mtls
+from demo.apps.control import AppClient
 from demo.bookstore import Bookstore
 from demo.topology import (
     BOOKBUYER,
@@ -38,35 +39,67 @@ class Attempt:
     run: Callable[[str], str]
 
 
-def target(bookstore: Bookstore, place: Place, service: ServiceKey) -> mtls.Target:
-    """Return a place's inbound port as a peer reaches it."""
-    address = bookstore.interception.addresses.workload(place)
-    ca = bookstore.state / "sidecars" / place.name / "ca.pem"
-    return mtls.Target(str(address), SERVICE_PORTS[service], service.fqdn(), ca)
+class Reach(Protocol):
+    """How inbound ports are reached by hand, and with whose certificates."""
+
+    @property
+    def programs(self) -> Mapping[str, AppClient]:
+        """Return by what each program is asked."""
+
+    def target(self, place: Place, service: ServiceKey) -> mtls.Target:
+        """Return a place's inbound port as a peer reaches it."""
+
+    def service(self, place: Place) -> mtls.Credentials:
+        """Return a workload's service certificate."""
+
+    def proxy(self, place: Place) -> mtls.Credentials:
+        """Return a certificate with which a sidecar of that place dials the control plane."""
+
+    def do(self, work: Callable[[], str]) -> str:
+        """Make an attempt from where peers are."""
 
 
-def service_certificate(bookstore: Bookstore, place: Place) -> mtls.Credentials:
-    """Return a workload's service certificate, from the control plane's own state directory."""
-    identity = place.identity
-    path = bookstore.plane.state / "services" / identity.namespace / identity.service_account
-    return mtls.Credentials(path / "certificate.pem", path / "certificate.pem")
+@dataclass(frozen=True, slots=True)
+class OnOneMachine:
+    """The reach of a bookstore whose programs are all on this machine."""
+
+    bookstore: Bookstore
+
+    @property
+    def programs(self) -> Mapping[str, AppClient]:
+        """Return its programs."""
+        return self.bookstore.programs
+
+    def target(self, place: Place, service: ServiceKey) -> mtls.Target:
+        """Return the address that the mode of interception gives the sidecar."""
+        address = self.bookstore.interception.addresses.workload(place)
+        ca = self.bookstore.state / "sidecars" / place.name / "ca.pem"
+        return mtls.Target(str(address), SERVICE_PORTS[service], service.fqdn(), ca)
+
+    def service(self, place: Place) -> mtls.Credentials:
+        """Return it from the control plane's own state directory."""
+        identity = place.identity
+        path = self.bookstore.plane.state / "services" / identity.namespace / identity.service_account
+        return mtls.Credentials(path / "certificate.pem", path / "certificate.pem")
+
+    def proxy(self, place: Place) -> mtls.Credentials:
+        """Return the sidecar's own."""
+        directory: Path = self.bookstore.state / "sidecars" / place.name
+        return mtls.Credentials(directory / "proxy.pem", directory / "proxy.key")
+
+    def do(self, work: Callable[[], str]) -> str:
+        """Make it from here."""
+        return work()
 
 
-def proxy_certificate(bookstore: Bookstore, place: Place) -> mtls.Credentials:
-    """Return the certificate with which a place's sidecar dials the control plane."""
-    directory: Path = bookstore.state / "sidecars" / place.name
-    return mtls.Credentials(directory / "proxy.pem", directory / "proxy.key")
-
-
-def attempts(bookstore: Bookstore) -> tuple[Attempt, ...]:
+def attempts(reach: Reach) -> tuple[Attempt, ...]:
     """Return the attempts, for a phase in which the buyer may call the store and the thief may call nobody.
 
     The last one at each port is the positive control of those before it.
     """
-    store = target(bookstore, STORE_V1, BOOKSTORE)
-    database = target(bookstore, DATABASE, MYSQL)
-    service = functools.partial(service_certificate, bookstore)
-    proxy = proxy_certificate(bookstore, BOOKBUYER)
+    store = reach.target(STORE_V1, BOOKSTORE)
+    database = reach.target(DATABASE, MYSQL)
+    service, proxy = reach.service, reach.proxy(BOOKBUYER)
 
     def http(caller: str, credentials: mtls.Credentials | None) -> Callable[[str], str]:
         return lambda token: mtls.tls(store, token, caller, credentials)
@@ -85,13 +118,13 @@ def attempts(bookstore: Bookstore) -> tuple[Attempt, ...]:
     )
 
 
-async def check(bookstore: Bookstore, phase: str) -> list[Verdict]:
+async def check(reach: Reach, phase: str) -> list[Verdict]:
     """Make every attempt, one after the other, and judge it by both sides."""
     found = []
-    for attempt in attempts(bookstore):
+    for attempt in attempts(reach):
         token = secrets.token_hex(8)
-        answer = await asyncio.to_thread(attempt.run, token)
-        counted = (await bookstore.programs[attempt.place.name].status()).tokens[token]
+        answer = await asyncio.to_thread(reach.do, functools.partial(attempt.run, token))
+        counted = (await reach.programs[attempt.place.name].status()).tokens[token]
         fits = mtls.is_refused(answer) if attempt.expected == REFUSED else answer == attempt.expected
         what = f"inbound port of {attempt.place.name}: {attempt.what}"
         observed = f"{answer}; server counted {counted}"

@@ -4,16 +4,15 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import aiohttp
 
-from demo import inbound, manifests
 from demo.apps import outcomes
+from demo.apps.control import AppClient
 from demo.apps.probe import Outcomes, Probe
-from demo.bookstore import Bookstore
 from demo.matrix import (
     CELLS,
     LOOP_ROUNDS,
@@ -58,17 +57,39 @@ _SERVERS: Final[dict[ServiceKey, tuple[Place, ...]]] = {
 """Who may have served a request to a service, a split of it included."""
 
 
+class Store(Protocol):
+    """A bookstore that runs, wherever: its programs by their places' names, and its changing manifests."""
+
+    @property
+    def programs(self) -> Mapping[str, AppClient]:
+        """Return by what each program is asked."""
+
+    def target(self, place: Place, service: ServiceKey) -> tuple[str, int]:
+        """Return the host and port at which a place's program calls a service."""
+
+    async def change(self, wanted: Mapping[str, str]) -> None:
+        """Put these manifests (file → variant) in force, and no other of those that change."""
+
+    def check(self) -> None:
+        """Raise DemoError if something that should run has ended."""
+
+
 @dataclass(slots=True)
 class Walk:
-    """One walk over all phases; `say` gets a line for each phase as it is done."""
+    """One walk over the phases; `say` gets a line for each as it is done.
 
-    bookstore: Bookstore
+    `inbound` tries sidecars' inbound ports by hand, in the phase of that name.
+    """
+
+    bookstore: Store
     say: Callable[[str], None]
+    inbound: Callable[[str], Awaitable[list[Verdict]]]
+    phases: Sequence[Phase] = PHASES
 
     async def run(self) -> tuple[Verdict, ...]:
         """Walk every phase; return every verdict, the controls of the denials last."""
         verdicts: list[Verdict] = []
-        for phase in PHASES:
+        for phase in self.phases:
             began = time.monotonic()
             found = await self._phase(phase)
             verdicts += found
@@ -80,7 +101,7 @@ class Walk:
         return (*verdicts, *controls(verdicts))
 
     async def _phase(self, phase: Phase) -> list[Verdict]:
-        manifests.apply(self.bookstore.mesh, dict(phase.manifests))
+        await self.bookstore.change(phase.manifests)
         await self._settle(phase)
         cells = asyncio.gather(*(self._cell(phase, cell, request) for cell, request in CELLS))
         loops = asyncio.gather(*(self._loop(phase, place) for place in (BOOKBUYER, BOOKTHIEF)))
@@ -88,8 +109,8 @@ class Walk:
         if phase.split:
             found.append(await self._split(phase))
         if phase.name == MTLS_PHASE:
-            found += await inbound.check(self.bookstore, phase.name)
-        self.bookstore.supervisor.check()
+            found += await self.inbound(phase.name)
+        self.bookstore.check()
         return found
 
     async def _settle(self, phase: Phase) -> None:
@@ -122,7 +143,7 @@ class Walk:
     async def _until(self, shown: Callable[[], Awaitable[bool]]) -> None:
         limit = time.monotonic() + SETTLE_SECONDS
         while not await shown() and time.monotonic() < limit:
-            self.bookstore.supervisor.check()
+            self.bookstore.check()
             await asyncio.sleep(_PAUSE)
 
     async def _cell(self, phase: Phase, cell: str, request: Request) -> Verdict:

@@ -66,6 +66,7 @@ async def run(role: str, settings: AppSettings, stop: asyncio.Event) -> None:
         socket = await _serve_control(counters, settings)
         stack.push_async_callback(socket.cleanup)
         await stop.wait()
+        await asyncio.sleep(settings.linger)
 
 
 async def _main(role: str) -> None:

@@ -8,6 +8,8 @@ TOKEN_HEADER: Final = "demo-token"  # noqa: S105 - a mark by which a probe's req
 """Marks the requests of one probe."""
 IDENTITY_HEADER: Final = "identity"
 """Which program answered."""
+POD_HEADER: Final = "pod"
+"""Which of several that are the same program answered."""
 USER_AGENT: Final = "bookstore-http-client/1.0"
 
 BOOKS_BOUGHT: Final = "/books-bought"

@@ -12,7 +12,9 @@ class AppSettings:
 
     `name` is what it calls itself, `control` its Unix socket, `listen` where it serves (None for a pure
     client). `bookstore` and `bookwarehouse` are base URLs, `database` is a host and port: the addresses
-    of whatever it calls, which it takes for the things themselves. `rate` is rounds per second.
+    of whatever it calls, which it takes for the things themselves. `rate` is rounds per second; `linger`
+    is how many seconds it serves on once it is told to end, until everybody knows that it goes; `pod` is
+    which one it is of several that have the same name.
     """
 
     name: str
@@ -22,6 +24,8 @@ class AppSettings:
     bookwarehouse: str = ""
     database: tuple[str, int] | None = None
     rate: float = 4.0
+    linger: float = 0.0
+    pod: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:

@@ -41,5 +41,8 @@ class Store:
         self._counters.serve(caller, request.headers.get(names.TOKEN_HEADER, ""))
         return web.json_response(
             {"identity": self._settings.name, "sold": self._sold},
-            headers={names.IDENTITY_HEADER: self._settings.name},
+            headers={
+                names.IDENTITY_HEADER: self._settings.name,
+                names.POD_HEADER: self._settings.pod,
+            },
         )

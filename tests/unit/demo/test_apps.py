@@ -11,8 +11,9 @@ from aiohttp import web
 
 from demo.apps import names, outcomes, wire
 from demo.apps.__main__ import run
-from demo.apps.control import AppClient
+from demo.apps.control import AppClient, Socket
 from demo.apps.counters import Counters
+from demo.apps.load import Wanted
 from demo.apps.probe import Outcomes, Probe
 from demo.apps.settings import AppSettings
 from demo.ports import free_port
@@ -26,7 +27,7 @@ async def program(role: str, settings: AppSettings) -> AsyncIterator[AppClient]:
     """Run a program in this process until the context ends."""
     stop = asyncio.Event()
     task = asyncio.create_task(run(role, settings, stop))
-    client = AppClient(settings.control)
+    client = AppClient(Socket(settings.control))
     while not settings.control.exists():
         assert not task.done(), task.exception()
         await asyncio.sleep(0.005)
@@ -70,6 +71,41 @@ async def test_a_sale_restocks_through_warehouse_and_database(shop: Shop) -> Non
         calls={"mysql": Counter(ok=3)}, last={"mysql": "ok"}, served=Counter(store=3)
     )
     assert await shop["database"][0].status() == Counters(served=Counter(restock=3))
+
+
+async def test_a_load_goes_on_until_it_is_stopped_and_counts_what_failed(shop: Shop) -> None:
+    """By the outcome, and by the Pod that served; asked once more, it has nothing else to say."""
+    (store, port), (_, nothing) = shop["store"], shop["database"]
+    await store.load(Wanted(f"http://{HOST}:{port}{names.BOOKS_BOUGHT}", rate=400))
+    while (await store.totals()).sent < 20:
+        pass
+    totals = await store.unload()
+    assert totals.sent >= 20
+    assert totals.failed == 0
+    assert totals.pods.total() == totals.sent
+    assert await store.unload() == totals
+    await store.load(Wanted(f"http://{HOST}:{nothing}/", rate=400, timeout=5))  # it greets, and is no HTTP
+    while not (await store.totals()).failed:
+        await asyncio.sleep(0.01)
+    totals = await store.unload()
+    assert totals.failed == totals.sent
+    assert totals.failures
+
+
+async def test_a_program_serves_on_for_as_long_as_it_is_to_linger(tmp_path: Path) -> None:
+    """Who is told to end is called by those who do not know it yet."""
+    port, stop = free_port(HOST), asyncio.Event()
+    told = AppSettings("store", tmp_path / "store.sock", (HOST, port), bookwarehouse="http://", linger=60)
+    task = asyncio.create_task(run("store", told, stop))
+    client = AppClient(Socket(told.control))
+    while not told.control.exists():
+        await asyncio.sleep(0.005)
+    stop.set()
+    found = await client.probe(Probe(HOST, port, "t", 3, "GET", names.BOOKS_BOUGHT))
+    assert found.results == Counter({"200": 3})
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 async def test_a_client_loops_and_counts_what_it_bought(shop: Shop, tmp_path: Path) -> None:

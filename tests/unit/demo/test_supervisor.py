@@ -78,7 +78,9 @@ def test_children_die_with_a_demo_that_is_killed(tmp_path: Path) -> None:
 
         async def main():
             supervisor = Supervisor(pathlib.Path({str(tmp_path)!r}))
-            child = await supervisor.start("child", {SLEEP!r}, pathlib.Path({str(tmp_path / "log")!r}))
+            child = await supervisor.start("child", {STUBBORN!r}, pathlib.Path({str(tmp_path / "log")!r}))
+            while not child.tail():  # until then it may not be bound to us yet
+                await asyncio.sleep(0.01)
             print(child.pid, flush=True)
             await asyncio.sleep(60)
 

@@ -1,0 +1,113 @@
+"""Standing load: requests at a steady pace until it is told to stop, each outcome counted."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Final, Self
+
+import aiohttp
+
+from demo.apps.names import POD_HEADER
+from demo.apps.outcomes import CALL_ERRORS, is_allowed, of_error
+
+_KEPT_FAILURES: Final = 20
+_WORDS: Final = 120
+"""So much of an answer's body is kept of a failure: a proxy says there what became of the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to ask, by whom and how often: requests a second over all clients.
+
+    Every other client opens a connection for each of its requests; the others keep theirs.
+    """
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    rate: float = 50.0
+    clients: int = 4
+    timeout: float = 15.0
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        data = json.loads(text)
+        data["headers"] = tuple((str(name), str(value)) for name, value in data["headers"])
+        return cls(**data)
+
+
+@dataclass(slots=True)
+class Totals:
+    """What became of a load: outcomes, who served, by Pod, and the first failures, with when and why."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    pods: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def sent(self) -> int:
+        """Return how many requests there were."""
+        return self.outcomes.total()
+
+    @property
+    def failed(self) -> int:
+        """Return how many of them were not served."""
+        return sum(number for outcome, number in self.outcomes.items() if not is_allowed(outcome))
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        return json.dumps({"outcomes": self.outcomes, "pods": self.pods, "failures": self.failures})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        data = json.loads(text)
+        return cls(Counter(data["outcomes"]), Counter(data["pods"]), list(data["failures"]))
+
+
+class Load:
+    """One load; it begins when it is made."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.totals = Totals()
+        self._wanted = wanted
+        self._began = time.monotonic()
+        self._stopping = asyncio.Event()
+        self._task = asyncio.create_task(self._run(), name="load")
+
+    async def stop(self) -> Totals:
+        """Send nothing more, wait for what is under way, and return what became of all."""
+        self._stopping.set()
+        await self._task
+        return self.totals
+
+    async def _run(self) -> None:
+        await asyncio.gather(*(self._client(fresh=bool(each % 2)) for each in range(self._wanted.clients)))
+
+    async def _client(self, *, fresh: bool) -> None:
+        connector = aiohttp.TCPConnector(force_close=fresh)
+        timeout = aiohttp.ClientTimeout(total=self._wanted.timeout)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            while not self._stopping.is_set():
+                await self._request(session)
+                await asyncio.sleep(self._wanted.clients / self._wanted.rate)
+
+    async def _request(self, session: aiohttp.ClientSession) -> None:
+        at = time.monotonic() - self._began
+        try:
+            async with session.get(self._wanted.url, headers=dict(self._wanted.headers)) as response:
+                words = await response.text()
+                outcome, pod = str(response.status), response.headers.get(POD_HEADER, "")
+        except CALL_ERRORS as error:
+            outcome, pod, words = of_error(error), "", ""
+        self.totals.outcomes[outcome] += 1
+        if is_allowed(outcome):
+            self.totals.pods[pod] += 1
+        elif len(self.totals.failures) < _KEPT_FAILURES:
+            self.totals.failures.append(f"{at:.1f} s {outcome} {words[:_WORDS]}".strip())

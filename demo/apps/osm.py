@@ -1,0 +1,103 @@
+"""The programs as Open Service Mesh's manifests start them: by its commands, flags and environment.
+
+    python -m demo.apps.osm bookbuyer|bookthief|bookstore|bookwarehouse|mysql [--port N]
+    python -m demo.apps.osm purchase|relay|call URL
+
+`purchase` buys some books and ends, for a Job; `relay` leads a program's socket to standard input and output;
+`call` makes one request, and prints how it ended.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from demo.apps import names, relay
+from demo.apps.__main__ import run
+from demo.apps.probe import call
+from demo.apps.settings import AppSettings
+
+CONTROL: Final = Path("/tmp/bookstore.sock")  # noqa: S108 - a container's own
+PORT: Final = 14001
+LINGER_SECONDS: Final = 5.0
+"""What is told to end serves on until nobody calls it any more, as whoever loses no call must."""
+_PURCHASES: Final = 20
+_ROLES: Final = {
+    "bookbuyer": "client",
+    "bookthief": "client",
+    "bookstore": "store",
+    "bookwarehouse": "warehouse",
+    "mysql": "database",
+}
+
+
+def settings(program: str, port: int, environment: Mapping[str, str]) -> AppSettings:
+    """Say what a program is told by its manifest, and what it knows by itself."""
+    warehouse = f"bookwarehouse.{environment.get('BOOKWAREHOUSE_NAMESPACE', 'bookwarehouse')}"
+    return AppSettings(
+        name=environment.get("IDENTITY", program),
+        control=CONTROL,
+        listen=None if _ROLES[program] == "client" else ("0.0.0.0", port),
+        bookstore=_bookstore(environment),
+        bookwarehouse=f"http://{warehouse}:{PORT}",
+        database=("mysql.bookwarehouse", 3306),
+        linger=0.0 if _ROLES[program] == "client" else LINGER_SECONDS,
+        pod=environment.get("HOSTNAME", ""),
+    )
+
+
+def _bookstore(environment: Mapping[str, str]) -> str:
+    service = environment.get("BOOKSTORE_SVC", "bookstore")
+    return f"http://{service}.{environment.get('BOOKSTORE_NAMESPACE', 'bookstore')}:{PORT}"
+
+
+async def _serve(program: str, port: int) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await run(_ROLES[program], settings(program, port, os.environ), stop)
+
+
+async def _purchase() -> int:
+    """Buy books; return how many of the purchases failed."""
+    url = _bookstore(os.environ) + names.BUY_A_BOOK
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
+        found = [await call(session, "GET", url, names.client_headers("job")) for _ in range(_PURCHASES)]
+    failed = [outcome for outcome, identity in found if not identity]
+    print(f"bought {len(found) - len(failed)} of {len(found)}{f', {failed}' if failed else ''}")
+    return len(failed)
+
+
+async def _call(url: str) -> str:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
+        outcome, _ = await call(session, "GET", url, {})
+    return outcome
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a program until it is told to end; return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m demo.apps.osm", description=__doc__)
+    parser.add_argument("program", choices=[*_ROLES, "purchase", "relay", "call"])
+    parser.add_argument("url", nargs="?", default="")
+    parser.add_argument("--port", type=int, default=None)
+    told = parser.parse_args(argv)
+    match told.program:
+        case "purchase":
+            return 1 if asyncio.run(_purchase()) else 0
+        case "relay":
+            asyncio.run(relay.serve(CONTROL))
+        case "call":
+            print(asyncio.run(_call(told.url)))
+        case program:
+            asyncio.run(_serve(program, told.port or (3306 if program == "mysql" else PORT)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

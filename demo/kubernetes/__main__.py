@@ -1,0 +1,122 @@
+"""`python -m demo.kubernetes`: the bookstore on a node of this machine; its matrix, and what operators do."""
+
+import argparse
+import asyncio
+import contextlib
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from demo.__main__ import locked, report
+from demo.kubernetes import images, inbound, newcomer
+from demo.kubernetes.cluster import OwnCluster, own_cluster, volumes
+from demo.kubernetes.plane import Images, Plane
+from demo.kubernetes.scenes import Scenes
+from demo.kubernetes.store import PodStore, applications, namespaces
+from demo.supervisor import DemoError
+from demo.verdicts import Verdict
+from demo.walk import Walk
+
+_ENDED: Final = 130
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m demo.kubernetes", description=__doc__)
+    parser.add_argument("--once", action="store_true", help="walk the matrix and the scenes, and end")
+    parser.add_argument("--apps", type=Path, help="a folder of Open Service Mesh's own manifests/apps")
+    parser.add_argument("--scenes", default="", help="some scenes alone, with commas between them")
+    parser.add_argument("--state", type=Path, default=Path(".state/demo-kubernetes"))
+    return parser.parse_args(argv)
+
+
+class Demo:
+    """One demo on one cluster."""
+
+    def __init__(self, cluster: OwnCluster, folder: Path, told: argparse.Namespace) -> None:
+        self._cluster = cluster
+        self._told = told
+        self._began = time.monotonic()
+        pictures = Images(images.MESHWRIGHT, images.MESHWRIGHT, "Never")
+        self._plane = Plane(cluster.kubectl, pictures, folder)
+        self._store = PodStore(self._plane, images.BOOKSTORE)
+
+    async def run(self) -> tuple[Verdict, ...]:
+        """Begin as a newcomer, then start the bookstore; walk the matrix and the scenes if that is asked."""
+        try:
+            await self._cluster.kubectl.apply(volumes(self._cluster.node))
+            verdicts = [await newcomer.walk(self._plane, partial(print, flush=True))]
+            await self._start()
+            if not self._told.once:
+                print(f"export KUBECONFIG={self._cluster.kubectl.kubeconfig}; Ctrl-C ends it", flush=True)
+                await asyncio.Event().wait()
+            tried = partial(inbound.check, self._store, self._cluster.node)
+            verdicts += await Walk(self._store, self._say, tried).run()
+            wanted = [each for each in self._told.scenes.split(",") if each]
+            verdicts += await Scenes(self._store, self._plane, self._say, self._cluster.node).run(wanted)
+            return tuple(verdicts)
+        finally:
+            await self._store.close()
+
+    async def _start(self) -> None:
+        await self._cluster.kubectl.apply(namespaces())
+        await self._store.deploy(applications(*([self._told.apps] if self._told.apps else [])))
+        await self._store.wait()
+        self._say("the bookstore is up")
+
+    def _say(self, line: str) -> None:
+        print(f"{time.monotonic() - self._began:6.1f} s  {line}", flush=True)
+
+
+async def until_signal(work: Callable[[], Awaitable[tuple[Verdict, ...]]]) -> tuple[Verdict, ...]:
+    """Do it to its end, or until a signal comes."""
+    task = asyncio.ensure_future(work())
+
+    def end() -> None:
+        # Once: a second Ctrl-C must not interrupt the ending itself.
+        if not task.cancelling():
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    return await task
+
+
+@contextlib.contextmanager
+def emptied(folder: Path) -> Iterator[Path]:
+    """Have a folder for one demo, empty before and gone afterwards."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command; return its exit status."""
+    told = arguments(argv)
+    state: Path = told.state.absolute()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    began = time.monotonic()
+    try:
+        with locked(state), emptied(state / "run") as folder, own_cluster(folder) as cluster:
+            print(f"cluster: up after {time.monotonic() - began:.0f} s", flush=True)
+            verdicts = asyncio.run(until_signal(Demo(cluster, folder, told).run))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print("ended by a signal; nothing is left of it")
+        return _ENDED if told.once else 0
+    except (DemoError, OSError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    print(f"took {time.monotonic() - began:.0f} s")
+    return 0 if report(verdicts, Console(width=None if sys.stdout.isatty() else 160)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,42 @@
+"""Purchases on demand from any Pod, by both sides' counts."""
+
+import secrets
+import time
+from typing import Final
+
+from demo.apps import names
+from demo.apps.control import AppClient
+from demo.apps.probe import Probe
+from demo.kubernetes.pods import Program
+from demo.matrix import REQUESTS
+from demo.verdicts import CellResult, Verdict
+
+_SETTLE_SECONDS: Final = 60.0
+
+
+async def buy(client: Program, server: Program, host: str, port: int, count: int = REQUESTS) -> CellResult:
+    """Have a program buy books; return what it saw, and what the server counted."""
+    token = secrets.token_hex(8)
+    headers = tuple(names.client_headers(client.selected.container).items())
+    probe = Probe(host, port, token, count, "GET", names.BUY_A_BOOK, headers)
+    found = await AppClient(client).probe(probe)
+    return CellResult(found.results, (await AppClient(server).status()).tokens[token])
+
+
+async def settle(client: Program, server: Program, host: str, port: int, *, served: bool) -> CellResult:
+    """Buy one at a time until that ends as it should, or too long; return how the last one ended."""
+    limit = time.monotonic() + _SETTLE_SECONDS
+    while True:
+        found = await buy(client, server, host, port, 1)
+        if (found.is_served(1) if served else found.is_denied(1)) or time.monotonic() > limit:
+            return found
+
+
+async def judge(
+    client: Program, server: Program, host: str, port: int, *, phase: str, what: str, served: bool
+) -> Verdict:
+    """Wait until purchases end as they should, then make a number of them; every one must."""
+    await settle(client, server, host, port, served=served)
+    found = await buy(client, server, host, port)
+    holds = found.is_served(REQUESTS) if served else found.is_denied(REQUESTS)
+    return Verdict(phase, what, "served" if served else "denied", str(found), holds)

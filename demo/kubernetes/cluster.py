@@ -1,0 +1,75 @@
+"""A node of its own on this machine for the demo, with what its Pods need and nobody provides there."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from demo.kubernetes import images
+from demo.kubernetes.kubectl import Kubectl, find
+from demo.plane import find_envoy
+from demo.supervisor import DemoError
+from tools.real_parts.building import PartError
+from tools.real_parts.node import Node, node
+from tools.real_parts.node_flags import SOCKET
+
+_VOLUMES: Final = "/run/demo-volumes"
+_CONTROL_PLANE_USER: Final = 1337
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCluster:
+    """A node of ours: its kubelet and its processes are ours to kill."""
+
+    node: Node
+    kubectl: Kubectl
+
+
+@contextlib.contextmanager
+def own_cluster(folder: Path) -> Iterator[OwnCluster]:
+    """Start a cluster of one node in a new folder, with the demo's images; it ends with the block."""
+    try:
+        with node(folder / "cluster") as started:
+            cache = folder / "kubectl"
+            kubectl = Kubectl(find(), started.cluster.kubeconfig, cache, started.cluster.enter)
+            equip(started)
+            yield OwnCluster(started, kubectl)
+    except PartError as error:
+        raise DemoError(str(error)) from error
+
+
+def equip(started: Node) -> None:
+    """Load the demo's images into a node."""
+    started.load(images.bookstore())
+    started.load(images.meshwright(images.MESHWRIGHT, find_envoy()))
+    also = ("images", "tag", images.MESHWRIGHT, images.UPGRADED)
+    started.inside.run("ctr", f"--address={SOCKET}", "--namespace=k8s.io", *also)
+
+
+def volumes(started: Node) -> Iterator[dict[str, Any]]:
+    """Make room for what Pods keep, which on a node of ours nobody provides; yield the volumes."""
+    for claim, owner in (
+        ("meshwright-system/state-meshwright-0", _CONTROL_PLANE_USER),
+        ("bookwarehouse/data-mysql-0", 0),
+    ):
+        namespace, name = claim.split("/")
+        path = f"{_VOLUMES}/{name}"
+        started.inside.run("sh", "-c", f"mkdir -p {path} && chown {owner}:{owner} {path}")
+        yield {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "persistentVolumeReclaimPolicy": "Retain",
+                "claimRef": {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "namespace": namespace,
+                    "name": name,
+                },
+                "hostPath": {"path": path, "type": "Directory"},
+            },
+        }

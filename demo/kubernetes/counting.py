@@ -1,0 +1,65 @@
+"""Calls of a Pod in the mesh that go on while something is done to it: how many sent, how many failed."""
+
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import Final
+
+from demo.apps import names
+from demo.apps.control import AppClient
+from demo.apps.load import Totals, Wanted
+from demo.kubernetes.pods import Program, insist
+from demo.kubernetes.store import PodStore
+from demo.supervisor import DemoError
+from demo.topology import BOOKBUYER, BOOKSTORE
+from demo.verdicts import Verdict
+
+_LEAST: Final = 100
+"""Fewer calls than these before or after what is done would prove nothing."""
+_SECONDS: Final = 120.0
+
+
+class Counting:
+    """A load that goes on, looked at from outside."""
+
+    def __init__(self, buyer: Program) -> None:
+        self._buyer = buyer
+
+    async def totals(self) -> Totals:
+        """Return what has become of it so far."""
+        return Totals.from_json(await insist(self._buyer, "GET", "/load"))
+
+    async def more(self, least: int = _LEAST) -> None:
+        """Wait until so many calls more are done."""
+        wanted = (await self.totals()).sent + least
+        limit = time.monotonic() + _SECONDS
+        while (await self.totals()).sent < wanted:
+            if time.monotonic() > limit:
+                raise DemoError("the load does not go on")
+
+    async def served_by(self, pods: set[str]) -> set[str]:
+        """Wait until each of these Pods has served, or too long; return those that have."""
+        limit = time.monotonic() + _SECONDS
+        while not pods <= (served := set((await self.totals()).pods)) and time.monotonic() < limit:
+            await self.more(10)
+        return served & pods
+
+
+@contextlib.asynccontextmanager
+async def under_load(store: PodStore, found: list[Verdict], name: str, what: str) -> AsyncIterator[Counting]:
+    """Have the buyer buy while the block runs; judge what became of it: not one may have failed."""
+    buyer = store.asked[BOOKBUYER.name]
+    host, port = store.target(BOOKBUYER, BOOKSTORE)
+    headers = tuple(names.client_headers(BOOKBUYER.name).items())
+    await AppClient(buyer).load(Wanted(f"http://{host}:{port}{names.BUY_A_BOOK}", headers))
+    counting = Counting(buyer)
+    try:
+        await counting.more()
+        yield counting
+        await counting.more()
+    finally:
+        totals = Totals.from_json(await insist(buyer, "DELETE", "/load"))
+    failures = f": {', '.join(totals.failures)}" if totals.failed else ""
+    observed = f"{totals.sent} sent, {totals.failed} failed{failures}"
+    holds = totals.failed == 0 and totals.sent >= 2 * _LEAST
+    found.append(Verdict(name, f"calls while {what}", "0 failed", observed, holds))

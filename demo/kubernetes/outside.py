@@ -1,0 +1,70 @@
+"""A Pod without sidecar: what it may call, and who may call it, by the mesh's mode.
+
+Mutual TLS is in force in every mode, as with Open Service Mesh: a caller without a certificate of the mesh is
+let in nowhere. What is outside is reached where the MeshConfig has egress, and not otherwise.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from demo.kubernetes import asking
+from demo.kubernetes.plane import NAMESPACE
+from demo.kubernetes.pods import Program, Selected
+from demo.kubernetes.store import PodStore, scene, with_image
+from demo.matrix import PHASES
+from demo.topology import BOOKBUYER, BOOKSTORE, STORE_V1
+from demo.verdicts import Verdict
+
+_OUTSIDER: Final = Selected("outside", "app=outsider", "bookstore")
+_HOST: Final = "outsider.outside"
+_PERMISSIVE: Final = PHASES[0].manifests
+_STRICT: Final = PHASES[2].manifests
+
+
+async def outsider(store: PodStore) -> list[Verdict]:
+    """Try it in permissive and in strict mode, and with egress."""
+    outside = [with_image(each, store.image) for each in scene("outsider.yaml")]
+    await store.kubectl.apply(outside)
+    program = Program(store.kubectl, _OUTSIDER)
+    try:
+        return [
+            *await _in_mode(store, program, "permissive", _PERMISSIVE, reached=False),
+            *await _in_mode(store, program, "strict", _STRICT, reached=False),
+            *await _with_egress(store, program),
+        ]
+    finally:
+        await program.close()
+        await store.remove(scene("outsider.yaml"))
+
+
+async def _in_mode(
+    store: PodStore, program: Program, title: str, mode: Mapping[str, str], *, reached: bool
+) -> list[Verdict]:
+    await store.change(mode)
+    buyer, seller = store.asked[BOOKBUYER.name], store.asked[STORE_V1.name]
+    host, port = store.target(BOOKBUYER, BOOKSTORE)
+    cases = (
+        (buyer, seller, host, "a Pod with sidecar calls one with sidecar", True),
+        (program, seller, host, "one without calls one with sidecar", False),
+        (buyer, program, _HOST, "one with sidecar calls one without", reached),
+        (program, program, _HOST, "one without calls one without", True),
+    )
+    return [
+        await asking.judge(client, server, at, port, phase="outsider", what=f"{title}: {what}", served=served)
+        for client, server, at, what, served in cases
+    ]
+
+
+async def _with_egress(store: PodStore, program: Program) -> list[Verdict]:
+    await _egress(store, allowed=True)
+    try:
+        return await _in_mode(store, program, "strict with egress", _STRICT, reached=True)
+    finally:
+        await _egress(store, allowed=False)
+
+
+async def _egress(store: PodStore, *, allowed: bool) -> None:
+    patch = f'{{"spec": {{"traffic": {{"enableEgress": {str(allowed).lower()}}}}}}}'
+    await store.kubectl(
+        "patch", "meshconfig", "osm-mesh-config", "-n", NAMESPACE, "--type=merge", f"-p={patch}"
+    )

@@ -1,0 +1,257 @@
+"""What operators do to a mesh that is in use, each with calls under way."""
+
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from demo.apps import names
+from demo.apps.control import AppClient
+from demo.apps.probe import Probe
+from demo.kubernetes import asking, images
+from demo.kubernetes.counting import under_load
+from demo.kubernetes.outside import outsider
+from demo.kubernetes.plane import NAMESPACE, POD, Plane
+from demo.kubernetes.pods import is_ready
+from demo.kubernetes.store import PodStore, applications, scene
+from demo.matrix import PHASES, REQUESTS
+from demo.supervisor import DemoError
+from demo.topology import BOOKBUYER, BOOKSTORE, BOOKTHIEF, STORE_V1
+from demo.verdicts import Verdict
+from tools.real_parts.node import Node
+
+_SCALED: Final = 5
+_PURCHASES: Final = "bought 20 of 20"
+_ACCESS: Final = PHASES[2].manifests
+_ALLOW_THIEF: Final = PHASES[3].manifests
+_AT: Final = ("-n", "bookstore")
+_DEPLOYMENT: Final = "deployment/bookstore"
+_PODS: Final = ("pods", "-l", "app=bookstore", *_AT)
+
+
+class Scenes:
+    """Scenes on a bookstore that runs; `say` gets a line for each as it is done.
+
+    Without a `node` of ours those that kill its programs are left out.
+    """
+
+    def __init__(
+        self, store: PodStore, plane: Plane, say: Callable[[str], None], node: Node | None = None
+    ) -> None:
+        self._store = store
+        self._kubectl = store.kubectl
+        self._plane = plane
+        self._say = say
+        self.scenes: dict[str, Callable[[], Awaitable[list[Verdict]]]] = {
+            "rolling": self._rolling,
+            "deleted": self._deleted,
+            "upgraded": self._upgraded,
+            "job": self._job,
+            "stateful": self._stateful,
+            "scale": self._scale,
+            "outsider": lambda: outsider(self._store),
+        }
+        if node is not None:
+            self.scenes["killed"] = lambda: self._killed(node)
+            self.scenes["kubelet"] = lambda: self._kubelet(node)
+
+    async def run(self, wanted: Sequence[str] = ()) -> tuple[Verdict, ...]:
+        """Run scenes by name, without any all of them, one after the other; return every verdict."""
+        await self._store.change(_ACCESS)
+        await self._prepare()
+        verdicts: list[Verdict] = []
+        for name in wanted or self.scenes:
+            began = time.monotonic()
+            found = await self.scenes[name]()
+            verdicts += found
+            held = sum(verdict.holds for verdict in found)
+            self._say(f"{name:<9} {held}/{len(found)}  {time.monotonic() - began:5.1f} s")
+            for each in found:
+                self._say(f"   {'' if each.holds else 'WRONG: '}{each.what}: {each.observed}")
+        return tuple(verdicts)
+
+    async def _prepare(self) -> None:
+        """Have the store say when it is ready: no published manifest does, and without none is 0 failed."""
+        (store,) = (each for each in applications() if _is_store(each))
+        store["spec"]["strategy"] = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+        (container,) = store["spec"]["template"]["spec"]["containers"]
+        container["readinessProbe"] = {"tcpSocket": {"port": "web"}, "periodSeconds": 1}
+        await self._store.deploy([store])
+        await self._rolled_out()
+        await self._kubectl.until(lambda pods: len(pods["items"]) == 1, *_PODS)
+        await self._takes_effect("")
+
+    async def _rolling(self) -> list[Verdict]:
+        found: list[Verdict] = []
+        before = await self._pods()
+        async with under_load(self._store, found, "rolling", "the called Deployment is updated") as counting:
+            await self._kubectl("rollout", "restart", _DEPLOYMENT, *_AT)
+            await self._rolled_out()
+            after = await self._gone(before)
+            served = await counting.served_by(after)
+        observed = f"{len(served)} of {len(after)} new Pods served"
+        return [
+            *found,
+            Verdict("rolling", "who serves then", "all new Pods", observed, served == after != set()),
+        ]
+
+    async def _scale(self) -> list[Verdict]:
+        found: list[Verdict] = []
+        what = f"it is scaled from 1 to {_SCALED} and back"
+        async with under_load(self._store, found, "scale", what) as counting:
+            await self._kubectl("scale", _DEPLOYMENT, f"--replicas={_SCALED}", *_AT)
+            await self._rolled_out()
+            grown = await self._pods()
+            served = await counting.served_by(grown)
+            await self._kubectl("scale", _DEPLOYMENT, "--replicas=1", *_AT)
+            await self._kubectl.until(lambda pods: len(pods["items"]) == 1, *_PODS)
+        observed = f"{len(served)} of {len(grown)} Pods served"
+        holds = len(grown) == _SCALED and served == grown
+        return [*found, Verdict("scale", "who serves meanwhile", f"all {_SCALED} Pods", observed, holds)]
+
+    async def _killed(self, node: Node) -> list[Verdict]:
+        found: list[Verdict] = []
+        async with under_load(self._store, found, "killed", "the control plane is killed (-9)") as counting:
+            pod = await self._plane.pod()
+            os.kill(_server(node, str(pod["metadata"]["uid"])), signal.SIGKILL)
+            await counting.more()
+            await self._plane_is(lambda now: _restarts(now) > _restarts(pod))
+            found.append(await self._takes_effect("killed"))
+        return found
+
+    async def _deleted(self) -> list[Verdict]:
+        found: list[Verdict] = []
+        async with under_load(
+            self._store, found, "deleted", "the control plane's Pod is deleted"
+        ) as counting:
+            uid = (await self._plane.pod())["metadata"]["uid"]
+            await self._kubectl("delete", "pod", POD, "-n", NAMESPACE, "--wait=false")
+            await counting.more()
+            await self._plane_is(lambda now: bool(now["metadata"]["uid"] != uid))
+            found.append(await self._takes_effect("deleted"))
+        return found
+
+    async def _upgraded(self) -> list[Verdict]:
+        found: list[Verdict] = []
+        async with under_load(self._store, found, "upgraded", "the control plane is upgraded"):
+            await self._plane.upgrade(images.UPGRADED)
+            found.append(await self._takes_effect("upgraded"))
+            (container,) = (await self._plane.pod())["spec"]["containers"]
+        image = str(container["image"])
+        return [
+            *found,
+            Verdict("upgraded", "the image that runs", images.UPGRADED, image, image == images.UPGRADED),
+        ]
+
+    async def _kubelet(self, node: Node) -> list[Verdict]:
+        found: list[Verdict] = []
+        before = await self._running()
+        what = "the node's kubelet is killed (-9), and started again"
+        async with under_load(self._store, found, "kubelet", what) as counting:
+            node.kubelet.kill()
+            # Who asks for the load's figures must wait for it as well.
+            node.kubelet.again()
+            await self._kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=120s")
+            await counting.more()
+            found.append(await self._takes_effect("kubelet"))
+        after = await self._running()
+        observed = "the same" if before == after else f"not in both: {sorted(before ^ after)}"
+        return [*found, Verdict("kubelet", "Pods and their restarts", "the same", observed, before == after)]
+
+    async def _job(self) -> list[Verdict]:
+        await self._store.deploy(scene("job.yaml"))
+        words = ("job", "purchase", "-n", "bookbuyer")
+        await self._kubectl.until(lambda job: job.get("status", {}).get("conditions"), *words)
+        (pod,) = (await self._kubectl.get("pods", "-l", "app=purchase", "-n", "bookbuyer"))["items"]
+        said = (await self._kubectl("logs", "job/purchase", "-n", "bookbuyer", "-c", "purchase")).strip()
+        ends = [_exit(each) for each in pod["status"]["initContainerStatuses"]]
+        await self._kubectl("delete", *words)
+        phase = pod["status"]["phase"]
+        holds = phase == "Succeeded" and ends == [0, 0] and said == _PURCHASES
+        observed = f"{phase}; {said}; init container and sidecar ended with {ends}"
+        return [Verdict("job", "its Pod", f"Succeeded; {_PURCHASES}", observed, holds)]
+
+    async def _stateful(self) -> list[Verdict]:
+        await self._store.deploy(scene("stateful.yaml"))
+        await self._kubectl("rollout", "status", "statefulset/shelf", *_AT, "--timeout=170s")
+        hosts = [
+            (f"shelf-{n}", f"shelf-{n}.shelf.bookstore{end}")
+            for n in (0, 1)
+            for end in ("", ".svc.cluster.local")
+        ]
+        found = [await self._called(*each) for each in hosts]
+        await self._store.remove(scene("stateful.yaml"))
+        return found
+
+    async def _called(self, name: str, host: str) -> Verdict:
+        """Call one of a StatefulSet's Pods by its own name."""
+        buyer = AppClient(self._store.asked[BOOKBUYER.name])
+        headers = tuple(names.client_headers(BOOKBUYER.name).items())
+        probe = Probe(host, 14001, "shelf", REQUESTS, "GET", names.BUY_A_BOOK, headers)
+        limit = time.monotonic() + 60
+        while dict((got := await buyer.probe(probe)).identities) != {name: REQUESTS}:
+            if time.monotonic() > limit:
+                break
+        holds = dict(got.identities) == {name: REQUESTS}
+        observed = f"{dict(got.results)} by {dict(got.identities)}"
+        return Verdict("stateful", f"calls to {host}", f"all served by {name}", observed, holds)
+
+    async def _takes_effect(self, name: str) -> Verdict:
+        """Let the thief in and out again: whoever decides is there, and is heard."""
+        began = time.monotonic()
+        thief, seller = self._store.asked[BOOKTHIEF.name], self._store.asked[STORE_V1.name]
+        target = self._store.target(BOOKTHIEF, BOOKSTORE)
+        await self._store.change(_ALLOW_THIEF)
+        let_in = await asking.settle(thief, seller, *target, served=True)
+        await self._store.change(_ACCESS)
+        kept_out = await asking.settle(thief, seller, *target, served=False)
+        holds = let_in.is_served(1) and kept_out.is_denied(1)
+        observed = f"after {time.monotonic() - began:.1f} s" if holds else f"{let_in}, then {kept_out}"
+        return Verdict(name, "the thief let in, and out again", "served, then denied", observed, holds)
+
+    async def _plane_is(self, holds: Callable[[dict[str, Any]], bool]) -> None:
+        words = ("pod", POD, "-n", NAMESPACE)
+        await self._kubectl.until(lambda pod: holds(pod) and is_ready(pod), *words)
+
+    async def _rolled_out(self) -> None:
+        await self._kubectl("rollout", "status", _DEPLOYMENT, *_AT, "--timeout=170s")
+
+    async def _pods(self) -> set[str]:
+        return _names(await self._kubectl.get(*_PODS))
+
+    async def _gone(self, before: set[str]) -> set[str]:
+        """Wait until none of these Pods is there; return those that are."""
+        return _names(await self._kubectl.until(lambda pods: not before & _names(pods), *_PODS))
+
+    async def _running(self) -> set[tuple[str, int]]:
+        """Return all Pods, and how often containers of theirs were started again."""
+        pods = (await self._kubectl.get("pods", "--all-namespaces"))["items"]
+        return {(str(each["metadata"]["name"]), _restarts(each)) for each in pods}
+
+
+def _is_store(document: dict[str, Any]) -> bool:
+    return bool(document["kind"] == "Deployment" and document["metadata"]["name"] == "bookstore")
+
+
+def _names(pods: dict[str, Any]) -> set[str]:
+    return {str(each["metadata"]["name"]) for each in pods["items"]}
+
+
+def _restarts(pod: dict[str, Any]) -> int:
+    status = pod["status"]
+    containers = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())]
+    return sum(int(each["restartCount"]) for each in containers)
+
+
+def _exit(container: dict[str, Any]) -> object:
+    return container["state"].get("terminated", {}).get("exitCode")
+
+
+def _server(node: Node, uid: str) -> int:
+    """Return the process of the control plane in its Pod, as it is numbered out here."""
+    for each in node.processes(uid):
+        if b"\0serve\0" in Path(f"/proc/{each}/cmdline").read_bytes():
+            return each
+    raise DemoError(f"there is no control plane among the processes of Pod {uid}")

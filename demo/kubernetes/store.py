@@ -1,0 +1,131 @@
+"""The bookstore in Pods: applied, asked, and its changing manifests."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from demo import manifests
+from demo.apps.control import AppClient
+from demo.kubernetes.plane import NAMESPACE, Plane
+from demo.kubernetes.pods import Program, Selected, insist
+from demo.topology import (
+    BOOKBUYER,
+    BOOKTHIEF,
+    DATABASE,
+    PLACES,
+    SERVICE_PORTS,
+    STORE_V1,
+    STORE_V2,
+    WAREHOUSE,
+    Place,
+)
+from mesh.service import ServiceKey
+
+APPS: Final = Path(__file__).parent / "manifests" / "apps"
+"""The programs, as Open Service Mesh publishes them."""
+SCENES: Final = Path(__file__).parent / "manifests" / "scenes"
+_CONTAINERS: Final = {
+    BOOKBUYER: "bookbuyer",
+    BOOKTHIEF: "bookthief",
+    STORE_V1: "bookstore",
+    STORE_V2: "bookstore",
+    WAREHOUSE: "bookwarehouse",
+    DATABASE: "mysql",
+}
+
+
+def selected(place: Place) -> Selected:
+    """Return where a place's program is."""
+    labels = ",".join(f"{name}={value}" for name, value in place.labels if place is STORE_V1 or name == "app")
+    return Selected(str(place.identity.namespace), labels, _CONTAINERS[place])
+
+
+class PodStore:
+    """A bookstore whose programs run in Pods."""
+
+    def __init__(self, plane: Plane, image: str) -> None:
+        self.plane = plane
+        self.kubectl = kubectl = plane.kubectl
+        self.image = image
+        self.asked = {place.name: Program(kubectl, selected(place)) for place in PLACES}
+        self.programs = {name: AppClient(asked) for name, asked in self.asked.items()}
+        self._applied: dict[str, str] = {}
+
+    def target(self, place: Place, service: ServiceKey) -> tuple[str, int]:
+        """Return the host and port at which any place's program calls a service."""
+        del place
+        return f"{service.name}.{service.namespace}", SERVICE_PORTS[service]
+
+    async def change(self, wanted: Mapping[str, str]) -> None:
+        """Apply the manifests `wanted` (file → variant), and delete those that are no longer."""
+        for name in manifests.CHANGING:
+            before, now = self._applied.get(name), wanted.get(name)
+            if now is not None and now != before:
+                await self.kubectl.apply(_documents(now))
+                self._applied[name] = now
+            elif now is None and before is not None:
+                await self.remove(_documents(before))
+                del self._applied[name]
+
+    async def deploy(self, documents: Iterable[Mapping[str, object]]) -> None:
+        """Apply objects, of the demo's image, with sidecars in their Pods."""
+        given = await self.plane.inject(with_image(dict(each), self.image) for each in documents)
+        await self.kubectl("apply", "-f", "-", given=given)
+
+    async def remove(self, documents: Iterable[Mapping[str, object]]) -> None:
+        """Delete objects, whether they are there or not."""
+        given = yaml.safe_dump_all(documents)
+        await self.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", given=given)
+
+    def check(self) -> None:
+        """Nothing of it is a process of ours: what Pods do not do, requests show."""
+
+    async def wait(self) -> None:
+        """Wait until every program is there and answers."""
+        await asyncio.gather(*(insist(each, "GET", "/status") for each in self.asked.values()))
+
+    async def close(self) -> None:
+        """End the streams into its Pods."""
+        for each in self.asked.values():
+            await each.close()
+
+
+def _documents(variant: str) -> list[dict[str, Any]]:
+    """Return the objects of a variant; the MeshConfig is where the control plane is."""
+    found = list(yaml.safe_load_all((manifests.SOURCE / variant).read_text("utf-8")))
+    for each in found:
+        if each["kind"] == "MeshConfig":
+            each["metadata"]["namespace"] = NAMESPACE
+    return found
+
+
+def scene(name: str) -> list[dict[str, Any]]:
+    """Return the objects of a scene."""
+    return list(yaml.safe_load_all((SCENES / name).read_text("utf-8")))
+
+
+def applications(folder: Path = APPS) -> list[dict[str, Any]]:
+    """Return the objects of a folder of manifests."""
+    texts = (file.read_text("utf-8") for file in sorted(folder.glob("*.yaml")))
+    return [each for text in texts for each in yaml.safe_load_all(text) if each is not None]
+
+
+def with_image(document: dict[str, Any], image: str) -> dict[str, Any]:
+    """Have a workload's containers run of an image; a node of ours has it, and pulls none."""
+    for container in document.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
+        container |= {"image": image, "imagePullPolicy": "IfNotPresent"}
+    return document
+
+
+def namespaces() -> Iterator[dict[str, Any]]:
+    """Yield the bookstore's namespaces, enrolled as Open Service Mesh enrols them."""
+    for name in sorted({str(place.identity.namespace) for place in PLACES}):
+        metadata = {
+            "name": name,
+            "labels": {"openservicemesh.io/monitored-by": "osm"},
+            "annotations": {"openservicemesh.io/sidecar-injection": "enabled"},
+        }
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
