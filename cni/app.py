@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,6 +13,7 @@ from cni import networks, program
 from cni.answering import Answerer
 from cni.cluster import Cluster
 from cni.keeper import Keeper
+from cni.late import looking
 from cni.serving import SOCKET, catching_up, served
 from cni.settings import Settings
 from cni.status import Figures, application
@@ -26,7 +28,14 @@ async def run(settings: Settings, connection: Connection, stop: asyncio.Event) -
     """Serve the node's pods until told to stop. Raises ProgramError or OSError where that cannot begin."""
     figures = Figures()
     there = program.Program(settings.programs)
-    keeper = Keeper(settings.networks, networks.entry(str(settings.run / SOCKET)), there, figures.change)
+    put_in, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def changed() -> None:
+        figures.change()
+        put_in.set()
+
+    entry = networks.entry(str(settings.run / SOCKET))
+    keeper = Keeper(settings.networks, entry, there, lambda: _soon(loop, changed))
     async with Api(connection, "meshwright-cni", _API_SECONDS) as api:
         cluster = Cluster(api, settings.daemon_set)
         answerer = Answerer(cluster.pod, figures.request)
@@ -36,10 +45,23 @@ async def run(settings: Settings, connection: Connection, stop: asyncio.Event) -
             async with asyncio.TaskGroup() as tasks:
                 kept = tasks.create_task(keeper.keep(), name="cni-keeper")
                 notes = tasks.create_task(catching_up(settings.run, answerer), name="cni-notes")
+                late = tasks.create_task(_late(settings, cluster, answerer, put_in), name="cni-late")
                 await stop.wait()
-                kept.cancel()
-                notes.cancel()
+                for each in (kept, notes, late):
+                    each.cancel()
             await _end(settings, cluster, keeper)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
+    """Have something done in the loop, by a thread; not where the loop has ended meanwhile."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(work)
+
+
+async def _late(settings: Settings, cluster: Cluster, answerer: Answerer, put_in: asyncio.Event) -> None:
+    if settings.node:
+        pods = partial(cluster.pods_of, settings.node)
+        await looking(pods, answerer, settings.netns, put_in)
 
 
 async def _end(settings: Settings, cluster: Cluster, keeper: Keeper) -> None:

@@ -1,6 +1,6 @@
 """What the daemon asks a cluster: for a pod, and whether the DaemonSet that it is of is still meant to be."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cni.answering import LookupFailed
@@ -27,6 +27,14 @@ class Cluster:
             if error.reason is Reason.NOT_FOUND:
                 return None
             raise LookupFailed(str(error)) from error
+
+    async def pods_of(self, node: str) -> Sequence[Mapping[str, Any]]:
+        """Return the pods of a node; raise LookupFailed."""
+        try:
+            found = await self._api.list(_PODS, fields=f"spec.nodeName={node}")
+        except KubeError as error:
+            raise LookupFailed(str(error)) from error
+        return list(found["items"])
 
     async def comes_back(self) -> str:
         """Say why a daemon follows this one on its node; empty where none does.

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.interception.options import read
 from agent.interception.settings import Interception, InterceptionError
-from sidecars.injection.names import INTERCEPTION_ANNOTATION
+from sidecars.injection.names import INIT_CONTAINER, INTERCEPTION_ANNOTATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +39,21 @@ def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | NotOurs:
             f"annotation {INTERCEPTION_ANNOTATION}: {error}; it is the injection's, which may be of a later "
             "version than meshwright-cni"
         ) from error
+
+
+def waits(pod: Mapping[str, Any]) -> str:
+    """Return the address of a pod that has not seen its rules yet; empty of one that has, or has none.
+
+    Where its first container has ended well, there are rules.
+    """
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    status, spec = pod.get("status") or {}, pod.get("spec") or {}
+    if INTERCEPTION_ANNOTATION not in annotations or spec.get("hostNetwork"):
+        return ""
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return ""
+    for each in status.get("initContainerStatuses") or ():
+        ended = (each.get("state") or {}).get("terminated") or {}
+        if each.get("name") == INIT_CONTAINER and ended.get("exitCode") == 0:
+            return ""
+    return str(status.get("podIP") or "")

@@ -7,6 +7,7 @@ names the folder, and is replaced whole. So whoever runs the plug-in meanwhile r
 
 import hashlib
 import json
+import os
 import py_compile
 import re
 import shutil
@@ -84,7 +85,8 @@ def install(folder: Path) -> str:
         version = _digest(files)
         ours, script = folder / FOLDER, folder / TYPE
         before = script.read_text("utf-8", "replace") if script.exists() else ""
-        if not (ours / version).exists():
+        if not _runs(ours / version):  # a disk may have lost what it had taken
+            shutil.rmtree(ours / version, ignore_errors=True)
             _place(files, ours / version)
         _replace(script, _script(version))
         for each in ours.iterdir():  # one that was in use until now may be at its beginning
@@ -159,8 +161,29 @@ def _place(files: Mapping[str, Path], folder: Path) -> None:
             # Nobody writes there later, and a time of its own each copy has.
             mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
             py_compile.compile(str(at), doraise=True, invalidation_mode=mode)
+    for each in new.rglob("*"):
+        _sync(each)
     _try(new)
     new.rename(folder)
+    _sync(folder.parent)
+
+
+def _sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _runs(version: Path) -> bool:
+    """Say whether a version is there, and answers."""
+    try:
+        _try(version)
+    except (OSError, subprocess.SubprocessError, ProgramError):
+        return False
+    return True
 
 
 def _try(version: Path) -> None:
@@ -182,4 +205,6 @@ def _replace(script: Path, text: str) -> None:
     new = script.with_name(f".{script.name}.new")
     new.write_text(text, "utf-8")
     new.chmod(0o755)
+    _sync(new)
     new.replace(script)
+    _sync(script.parent)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from cni.relay import NOTES
 SOCKET: Final = "cni.sock"
 _LARGEST: Final = 1 << 16
 _SECONDS: Final = 10.0
+_MOST_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 1.0
 """How often notes are looked for: a plug-in may leave one just as the daemon begins."""
 
@@ -69,23 +71,41 @@ async def catching_up(folder: Path, answerer: Answerer, seconds: float = _LOOK_S
 
     The plug-in takes a note away when the pod ends, and so does whoever finds its network gone.
     """
+    loop, rests = asyncio.get_running_loop(), dict[Path, _Rest]()
     while True:
-        for note in await asyncio.to_thread(_notes, folder / NOTES):
-            await _catch_up(note, answerer)
+        notes = await asyncio.to_thread(_notes, folder / NOTES)
+        rests = {note: rests.get(note, _Rest()) for note in notes}
+        for note, rest in rests.items():
+            if rest.until <= loop.time() and not await _catch_up(note, answerer):
+                rests[note] = rest.longer(loop.time())
         await asyncio.sleep(seconds)
 
 
-async def _catch_up(note: Path, answerer: Answerer) -> None:
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """Until when a note that failed is left alone, and how long that is: twice as long each time."""
+
+    until: float = 0.0
+    seconds: float = 1.0
+
+    def longer(self, now: float) -> "_Rest":
+        return _Rest(now + self.seconds, min(2 * self.seconds, _MOST_SECONDS))
+
+
+async def _catch_up(note: Path, answerer: Answerer) -> bool:
+    """Do what a note says; say whether nothing is left to do."""
     try:
         asked = Request.read(await asyncio.to_thread(note.read_bytes))
     except FileNotFoundError:
-        return
+        return True
     except (OSError, ValueError, RecursionError) as error:
         _log.error("note not understood", note=note.name, reason=str(error))
         await asyncio.to_thread(note.unlink, missing_ok=True)
-        return
-    if (await answerer.answer(asked)).outcome is not Outcome.FAILED:
-        await asyncio.to_thread(note.unlink, missing_ok=True)
+        return True
+    if (await answerer.answer(asked)).outcome is Outcome.FAILED:
+        return False
+    await asyncio.to_thread(note.unlink, missing_ok=True)
+    return True
 
 
 def _notes(folder: Path) -> list[Path]:

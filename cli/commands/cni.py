@@ -38,6 +38,14 @@ def install(
             help="What this is of: while it is there the plug-in stays when this ends.",
         ),
     ] = "",
+    node: Annotated[
+        str,
+        typer.Option(
+            envvar="MESHWRIGHT_CNI_NODE",
+            help="The node's name: pods there that came before the plug-in have their rules set, too.",
+        ),
+    ] = "",
+    netns: Annotated[Path, typer.Option(help="Where the runtime has the networks of pods.")] = _NODE.netns,
     kubeconfig: Kubeconfig = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     as_json: Annotated[
@@ -58,7 +66,8 @@ def install(
     namespace, slash, name = daemon_set.partition("/")
     if daemon_set and not (namespace and slash and name):
         raise CommandFailed(f"--daemon-set is {daemon_set!r}: must be NAMESPACE/NAME")
-    settings = Settings(networks, programs, run, host_port("--status", status, STATUS_PORT), daemon_set)
+    at = host_port("--status", status, STATUS_PORT)
+    settings = Settings(networks, programs, run, at, daemon_set, node, netns)
     try:
         style = logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO
         logs.configure(logs.LogLevel(log_level), style)

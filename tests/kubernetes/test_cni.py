@@ -60,7 +60,7 @@ class Plugin:
 
     def __init__(self, node: Node, administrator: Kubectl) -> None:
         self._node, self._kubectl = node, administrator
-        text = MANIFEST.read_text("utf-8").replace("meshwright-proxy:0.1.0", containers.MESH)
+        text = MANIFEST.read_text("utf-8").replace("meshwright/proxy:0.1.0", containers.MESH)
         self._documents = list(yaml.safe_load_all(text))
         self.file = node.inside.seen(f"{CNI_NETWORKS}/10-parts.conflist")
         self.program = node.inside.seen(f"{CNI_PLUGINS}/meshwright-cni")
@@ -117,12 +117,11 @@ def _until(holds: Any) -> None:
 
 @pytest.fixture
 def plugin(real_node: Node, node_administrator: Kubectl) -> Iterator[Plugin]:
-    """Return the plug-in, installed; in the end the node is as it was, for the other tests."""
+    """Return the plug-in, to be installed; in the end the node is as it was, for the other tests."""
     node_administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
     made = Plugin(real_node, node_administrator)
     before = made.file.read_bytes()
     try:
-        made.install()
         yield made
     finally:
         made.uninstall()
@@ -163,6 +162,12 @@ def _calls(mesh: Mesh, path: str) -> str:
     return mesh.kubectl(*words).strip()
 
 
+def _waits(found: Document) -> bool:
+    """Say whether a Pod's first container runs."""
+    status = found["items"][0]["status"] if found["items"] else {}
+    return any("running" in each["state"] for each in status.get("initContainerStatuses", ()))
+
+
 def _is_ready(found: Document) -> bool:
     return bool(found["status"].get("readyReplicas") == 1)
 
@@ -170,9 +175,14 @@ def _is_ready(found: Document) -> bool:
 def test_pods_without_rights_are_in_the_mesh(plugin: Plugin, mesh: Mesh) -> None:
     """What is allowed goes through both sidecars, what is not is denied; and in the end nothing is left.
 
-    Before they come the daemon is killed, and another program writes the list.
+    One comes before the plug-in; before the other the daemon is killed, and another program writes the list.
     """
     kubectl, network = mesh.kubectl, json.loads(plugin.file.read_bytes())
+    root = ("--ca", str(mesh.program.state / "ca" / "ca.pem"))
+    kubectl.apply(*map(objects.account, ("buyer", "shop")))
+    mesh.run(_deployment("shop"), *root)
+    kubectl.until(_waits, "pods", "-l", "app=shop")
+    plugin.install()
     assert plugin.is_in()
     plugin.kill()
     assert plugin.is_in()
@@ -181,14 +191,11 @@ def test_pods_without_rights_are_in_the_mesh(plugin: Plugin, mesh: Mesh) -> None
     _until(plugin.is_in)
 
     kubectl.apply(
-        *map(objects.account, ("buyer", "shop")),
         *map(objects.service, ("buyer", "shop")),
         objects.routes("some", "/goods"),
         objects.target("buyers", kubectl.namespace, "buyer", "shop", "some"),
     )
-    root = ("--ca", str(mesh.program.state / "ca" / "ca.pem"))
-    for document in (_deployment("shop"), _deployment("buyer", "sh", "-c", "exec sleep 100000")):
-        mesh.run(document, *root)
+    mesh.run(_deployment("buyer", "sh", "-c", "exec sleep 100000"), *root)
     plain = script("app", "exec sleep 100000", securityContext=_NO_RIGHT)
     kubectl.apply(pod("plain", plain, terminationGracePeriodSeconds=1))
     for name in ("shop", "buyer"):

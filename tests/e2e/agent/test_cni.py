@@ -47,11 +47,19 @@ def _pod(options: str | None) -> dict[str, Any]:
     return {"kind": "Pod", "metadata": {"uid": "u", "annotations": annotations}, "spec": {}}
 
 
+def _waiting(name: str, address: str) -> dict[str, Any]:
+    made = _pod(_OPTIONS)
+    metadata = {**made["metadata"], "namespace": "shop", "name": name}
+    return {**made, "metadata": metadata, "status": {"phase": "Pending", "podIP": address}}
+
+
 OBJECTS: Final[dict[str, Any]] = {
     "/api/v1/namespaces/shop/pods/store": _pod(_OPTIONS),
     "/api/v1/namespaces/shop/pods/both": _pod(f"{_OPTIONS} --ipv6 --capture tproxy"),
     "/api/v1/namespaces/shop/pods/plain": _pod(None),
     "/api/v1/namespaces/shop/pods/later": _pod(f"{_OPTIONS} --dns"),
+    "/api/v1/namespaces/shop/pods/early": _pod(_OPTIONS),
+    "/api/v1/pods": {"kind": "PodList", "metadata": {}, "items": [_waiting("early", "10.1.0.9")]},
     DAEMON_SET: {"kind": "DaemonSet", "metadata": {}},
 }
 
@@ -63,7 +71,7 @@ def cluster() -> Iterator[tuple[dict[str, Any], str]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = objects.get(self.path)
+            found = objects.get(self.path.partition("?")[0])
             body = json.dumps(found or {"kind": "Status", "reason": "NotFound", "code": 404}).encode()
             self.send_response(200 if found else 404)
             self.send_header("content-type", "application/json")
@@ -96,7 +104,8 @@ class Host:
     def __init__(self, root: Path, server: str) -> None:
         self.root, self.networks = root, root / "etc/cni/net.d"
         self.run, self.programs = root / "run/cni", root / "opt/cni/bin"
-        for each in (self.networks, self.programs, root / "bin"):
+        self.netns = root / "run/netns"
+        for each in (self.networks, self.programs, self.netns, root / "bin"):
             each.mkdir(parents=True)
         shutil.copy(shutil.which("busybox") or "", root / "bin/sh")
         self.list = self.networks / "10-net.conflist"
@@ -112,6 +121,7 @@ class Host:
         """Run the daemon until it is ended, or the block does; it is ready within."""
         words = ("--networks", self.networks, "--programs", self.programs, "--run", self.run)
         more = ("--status", f"127.0.0.1:{self._status}", "--kubeconfig", self.root / "kubeconfig")
+        late = ("--node", "node", "--netns", self.netns)
         with subprocess.Popen(
             [
                 sys.executable,
@@ -121,6 +131,7 @@ class Host:
                 "install",
                 *words,
                 *more,
+                *late,
                 "--daemon-set",
                 "mesh/meshwright-cni",
             ],
@@ -235,6 +246,19 @@ def test_pods_have_their_rules_and_others_are_left_alone(host: tuple[Host, dict[
         assert "meshwright_cni_installed 1" in figures
 
 
+def test_a_pod_that_came_before_the_plug_in_has_its_rules(host: tuple[Host, dict[str, Any]]) -> None:
+    """Its network is found by its address, among others'."""
+    node, _ = host
+    with machine() as early, machine() as other:
+        early.run("ip", "address", "add", "10.1.0.9/32", "dev", "lo")
+        for name, each in (("a", other), ("b", early)):
+            (node.netns / name).symlink_to(network(each))
+        (node.netns / "c").write_text("no network")
+        with node.daemon():
+            until(lambda: is_led(early, Interception()))
+            assert other.do(lambda: check(None)) == ()
+
+
 def test_what_becomes_of_the_daemon_harms_no_pod(host: tuple[Host, dict[str, Any]]) -> None:
     """Killed, pods have their rules later; updated, it stays in the list; deleted, nothing of it is left."""
     node, objects = host
@@ -242,12 +266,18 @@ def test_what_becomes_of_the_daemon_harms_no_pod(host: tuple[Host, dict[str, Any
         with node.daemon() as daemon:
             daemon.send_signal(signal.SIGKILL)
             daemon.wait(SECONDS)
-            for pod, each in (("store", store), ("plain", plain), ("both", short)):
+            for pod, each in (("store", store), ("plain", plain), ("both", short), ("later", plain)):
                 assert node.plugin("ADD", pod, network(each)) == (0, RESULT)
             assert node.plugin("CHECK", "store", network(store))[1]["code"] == 11
             assert node.plugin("DEL", "both", network(short)) == (0, None)
             assert store.do(lambda: check(None)) == ()
+        (relay,) = (node.programs / "meshwright-cni.d").glob("*/relay.py")
+        relay.write_text("")  # as a disk may have it that lost its power
         with node.daemon() as daemon:
+            assert node.runs()
+            until(lambda: [each.stem for each in (node.run / "missed").iterdir()] == ["c-later"])
+            until(lambda: 'outcome="failed"' in node.page("/metrics")[1])
+            objects["/api/v1/namespaces/shop/pods/later"] = _pod(None)
             until(lambda: is_led(store, Interception()))
             until(lambda: not list((node.run / "missed").iterdir()))
             for each in (plain, short):

@@ -6,7 +6,7 @@ import pytest
 
 from agent.interception.ports import PortRange
 from agent.interception.settings import Family, Interception, InterceptionError
-from cni.decision import NotOurs, decide
+from cni.decision import NotOurs, decide, waits
 from injector.configuration import InjectionConfig
 from injector.injecting import Known, injected
 from mesh.names import Namespace
@@ -67,3 +67,17 @@ def test_what_is_not_understood_is_no_rules_at_all() -> None:
     ours["metadata"]["annotations"]["meshwright.dev/interception"] += " --dns"
     with pytest.raises(InterceptionError, match=r"annotation meshwright.dev/interception: there is '--dns'"):
         decide(ours, "u-1")
+
+
+def test_a_pod_waits_until_its_first_container_has_seen_its_rules() -> None:
+    """One without an address cannot be found yet; those that have ended, or are none of ours, do not wait."""
+    ours = pod(RulesBy.CNI)
+
+    def told(found: dict[str, Any], code: int | None = None, **status: Any) -> str:
+        state = {"running": {}} if code is None else {"terminated": {"exitCode": code}}
+        first = [{"name": "other", "state": {}}, {"name": "meshwright-init", "state": state}]
+        return waits({**found, "status": {"podIP": "10.0.0.1", "initContainerStatuses": first, **status}})
+
+    assert told(ours) == told(ours, 1) == told(ours, initContainerStatuses=[]) == "10.0.0.1"
+    assert told(ours, podIP=None) == told(ours, 0) == told(ours, phase="Failed") == waits(ours) == ""
+    assert told(pod(RulesBy.INIT_CONTAINER)) == told({**ours, "spec": {"hostNetwork": True}}) == ""
