@@ -1,7 +1,6 @@
 """`lint`, `diff` and `explain --kubernetes` on a real API, and as somebody who may not see all of it."""
 
 import json
-from pathlib import Path
 
 import yaml
 
@@ -85,18 +84,3 @@ def test_who_may_not_see_all_of_it_is_told_what(
     assert f"to {account.user}" in said
     accounts.allow(account, [READER])
     assert program.run("lint", *at)[0] == 0
-
-
-def test_our_manifests_are_accepted(kubectl: Kubectl, administrator: Kubectl) -> None:
-    """And the control plane's Pod may be where Pods must be restricted."""
-    folder = Path(__file__).parents[2] / "docs" / "kubernetes"
-    documents = [*yaml.safe_load_all((folder / "control-plane.yaml").read_text())]
-    here = [each | {"metadata": each["metadata"] | {"namespace": kubectl.namespace}} for each in documents]
-    kubectl.apply(*here, more=("--dry-run=server",))
-    administrator("label", "namespace", kubectl.namespace, "pod-security.kubernetes.io/enforce=restricted")
-    (template,) = (each["spec"]["template"] for each in here if each["kind"] == "StatefulSet")
-    pod = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"] | {"serviceAccountName": "default"}}
-    volume = {"name": "state", "emptyDir": {}}
-    pod["spec"] |= {"volumes": [volume]}
-    metadata = {"name": "control-plane", "namespace": kubectl.namespace}
-    kubectl.apply(pod | {"metadata": metadata}, more=("--dry-run=server",))

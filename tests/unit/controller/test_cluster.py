@@ -6,16 +6,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 
 from controller.cluster import ANSWER, HOME, Reached, cluster, home
 from controller.errors import StartupError
 from controller.kept import StateFile
 from controller.server import explained
-from controller.settings import load
 from providers.kubernetes.identity import Identity
 from providers.kubernetes.kept import Kept
-from providers.kubernetes.scope import selector
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -59,31 +56,6 @@ async def test_what_is_wrong_is_said_before_anything_is_asked(
         cluster(reached, lambda: NOW, StateFile(tmp_path, ANSWER))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_the_control_plane_that_we_hand_out_is_told_what_it_understands(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By its arguments and environment: it reads the cluster, but for the system's namespaces."""
-    path = Path(__file__).parents[3] / "docs" / "kubernetes" / "control-plane.yaml"
-    (pod,) = (
-        each["spec"]["template"]["spec"]
-        for each in yaml.safe_load_all(path.read_text())
-        if each["kind"] == "StatefulSet"
-    )
-    (container,) = pod["containers"]
-    for each in container["env"]:
-        if "value" in each:
-            monkeypatch.setenv(each["name"], each["value"])
-    command, *arguments = container["args"]
-    flags = dict(each.removeprefix("--").partition("=")[::2] for each in arguments)
-    told = {name.replace("-", "_"): value or "yes" for name, value in flags.items()}
-    settings = load(told)
-    assert (command, settings.sources) == ("serve", ("a Kubernetes cluster",))
-    found = selector(settings.namespace_selector)
-    names = ("shop", "default", "kube-system", "meshwright-system")
-    fit = [name for name in names if all(r.fits({"kubernetes.io/metadata.name": name}) for r in found)]
-    assert fit == ["shop", "default"]
 
 
 async def test_where_nothing_is_known_there_is_nothing_to_serve(
