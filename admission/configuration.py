@@ -17,7 +17,6 @@ WEBHOOK: Final = "policy.meshwright.dev"
 SETTINGS: Final = "meshconfig.meshwright.dev"
 HOME: Final = "home.meshwright.dev"
 """The webhooks: of all kinds but one, of MeshConfigs of the mesh's namespaces, and of those at home."""
-WEBHOOKS: Final = (WEBHOOK, SETTINGS, HOME)
 
 SECONDS: Final = 5
 """How long an API server waits for an answer; then the object is let through."""
@@ -35,12 +34,17 @@ Configuration = Mapping[str, Any]
 
 
 def configuration(
-    place: Place, ca: bytes, namespaces: Iterable[Mapping[str, object]] = (), home: str = ""
+    place: Place,
+    ca: bytes,
+    namespaces: Iterable[Mapping[str, object]] = (),
+    home: str = "",
+    revision: str = "",
 ) -> Configuration:
     """Return the object as it should be, with the roots (PEM) that certify the webhook's server.
 
     Asked about are the namespaces of the mesh, by a LabelSelector's expressions, but for Kubernetes' own.
     `home` is the control plane's own: a MeshConfig there counts in any case, and each is asked about once.
+    Of several control planes each `revision` has an object of its own.
     """
     trusted = {**place.client_config(), "caBundle": base64.b64encode(ca).decode("ascii")}
     scope = [_NOT_KUBERNETES, *namespaces]
@@ -68,8 +72,16 @@ def configuration(
             webhook(SETTINGS, _of_policy([MESH_CONFIG]), [*scope, _named("NotIn", home)]),
             webhook(HOME, _of_policy([MESH_CONFIG]), [_named("In", home)]),
         ]
-    metadata = {"name": NAME, "labels": {"app.kubernetes.io/name": "meshwright"}}
+    metadata = {
+        "name": f"{NAME}-{revision}" if revision else NAME,
+        "labels": {"app.kubernetes.io/name": "meshwright"},
+    }
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "webhooks": webhooks}
+
+
+def names_of(configuration: Configuration) -> frozenset[str]:
+    """Return the names of a configuration's webhooks."""
+    return frozenset(str(each["name"]) for each in configuration["webhooks"])
 
 
 def _named(operator: str, namespace: str) -> Mapping[str, object]:
@@ -113,6 +125,8 @@ def _rule(
 def home_of(found: object) -> str:
     """Return whose a configuration is, by the control plane's own namespace; empty where it does not say."""
     match found:
+        case {"metadata": {"labels": {"meshwright.dev/control-plane": str(home)}}}:
+            return home
         case {"webhooks": [*webhooks]}:
             return next((home for each in webhooks if (home := _home(each))), "")
         case _:

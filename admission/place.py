@@ -43,12 +43,12 @@ class Place:
             raise ValueError(_RULE)
         return cls(text.rstrip("/"), host)
 
-    def client_config(self) -> dict[str, object]:
+    def client_config(self, path: str = PATH) -> dict[str, object]:
         """Return how the API server calls it, but for whom it trusts."""
         if self.service is None:
-            return {"url": f"{self.text}{PATH}"}
+            return {"url": f"{self.text}{path}"}
         namespace, name, port = self.service
-        return {"service": {"namespace": namespace, "name": name, "port": port, "path": PATH}}
+        return {"service": {"namespace": namespace, "name": name, "port": port, "path": path}}
 
     def __str__(self) -> str:
         return self.text

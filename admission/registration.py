@@ -1,14 +1,15 @@
-"""The cluster is told of the webhook, and told again whenever it has it otherwise."""
+"""The cluster is told of a webhook, and told again whenever it has it otherwise."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
 
-from admission.configuration import API_VERSION, KIND, NAME, Configuration, home_of, is_as
+from admission.configuration import API_VERSION, KIND, Configuration, home_of, is_as, names_of
 from admission.roots import believed, trusting
 from kube.api import Api
 from kube.errors import KubeError
@@ -21,6 +22,12 @@ MANAGER: Final = "meshwright.dev/control-plane"
 
 RESOURCE: Final = Resource(
     *split_api_version(API_VERSION), "validatingwebhookconfigurations", KIND, namespaced=False
+)
+MUTATING: Final = Resource(
+    *split_api_version(API_VERSION),
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
 )
 
 LOOK_SECONDS: Final = 60.0
@@ -48,8 +55,8 @@ _DISPUTED: Final = (
 )
 
 _ANOTHERS: Final = (
-    f"{KIND} {NAME} is that of the control plane in namespace {{}}, and a cluster has one: it stays; if that "
-    f"control plane is gone, `kubectl delete {KIND.lower()} {NAME}`"
+    "{kind} {name} is that of the control plane in namespace {home}, and a cluster has one: it stays; if "
+    "that control plane is gone, `kubectl delete {resource} {name}`"
 )
 
 _log = structlog.get_logger("admission.registration")
@@ -71,17 +78,28 @@ class Registered:
 
 
 class Registration:
-    """Keeps one ValidatingWebhookConfiguration as `wanted` says; what others add to it stays.
+    """Keeps one configuration of webhooks as `wanted` says; what others add to it stays.
 
-    `wanted` is asked each time, as roots change. Servers of the same mesh whose roots are others are trusted
+    It is of `resource`, under the name that is wanted first; `what` is what it is called in words. `wanted`
+    is asked each time, as roots change. Servers of the same mesh whose roots are others are trusted
     beside us (see admission.roots). An object that is gone is made anew; one of another mesh, whose control
     plane has another namespace as its own, stays: each would take it from the other in turn.
     """
 
-    def __init__(self, api: Api, wanted: Callable[[], Configuration], clock: Callable[[], datetime]) -> None:
-        self._api, self._wanted = api, wanted
+    def __init__(
+        self,
+        api: Api,
+        wanted: Callable[[], Configuration],
+        clock: Callable[[], datetime],
+        resource: Resource = RESOURCE,
+        what: str = "the webhook",
+    ) -> None:
+        self._api, self._wanted, self._resource, self.what = api, wanted, resource, what
+        first = wanted()
+        self._name: str = first["metadata"]["name"]
+        self._webhooks = names_of(first)
         self._reflector: Reflector[Raw] = Reflector(
-            api, RESOURCE, _relevant, clock, fields=f"metadata.name={NAME}"
+            api, resource, partial(_relevant, resource), clock, fields=f"metadata.name={self._name}"
         )
         self._clock, self._began = clock, clock()
         self._changed = asyncio.Event()
@@ -99,14 +117,14 @@ class Registration:
     def trusted(self) -> bytes:
         """Return the roots (PEM) by which the cluster verifies the webhook, as far as is known here."""
         # Who may not look knows what it was when it was written.
-        return believed(self._written if self.watch_error else self._found()).pem
+        return believed(self._written if self.watch_error else self._found(), self._webhooks).pem
 
     def remarks(self) -> tuple[str, ...]:
         """Say what is not as it should be."""
         wrong = {
-            "the webhook is not registered": self.state.error,
-            "the webhook's registration is not watched": self.watch_error,
-            "the webhook's registration is disputed": _DISPUTED if self.state.disputed else "",
+            f"{self.what} is not registered": self.state.error,
+            f"{self.what}'s registration is not watched": self.watch_error,
+            f"{self.what}'s registration is disputed": _DISPUTED if self.state.disputed else "",
         }
         return tuple(f"{what}: {error}" for what, error in wrong.items() if error)
 
@@ -117,8 +135,8 @@ class Registration:
     async def run(self) -> None:
         """Keep it right until cancelled; what the cluster does not allow is said once, and tried again."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._reflector.run(self._heard), name="webhook configuration watch")
-            group.create_task(self._keeping(), name="webhook configuration")
+            group.create_task(self._reflector.run(self._heard), name=f"{self._resource.plural} watch")
+            group.create_task(self._keeping(), name=self._resource.plural)
 
     def _heard(self, _: object) -> None:
         self._is_known = True
@@ -152,9 +170,10 @@ class Registration:
         """Say whether what is there is another mesh's, and say so once."""
         is_it = bool(home and ours and home != ours)
         if is_it:
-            error = _ANOTHERS.format(home)
+            kind, plural = self._resource.kind, self._resource.plural.removesuffix("s")
+            error = _ANOTHERS.format(kind=kind, name=self._name, home=home, resource=plural)
             if error != self.state.error:
-                _log.warning("the webhook is not registered", error=error)
+                _log.warning(f"{self.what} is not registered", error=error)
             self.state = replace(self.state, is_right=False, error=error)
         self.state = replace(self.state, another_s=is_it)
         return is_it
@@ -170,16 +189,16 @@ class Registration:
             self._changed.clear()
 
     def _found(self) -> object:
-        item = self._reflector.items.get(("", NAME))
+        item = self._reflector.items.get(("", self._name))
         return None if item is None else item.body
 
     async def _write(self, wanted: Configuration) -> bool:
         """Write it; say whether that changed anything."""
         try:
-            found = await self._api.apply(RESOURCE, None, NAME, wanted, manager=MANAGER)
+            found = await self._api.apply(self._resource, None, self._name, wanted, manager=MANAGER)
         except KubeError as error:
             if str(error) != self.state.error:
-                _log.warning("the webhook is not registered", error=str(error))
+                _log.warning(f"{self.what} is not registered", error=str(error))
             self.state = replace(self.state, is_right=False, error=str(error))
             return False
         self._written = found
@@ -187,7 +206,7 @@ class Registration:
         version = str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
         # Who may write and not look writes what is there already.
         if is_other := version != self._version:
-            _log.info("the webhook was registered", again=bool(self._version))
+            _log.info(f"{self.what} was registered", again=bool(self._version))
             self.state = replace(self.state, writes=self.state.writes + 1)
         self._version = version
         self.state = replace(self.state, is_right=True, error="")
@@ -199,7 +218,8 @@ def rest(times: int) -> float:
     return min(REST_SECONDS * 2.0 ** max(0, min(times, 16) - 1), LONGEST_SECONDS)
 
 
-def _relevant(found: Raw) -> Raw:
+def _relevant(resource: Resource, found: Raw) -> Raw:
     """Return what is compared: not who wrote which field. In lists an object need not say what it is."""
     metadata = {name: found["metadata"].get(name) for name in ("name", "labels", "annotations")}
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "webhooks": found.get("webhooks")}
+    kinds = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {**kinds, "metadata": metadata, "webhooks": found.get("webhooks")}

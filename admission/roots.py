@@ -8,12 +8,12 @@ ever has are a mistake.
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from admission.configuration import WEBHOOKS, Configuration
+from admission.configuration import Configuration, names_of
 from certs.bundle import TrustBundle
 
 SAID: Final = "meshwright.dev/roots"
@@ -42,7 +42,8 @@ def trusting(wanted: Configuration, found: object, now: datetime, *, settled: bo
 
     Until what there is has `settled` after a start, nobody's are left out: others may be about to say theirs.
     """
-    trusted = agreed(_bundle(wanted), _trusted(found), now, settled=settled)
+    names = names_of(wanted)
+    trusted = agreed(_bundle(wanted, names), _trusted(found, names), now, settled=settled)
     bundle = base64.b64encode(trusted.bundle.pem).decode("ascii")
     said = {each: f"{at:%Y-%m-%dT%H:%M:%SZ}" for each, at in sorted(trusted.said.items())}
     webhooks = [
@@ -52,16 +53,16 @@ def trusting(wanted: Configuration, found: object, now: datetime, *, settled: bo
     return {**wanted, "metadata": metadata, "webhooks": webhooks}
 
 
-def believed(found: object) -> TrustBundle:
-    """Return the roots by which API servers verify all webhooks of ours, as a configuration has them."""
+def believed(found: object, names: Collection[str]) -> TrustBundle:
+    """Return the roots by which API servers verify all webhooks of these names in a configuration."""
     webhooks = _mapping(found).get("webhooks")
     ours = [
         {"webhooks": [each]}
         for each in (webhooks if isinstance(webhooks, list) else ())
-        if _mapping(each).get("name") in WEBHOOKS
+        if _mapping(each).get("name") in names
     ]
     try:
-        bundles = [_bundle(each) for each in ours]
+        bundles = [_bundle(each, names) for each in ours]
     except ValueError:
         bundles = []
     if not bundles:
@@ -91,21 +92,21 @@ def _counts(said: datetime, now: datetime, settled: bool) -> bool:
     return now - said > -RENEWED and (not settled or now - said < KEPT)
 
 
-def _trusted(found: object) -> Trusted:
+def _trusted(found: object, names: Collection[str]) -> Trusted:
     """Return what a configuration says of roots; whatever in it is none is left out."""
     there = _mapping(found)
     annotations = _mapping(_mapping(there.get("metadata")).get("annotations"))
     try:
-        return Trusted(_bundle(there), dict(_moments(json.loads(annotations.get(SAID, "")))))
+        return Trusted(_bundle(there, names), dict(_moments(json.loads(annotations.get(SAID, "")))))
     except (TypeError, ValueError, RecursionError):
         return Trusted(TrustBundle.of([]))
 
 
-def _bundle(configuration: Mapping[str, Any]) -> TrustBundle:
-    """Return the roots of the webhooks that are ours. Raises ValueError."""
+def _bundle(configuration: Mapping[str, Any], names: Collection[str]) -> TrustBundle:
+    """Return the roots of the webhooks of these names. Raises ValueError."""
     found = configuration.get("webhooks")
     webhooks = [_mapping(each) for each in (found if isinstance(found, list) else ())]
-    configs = [_mapping(each.get("clientConfig")) for each in webhooks if each.get("name") in WEBHOOKS]
+    configs = [_mapping(each.get("clientConfig")) for each in webhooks if each.get("name") in names]
     return TrustBundle.of([base64.b64decode(str(each.get("caBundle") or "")) for each in configs])
 
 

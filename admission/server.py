@@ -33,7 +33,7 @@ def application(judge: Judge, told: Told = lambda _: None) -> web.Application:
 
     async def review(request: web.Request) -> web.Response:
         try:
-            question = asked(await _json(request))
+            question = asked(await json_of(request))
         except BadReviewError as error:
             return web.Response(status=400, text=f"{error}\n")
         verdict = await judge.judge(question, patience(request.query.get("timeout", "")))
@@ -51,7 +51,8 @@ def patience(asked_for: str) -> float:
     return max(_LEAST_SECONDS, min(seconds, float(SECONDS)) - SPARE_SECONDS)
 
 
-async def _json(request: web.Request) -> object:
+async def json_of(request: web.Request) -> object:
+    """Return a request's body; raise BadReviewError for what is no JSON."""
     body = await request.read()
     try:
         return await asyncio.to_thread(json.loads, body) if len(body) > _LARGE else json.loads(body)

@@ -13,23 +13,29 @@ def read_config(path: Path) -> dict[str, object]:
     Scalars are text as it is written, as in the environment: what a setting is to be, the setting knows. So
     `off` is a word where a word is wanted, and no where a yes or no is.
     """
+    document = only_document(path, "the config file", as_text=True)
+    if not isinstance(document, dict | None):
+        raise SettingsError(f"the config file {path} must hold a mapping of settings to values")
+    return _named(path, document or {})
+
+
+def only_document(path: Path, what: str, *, as_text: bool = False) -> object:
+    """Return the one document of a YAML file, None of an empty one; raise SettingsError.
+
+    The error calls the file `what`, and names it and the line. `as_text` leaves scalars as they are written.
+    """
     try:
-        found = documents(path.read_text("utf-8-sig"), as_text=True)
+        found = documents(path.read_text("utf-8-sig"), as_text=as_text)
     except OSError as error:
-        raise SettingsError(f"cannot read the config file {path}: {error.strerror}") from error
+        raise SettingsError(f"cannot read {what} {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise SettingsError(f"the config file {path} is not YAML: byte {error.start} is not UTF-8") from error
+        raise SettingsError(f"{what} {path} is not YAML: byte {error.start} is not UTF-8") from error
     if len(found) > 1:
-        raise SettingsError(
-            f"the config file {path} must hold one document; line {found[1].line} begins another"
-        )
+        raise SettingsError(f"{what} {path} must hold one document; line {found[1].line} begins another")
     for fault in found[0].faults if found else ():
         wrong = "is not YAML: line" if fault.code is Code.BAD_SYNTAX else "is wrong in line"
-        raise SettingsError(f"the config file {path} {wrong} {fault.line}: {fault.expected}")
-    document = found[0].value if found else {}
-    if not isinstance(document, dict):
-        raise SettingsError(f"the config file {path} must hold a mapping of settings to values")
-    return _named(path, document)
+        raise SettingsError(f"{what} {path} {wrong} {fault.line}: {fault.expected}")
+    return found[0].value if found else None
 
 
 def _named(path: Path, document: dict[str, object]) -> dict[str, object]:

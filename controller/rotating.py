@@ -81,15 +81,15 @@ def _ours(
 ) -> Ours:
     identity = tls.identity()
     shown = (identity.chain,) if webhook is None else (identity.chain, webhook.tls.chain)
-    registration = None if webhook is None else webhook.registration
-    if registration is not None and registration.state.another_s:
-        registration = None  # nobody asks ours
+    # Of those that are another's nobody asks ours.
+    asked = [] if webhook is None else [each for each in webhook.registrations if not each.state.another_s]
+    held = [authority.held_in(each.trusted) for each in asked]
     joining = None if pods is None else pods.trusted
     return Ours(
         shown=frozenset(Fingerprint(authority.signer_of(each)) for each in shown),
         trusted=authority.held_in(identity.trust_bundle),
-        webhook=None if registration is None else authority.held_in(registration.trusted),
-        webhook_error="" if registration is None else registration.state.error,
+        webhook=frozenset.intersection(*held) if held else None,
+        webhook_error=next((each.state.error for each in asked if each.state.error), ""),
         pods=None if joining is None else authority.held_in(joining),
         pods_error="" if pods is None else pods.error,
     )

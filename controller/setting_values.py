@@ -148,6 +148,12 @@ def _name(value: str) -> str:
     return value
 
 
+def _revision(value: str) -> str:
+    if value and not is_dns_label(value):
+        raise ValueError("must be 1 to 63 of a-z, 0-9 and inner hyphens, or empty")
+    return value
+
+
 def _given(value: object) -> object:
     """Return a path; one that is empty, as a variable that is set to nothing, is none."""
     return None if value == "" else value
@@ -187,3 +193,4 @@ MaybeIssuer = Annotated[
 ]
 OneNamespace = Annotated[str, AfterValidator(_namespace)]
 MaybeName = Annotated[str, AfterValidator(_name)]
+MaybeRevision = Annotated[str, AfterValidator(_revision)]

@@ -28,6 +28,7 @@ from controller.setting_values import (
     MaybeListening,
     MaybeName,
     MaybePath,
+    MaybeRevision,
     Nameservers,
     Namespaces,
     OneNamespace,
@@ -225,6 +226,12 @@ class Settings(BaseSettings):
     """Where they reach it: NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT in the cluster, or https://HOST:PORT."""
     webhook_register: bool = True
     """The cluster is told of the webhook; without, `meshwright webhook` prints what it is to be told."""
+    injection: bool = False
+    """Put sidecars into pods as they are made, at webhook_address too: docs/injection.md."""
+    injection_config: MaybePath = None
+    """File with what is injected, as docs/injection.md has it; read again as it changes."""
+    revision: MaybeRevision = ""
+    """Which of several control planes this is, by the label meshwright.dev/revision; empty: the default."""
     enrolment_address: MaybeListening = None
     """Where machines that have no certificate yet join; without, none can."""
     renewal_address: MaybeListening = None
@@ -303,6 +310,10 @@ class Settings(BaseSettings):
             raise ValueError(
                 "webhook_address needs webhook_reached_at, which says where API servers reach it"
             )
+        if self.injection and self.webhook_address is None:
+            raise ValueError("injection is asked for at webhook_address: give that as well")
+        if self.injection_config is not None and not self.injection:
+            raise ValueError("injection_config is of injection: give that as well, or leave it out")
         if "kubernetes" in self.enrolment_proofs and not self.kubernetes:
             raise ValueError(
                 "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes"

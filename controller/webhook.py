@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from socket import socket
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -17,7 +18,7 @@ from admin.metrics.registry import Metrics
 from admission.configuration import Configuration, configuration
 from admission.judging import Judge, Now, yielding
 from admission.place import Place
-from admission.registration import Registration
+from admission.registration import MUTATING, Registration
 from admission.server import application
 from admission.trial import Trial
 from catalog.lint.lint import Further
@@ -30,7 +31,12 @@ from certs.server import webhook_certificate
 from certs.stored import Pairs
 from controller.cluster import Cluster
 from delivery.gathering import Gathering
+from injector.registration import PATH
+from injector.registration import configuration as pods
 from kube.tls import load
+
+if TYPE_CHECKING:
+    from controller.injection import Injection
 
 _log = structlog.get_logger("controller.webhook")
 
@@ -99,6 +105,8 @@ class Webhook:
         metrics: Metrics,
         clock: Callable[[], datetime],
         register: bool,
+        injection: "Injection | None" = None,
+        revision: str = "",
     ) -> None:
         """Raise CertificateError if there is no certificate to begin with."""
         self.tls = WebhookTls(issuer, pairs, place.host, clock())
@@ -111,9 +119,20 @@ class Webhook:
         )
 
         def wanted() -> Configuration:
-            return configuration(place, issuer.trust_bundle(), cluster.scope.expressions(), cluster.home)
+            scope = cluster.scope.expressions()
+            return configuration(place, issuer.trust_bundle(), scope, cluster.home, revision)
 
-        self.registration = Registration(cluster.api, wanted, clock) if register else None
+        def injecting() -> Configuration:
+            client, mesh = place.client_config(PATH), "" if injection is None else injection.mesh
+            return pods(client, issuer.trust_bundle(), cluster.home, revision=revision, mesh=mesh)
+
+        self._injection = injection
+        self.registrations: tuple[Registration, ...] = ()
+        if register:
+            self.registrations += (Registration(cluster.api, wanted, clock),)
+        if register and injection is not None:
+            what = "the injection webhook"
+            self.registrations += (Registration(cluster.api, injecting, clock, MUTATING, what),)
 
     @property
     def values(self) -> int:
@@ -122,23 +141,29 @@ class Webhook:
 
     def remarks(self) -> tuple[str, ...]:
         """Say what is not as it should be."""
-        return () if self.registration is None else self.registration.remarks()
+        injection = () if self._injection is None else self._injection.remarks()
+        return (*injection, *(said for each in self.registrations for said in each.remarks()))
 
     async def look(self) -> None:
         """Have its certificate, and what the cluster is told of roots, be as roots are now."""
         await self.tls.look(self._clock())
-        if self.registration is not None:
-            self.registration.look()
+        for each in self.registrations:
+            each.look()
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""
         yield "webhook certificate", self.tls.renewing(self._clock)
         yield "webhook's second mesh", self._judge.tidying()
-        if self.registration is not None:
-            yield "webhook registration", self.registration.run()
+        for each in self.registrations:
+            yield f"{each.what}'s registration", each.run()
+        if self._injection is not None:
+            yield "injection configuration", self._injection.following()
 
     @asynccontextmanager
     async def serving(self, listening: socket) -> AsyncIterator[None]:
         """Answer API servers for as long as the context lasts."""
-        async with serving(application(self._judge, self._metrics.reviewed), listening, self.tls.context):
+        app = application(self._judge, self._metrics.reviewed)
+        if self._injection is not None:
+            self._injection.add_to(app)
+        async with serving(app, listening, self.tls.context):
             yield

@@ -34,6 +34,7 @@ from delivery.assembly import Delivery
 from delivery.proxies.identity import MeshAuthenticator, contradiction
 from delivery.quarantine.verdicts import Verdict
 from enrolment.trust import Confirmations
+from mesh.config import MeshConfig
 from mesh.identity import ProxyName
 from providers.sources import Sources
 from sidecars.contract.events import Broker
@@ -43,6 +44,7 @@ from xds.protocol.resource import Reference
 if TYPE_CHECKING:
     from controller.cluster import Cluster
     from controller.enrolling import Enrolling
+    from controller.injection import Injection
     from controller.pod_roots import PodRoots
     from controller.webhook import Webhook
     from enrolment.proofs.kubernetes import KubernetesProof
@@ -253,6 +255,28 @@ def _webhook(
         metrics=metrics,
         clock=clock,
         register=settings.webhook_register,
+        injection=_injection(settings, cluster, delivered, drivers, metrics) if settings.injection else None,
+        revision=settings.revision,
+    )
+
+
+def _injection(
+    settings: Settings, cluster: "Cluster", delivered: Delivery, drivers: MeshDrivers, metrics: Metrics
+) -> "Injection":
+    from controller.injection import Injection
+
+    def mesh_config() -> MeshConfig:
+        view = delivered.loop.state.view
+        return MeshConfig() if view is None else view.config
+
+    return Injection(
+        cluster,
+        settings.injection_config,
+        drivers.drivers,
+        drivers.environment,
+        mesh_config,
+        lambda: delivered.gathering.sources.merged,
+        metrics.injection,
     )
 
 
@@ -274,7 +298,7 @@ def _pod_roots(
         cluster.api,
         name,
         cluster.home,
-        Reach(at_home(cluster.home)),
+        Reach(at_home(cluster.home), settings.revision),
         found.authority.trust_bundle,
         lambda: delivered.gathering.sources.merged,
         clock,

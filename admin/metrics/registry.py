@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from admin.metrics.enrolment import EnrolmentMetrics
 from admin.metrics.expiry import ExpiryMetrics
 from admin.metrics.gauges import MomentMetrics
+from admin.metrics.injection import InjectionMetrics
 from admin.metrics.reports import ReportMetrics
 from admin.metrics.reviews import ReviewMetrics
 from admin.metrics.streams import StreamMetrics
@@ -25,6 +26,7 @@ class Metrics(
     ReviewMetrics,
     ExpiryMetrics,
     EnrolmentMetrics,
+    InjectionMetrics,
 ):
     """The server's metrics in a registry of their own; safe to read from another thread.
 
@@ -41,6 +43,7 @@ class Metrics(
         WatchMetrics.__init__(self, self.registry)
         ReviewMetrics.__init__(self, self.registry)
         EnrolmentMetrics.__init__(self, self.registry)
+        InjectionMetrics.__init__(self, self.registry)
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format."""

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 import admission.registration
-from admission.configuration import HOME, NAME, WEBHOOK, Configuration, configuration, home_of, is_as
+from admission.configuration import (
+    HOME,
+    NAME,
+    WEBHOOK,
+    Configuration,
+    configuration,
+    home_of,
+    is_as,
+    names_of,
+)
 from admission.place import Place
 from admission.registration import (
     DISPUTED,
@@ -94,13 +103,14 @@ def test_only_roots_that_every_webhook_of_ours_believes_count() -> None:
     whole, narrow, other = (
         configuration(place, each.pem, home="home")["webhooks"] for each in (both, first, second)
     )
-    assert believed({"webhooks": whole}) == both
-    assert believed({"webhooks": [*whole, {"name": "other.example.com"}]}) == both
-    assert believed({"webhooks": [narrow[0], *whole[1:]]}) == first
-    assert believed({"webhooks": [narrow[0], other[1]]}).fingerprints == ()
+    names = names_of(configuration(place, b"", home="home"))
+    assert believed({"webhooks": whole}, names) == both
+    assert believed({"webhooks": [*whole, {"name": "other.example.com"}]}, names) == both
+    assert believed({"webhooks": [narrow[0], *whole[1:]]}, names) == first
+    assert believed({"webhooks": [narrow[0], other[1]]}, names).fingerprints == ()
     odd = {**whole[0], "clientConfig": {"caBundle": "%%"}}
     for nonsense in (None, "x", {}, {"webhooks": 1}, {"webhooks": [{"name": WEBHOOK}]}, {"webhooks": [odd]}):
-        assert believed(nonsense).fingerprints == ()
+        assert believed(nonsense, names).fingerprints == ()
 
 
 def _root() -> bytes:

@@ -1,0 +1,133 @@
+"""Pods are given sidecars as they are made: on a real API server, which was told of it by the server."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from demo.ports import free_port
+from tests.kubernetes import objects
+from tests.kubernetes.kubectl import Kubectl, Said
+from tests.kubernetes.test_webhook import until
+from tests.program import Program, Server
+from tools.real_parts.cluster import RunningCluster
+from tools.real_parts.keys import LOOPBACK
+
+CONFIGURATION = "mutatingwebhookconfiguration"
+SIDECAR = "meshwright-sidecar"
+
+Inject = Callable[..., Server]
+
+
+@pytest.fixture
+def inject(program: Program, shared_cluster: RunningCluster, kubectl: Kubectl) -> Iterator[Inject]:
+    """Return what starts a control plane of a revision that injects, with a configuration."""
+    started: list[tuple[Server, str]] = []
+
+    def run(config: object, revision: str = "") -> Server:
+        port = free_port(LOOPBACK)
+        name = f"meshwright-{revision}" if revision else "meshwright"
+        program.state = program.state.parent / name
+        write(program.files / f"{name}.yaml", config)
+        flags = {
+            "webhook_address": f"{LOOPBACK}:{port}",
+            "webhook_reached_at": f"https://{LOOPBACK}:{port}",
+            "injection": "yes",
+            "injection_config": str(program.files / f"{name}.yaml"),
+            "revision": revision,
+        }
+        told = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig))
+        made = program.serve(*told, *(f"--set={each}={said}" for each, said in flags.items()))
+        started.append((made, name))
+        return made
+
+    yield run
+    for server, name in started:
+        if server.process.poll() is None:
+            server.stop()
+        kubectl.run("delete", CONFIGURATION, name, "--ignore-not-found")
+        kubectl.run("delete", "validatingwebhookconfiguration", name, "--ignore-not-found")
+
+
+def write(path: Path, config: object) -> None:
+    """Exchange a file as a kubelet exchanges that of a ConfigMap: never half of it is there."""
+    aside = path.with_suffix(".new")
+    aside.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
+    aside.replace(path)
+
+
+def _config(image: str) -> dict[str, Any]:
+    return {"sidecar": {"image": image}, "overlays": {"large": {"sidecar": {"tty": True}}}}
+
+
+def _pod(name: str = "one", **metadata: Any) -> dict[str, Any]:
+    made = objects.pod(name)
+    return {**made, "metadata": {**made["metadata"], **metadata}}
+
+
+def _dry(kubectl: Kubectl, pod: dict[str, Any]) -> Said:
+    flags = ("create", "--dry-run=server", "-o", "json", "-f", "-")
+    return kubectl.run(*flags, given=yaml.safe_dump(pod))
+
+
+def _image(kubectl: Kubectl, pod: dict[str, Any]) -> str:
+    """Return the image of the sidecar that a pod would be given, empty for none."""
+    said = _dry(kubectl, pod)
+    if said.status:
+        return f"refused: {said.err}"
+    made = yaml.safe_load(said.out)["spec"].get("initContainers", ())
+    return next((str(each["image"]) for each in made if each["name"] == SIDECAR), "")
+
+
+def test_a_label_is_all_it_takes(inject: Inject, kubectl: Kubectl) -> None:
+    """On the namespace or the pod; a dry-run changes nothing; a bad word refuses, and what it is said."""
+    server = inject(_config("proxy:1"))
+    named = _pod(labels={"meshwright.dev/inject": "true"})
+    until(lambda: _image(kubectl, named) == "proxy:1")
+    assert _image(kubectl, _pod()) == ""
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    until(lambda: _image(kubectl, _pod()) == "proxy:1")
+    assert _image(kubectl, _pod(labels={"meshwright.dev/inject": "false"})) == ""
+    refused = _dry(kubectl, _pod(annotations={"meshwright.dev/overlays": "small"}))
+    assert refused.status != 0
+    assert 'admission webhook "namespace.inject.meshwright.dev" denied the request: no sidecar' in refused.err
+    assert "meshwright.dev/overlays has 'small'; there are the overlays large" in refused.err
+    assert kubectl.get("pods")["items"] == []
+    kubectl("create", "-f", "-", given=yaml.safe_dump(_pod()))
+    made = kubectl.get("pod", "one")
+    assert made["metadata"]["annotations"]["meshwright.dev/injection"] == (
+        "the namespace's label meshwright.dev/inject is true"
+    )
+    assert server.metric('meshwright_injection_pods_total{result="injected"}') >= 2
+    assert server.metric('meshwright_injection_pods_total{result="refused"}') == 1
+
+
+def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
+    inject: Inject, kubectl: Kubectl, program: Program
+) -> None:
+    """The one before holds, and that it does is said; a good one then holds without a restart."""
+    server = inject(_config("proxy:1"))
+    file = program.files / "meshwright.yaml"
+    pod = _pod(labels={"meshwright.dev/inject": "true"})
+    until(lambda: _image(kubectl, pod) == "proxy:1")
+    write(file, "sidecar: {image: 'proxy:2', imagge: x}\n")
+    until(lambda: server.said("injection configuration not taken"))
+    (said,) = server.said("injection configuration not taken")
+    assert "sidecar.imagge" in str(said["reason"])
+    assert _image(kubectl, pod) == "proxy:1"
+    write(file, _config("proxy:3"))
+    until(lambda: _image(kubectl, pod) == "proxy:3")
+
+
+def test_two_revisions_are_side_by_side(inject: Inject, kubectl: Kubectl) -> None:
+    """Each has its own registration, and its namespaces: moving one is changing a label."""
+    inject(_config("stable:1"))
+    inject(_config("canary:1"), "canary")
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    until(lambda: _image(kubectl, _pod()) == "stable:1")
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/revision=canary")
+    until(lambda: _image(kubectl, _pod()) == "canary:1")
+    names = {each["metadata"]["name"] for each in kubectl.get(CONFIGURATION)["items"]}
+    assert {"meshwright", "meshwright-canary"} <= names

@@ -1,0 +1,113 @@
+"""Which pods an API server asks about, by labels of theirs and their namespaces: each at most once."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from injector.configuration import read
+from injector.decision import SYSTEM_NAMESPACES, decide
+from injector.registration import configuration
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject
+from sidecars.contract.errors import CannotPatchError
+
+HOME = "meshwright-system"
+INJECT, REVISION = "meshwright.dev/inject", "meshwright.dev/revision"
+MONITORED, IGNORE = "openservicemesh.io/monitored-by", "openservicemesh.io/ignore"
+
+
+def _fits(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Match a LabelSelector as the API does: what is not there is not in."""
+
+    def fits(each: Mapping[str, Any]) -> bool:
+        found, values = labels.get(each["key"]), each.get("values", ())
+        of = {
+            "In": found in values,
+            "NotIn": found not in values,
+            "Exists": found is not None,
+            "DoesNotExist": found is None,
+        }
+        return of[each["operator"]]
+
+    return all(map(fits, selector["matchExpressions"]))
+
+
+def _asked(
+    namespace: Mapping[str, str],
+    pod: Mapping[str, str],
+    *,
+    name: str = "shop",
+    revision: str = "",
+    mesh: str = "",
+) -> int:
+    """Return how many webhooks of a control plane are asked about a pod."""
+    made = configuration({"url": "https://x"}, b"", HOME, revision=revision, mesh=mesh)
+    labels = {**namespace, "kubernetes.io/metadata.name": name}
+    return sum(
+        _fits(each["namespaceSelector"], labels) and _fits(each["objectSelector"], pod)
+        for each in made["webhooks"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("namespace", "pod", "default", "canary"),
+    [
+        ({}, {}, 0, 0),
+        ({INJECT: "true"}, {}, 1, 0),
+        ({INJECT: "true"}, {INJECT: "false"}, 0, 0),
+        ({INJECT: "perhaps"}, {}, 0, 0),
+        ({INJECT: "false"}, {INJECT: "true"}, 1, 0),
+        ({}, {INJECT: "true"}, 1, 0),
+        ({MONITORED: "osm"}, {}, 1, 0),
+        ({MONITORED: "osm"}, {INJECT: "true"}, 1, 0),
+        ({MONITORED: "osm", INJECT: "true"}, {}, 1, 0),
+        ({MONITORED: "osm", INJECT: "false"}, {}, 0, 0),
+        ({MONITORED: "osm", IGNORE: "true"}, {}, 0, 0),
+        ({MONITORED: "other"}, {}, 0, 0),
+        ({REVISION: "canary"}, {}, 0, 1),
+        ({REVISION: "canary", INJECT: "true"}, {}, 0, 1),
+        ({REVISION: "canary", INJECT: "false"}, {}, 0, 0),
+        ({REVISION: "canary"}, {INJECT: "false"}, 0, 0),
+        ({REVISION: "canary"}, {INJECT: "true"}, 0, 1),
+        ({REVISION: "canary", INJECT: "false"}, {INJECT: "true"}, 0, 1),
+        ({REVISION: "other"}, {}, 0, 0),
+        ({INJECT: "true"}, {REVISION: "canary"}, 0, 1),
+        ({REVISION: "other"}, {REVISION: "canary"}, 0, 1),
+        ({}, {REVISION: "canary"}, 0, 1),
+    ],
+)
+def test_labels_choose_who_is_asked(namespace: Any, pod: Any, default: int, canary: int) -> None:
+    """Of two control planes side by side."""
+    assert _asked(namespace, pod, mesh="osm") == default
+    assert _asked(namespace, pod, mesh="osm", revision="canary") == canary
+
+
+@pytest.mark.parametrize("name", sorted({*SYSTEM_NAMESPACES, HOME}))
+def test_nobody_is_asked_about_what_must_run_without_a_mesh(name: str) -> None:
+    """Whatever labels say: a cluster, and the control plane, come up first."""
+    for revision in ("", "canary"):
+        labels = {INJECT: "true", REVISION: revision} if revision else {INJECT: "true"}
+        assert _asked(labels, {INJECT: "true"}, name=name, revision=revision) == 0
+
+
+def test_of_all_labels_no_pod_is_asked_about_twice() -> None:
+    """And whoever is to have a sidecar by his own or his namespace's word is asked about."""
+    config = read({"mesh": "osm", "policy": "disabled"}, "config.yaml")
+    words, meshes = (None, "true", "false"), (None, "osm", "other")
+    for inject, mesh, ignore, own in itertools.product(words, meshes, (None, "true"), words):
+        said = {INJECT: inject, MONITORED: mesh, IGNORE: ignore}
+        namespace = {name: word for name, word in said.items() if word is not None}
+        pod = {} if own is None else {INJECT: own}
+        asked = _asked(namespace, pod, mesh="osm")
+        assert asked <= 1, (namespace, pod)
+        try:
+            wanted = decide(
+                config,
+                NamespaceObject(Namespace("shop"), tuple(namespace.items())),
+                {"metadata": {"labels": pod}},
+            )
+        except CannotPatchError:
+            continue
+        assert not wanted.inject or asked == 1, (namespace, pod)

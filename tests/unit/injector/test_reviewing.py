@@ -1,0 +1,116 @@
+"""What an API server is answered about a pod: operations of RFC 6902, or why it is not made."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from injector.configuration import read
+from injector.injecting import Known, injected
+from injector.reviewing import Answer, Result, answer, operations, response
+from injector.shapes import checked
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject
+from sidecars.registry import DriverRegistry
+
+SHOP = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
+KNOWN = Known(read({"sidecar": {"image": "proxy:1"}}, "config.yaml"), DriverRegistry.discover().drivers)
+
+
+def _pod(**more: Any) -> dict[str, Any]:
+    metadata = {"name": "one", "namespace": "shop", "labels": {"app": "one"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**metadata, **more},
+        "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+    }
+
+
+def _done(pod: dict[str, Any], patch: Any) -> dict[str, Any]:
+    """Apply operations as RFC 6902 has them, as far as ours go: `add` and `remove` of members of mappings."""
+    made: dict[str, Any] = json.loads(json.dumps(pod))
+    for each in patch:
+        *way, last = [part.replace("~1", "/").replace("~0", "~") for part in each["path"].split("/")[1:]]
+        place = made
+        for part in way:
+            place = place[part]
+        if each["op"] == "add":
+            place[last] = each["value"]
+        else:
+            assert each["op"] == "remove"
+            del place[last]
+    return made
+
+
+def test_the_operations_make_the_pod() -> None:
+    """The very one that `meshwright inject` makes; on it, nothing is to be done."""
+    said = answer(KNOWN, SHOP, _pod())
+    assert said.result is Result.INJECTED
+    made = _done(_pod(), said.patch)
+    assert made == dict(injected(KNOWN, SHOP, checked(_pod())).pod or {})
+    again = answer(KNOWN, SHOP, made)
+    assert (again.result, again.patch) == (Result.UNCHANGED, ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"metadata": {"labels": {"a": "b"}}, "spec": {}}),
+        ({"metadata": {}, "spec": {"a": 1, "b": 2}}, {"metadata": {}, "spec": {"b": [3]}}),
+        (
+            {"metadata": {"annotations": {"x": "y"}}, "spec": {}},
+            {"metadata": {"annotations": {}}, "spec": {}},
+        ),
+    ],
+)
+def test_operations_lead_from_one_pod_to_the_other(before: Any, after: Any) -> None:
+    """Whatever stands in them."""
+    assert _done({"spec": {}, **before}, operations({"spec": {}, **before}, after)) == after
+
+
+def test_a_pod_that_is_left_alone_says_why() -> None:
+    """In its annotation, for who looks at it later, and for the audit log."""
+    said = answer(KNOWN, SHOP, _pod(labels={"meshwright.dev/inject": "false"}))
+    assert said.result is Result.SKIPPED
+    made = _done(_pod(), said.patch)
+    words = "none: label meshwright.dev/inject is false"
+    assert made["metadata"]["annotations"] == {"meshwright.dev/injection": words}
+    assert made["spec"] == _pod()["spec"]
+    audit = response("u1", said)["auditAnnotations"]
+    assert audit == {"injection": "skipped: label meshwright.dev/inject is false"}
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (_pod(labels={"meshwright.dev/inject": "yes"}), "label meshwright.dev/inject is 'yes'"),
+        ({"metadata": {}, "spec": {"containers": 1}}, "spec.containers must be a list"),
+        (_pod(annotations={"meshwright.dev/overlays": "none-such"}), "none-such"),
+    ],
+)
+def test_a_pod_that_cannot_have_one_is_not_made(document: Any, words: str) -> None:
+    """The message names the field."""
+    said = response("u1", answer(KNOWN, SHOP, document))
+    status: Any = said["status"]
+    assert (said["allowed"], "patch" in said) == (False, False)
+    assert words in status["message"]
+
+
+def test_the_answer_is_as_the_api_has_it() -> None:
+    """A patch in base64, with its type; warnings are lines of their own."""
+    patch = ({"op": "add", "path": "/spec/x", "value": 1},)
+    said = response("u1", Answer(Result.INJECTED, "the policy is enabled", None, patch, ("look",)))
+    assert said["allowed"] is True
+    assert (said["patchType"], said["warnings"]) == ("JSONPatch", ["look"])
+    assert json.loads(base64.b64decode(str(said["patch"]))) == list(patch)
+
+
+def test_a_jobs_pod_with_a_classic_sidecar_is_warned_of() -> None:
+    """Its owner says that it is a Job's."""
+    owned = [{"apiVersion": "batch/v1", "kind": "Job", "name": "one", "uid": "1"}]
+    classic = {"meshwright.dev/sidecar-placement": "classic"}
+    said = answer(KNOWN, SHOP, _pod(ownerReferences=owned, annotations=classic))
+    assert said.result is Result.INJECTED
+    assert any("does not end by itself" in each for each in said.warnings)
