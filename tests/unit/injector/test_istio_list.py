@@ -1,7 +1,8 @@
 """The cases by which Istio tests its injector (pkg/kube/inject/testdata/inject), as far as they apply here.
 
 Each is one of `cases`, where its golden file is, and where it comes in again with its sidecar
-(`test_by_hand`); or it is refused; or the reason why it does not apply stands beside it.
+(`test_by_hand`), and as a webhook is asked about it, twice (`test_cases_by_webhook`); or it is refused; or
+the reason why it does not apply stands beside it.
 `tests/kubernetes/test_injected.py` has a real API server take them all.
 """
 
