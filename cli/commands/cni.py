@@ -1,6 +1,7 @@
 """`meshwright cni`: the node's plug-in, by which no pod sets its rules itself."""
 
 import asyncio
+import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
@@ -56,6 +57,7 @@ def install(
 
     Status: 0 if it was told to stop, 2 if it could not begin, or not be taken out.
     """
+    from cli.environment import of_program, say_unknown
     from cli.signals import until_told
     from cni.app import run as running
     from cni.program import ProgramError
@@ -71,6 +73,7 @@ def install(
     try:
         style = logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO
         logs.configure(logs.LogLevel(log_level), style)
+        say_unknown(os.environ, of_program())
         asyncio.run(until_told(partial(running, settings, found(kubeconfig, ""))))
     except (ProgramError, KubeError, OSError, ValueError) as error:
         raise CommandFailed(error) from error

@@ -19,7 +19,7 @@ _LIST: Final = "Only these, such as 80,8000-8010; * is all."
 _LESS: Final = "All but these."
 _NOT_SET: Final = (
     "the rules that the node's CNI plug-in sets are not there; does meshwright-cni run on this node, and is "
-    "it ready (`kubectl get pods -A -l app=meshwright-cni -o wide`)? Its log says what became of this pod"
+    "it ready (`kubectl get pods -A -o wide | grep meshwright-cni`)? Its log says what became of this pod"
 )
 _CLOSED: Final = (
     "calls out of the mesh end at the proxy unless the MeshConfig has spec.traffic.enableEgress: true; "
