@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demo.apps import outcomes
-from demo.matrix import CELLS, PHASES
+from demo.matrix import CELLS, PHASES, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,9 @@ class CellResult:
         return f"{seen or 'nothing'}; server counted {self.counted}"
 
 
-def controls(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+def controls(
+    verdicts: Iterable[Verdict], cells: Sequence[tuple[str, Request]] = CELLS
+) -> tuple[Verdict, ...]:
     """Judge the denials: each row that is denied in a phase must have been served, observed, in another.
 
     A row that was never served proves nothing when it is denied: the path might just be broken.
@@ -59,7 +61,7 @@ def controls(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
             "served" if request.label in served else "never served",
             request.label in served,
         )
-        for cell, request in CELLS
+        for cell, request in cells
         if "-" in cell
     )
 

@@ -78,13 +78,26 @@ class Store(Protocol):
 class Walk:
     """One walk over the phases; `say` gets a line for each as it is done.
 
-    `inbound` tries sidecars' inbound ports by hand, in the phase of that name.
+    `inbound` tries sidecars' inbound ports by hand, in the phase of that name. A bookstore that has not all
+    of the programs is asked the rows of those that it has.
     """
 
     bookstore: Store
     say: Callable[[str], None]
     inbound: Callable[[str], Awaitable[list[Verdict]]]
     phases: Sequence[Phase] = PHASES
+
+    @property
+    def cells(self) -> tuple[tuple[str, Request], ...]:
+        """Return the rows that this bookstore can be asked: who calls is there, and who answers."""
+        return tuple(
+            (cell, request)
+            for cell, request in CELLS
+            if self._has(request.source) and self._has(_SERVERS[request.destination][0])
+        )
+
+    def _has(self, place: Place) -> bool:
+        return place.name in self.bookstore.programs
 
     async def run(self) -> tuple[Verdict, ...]:
         """Walk every phase; return every verdict, the controls of the denials last."""
@@ -98,12 +111,12 @@ class Walk:
             self.say(f"{phase.name}  {phase.title:<26} {held}/{len(found)}  {took:5.1f} s")
             for line in wrong(found):
                 self.say(f"   {line}")
-        return (*verdicts, *controls(verdicts))
+        return (*verdicts, *controls(verdicts, self.cells))
 
     async def _phase(self, phase: Phase) -> list[Verdict]:
         await self.bookstore.change(phase.manifests)
         await self._settle(phase)
-        cells = asyncio.gather(*(self._cell(phase, cell, request) for cell, request in CELLS))
+        cells = asyncio.gather(*(self._cell(phase, cell, request) for cell, request in self.cells))
         loops = asyncio.gather(*(self._loop(phase, place) for place in (BOOKBUYER, BOOKTHIEF)))
         found = [verdict for part in await asyncio.gather(cells, loops) for verdict in part]
         if phase.split:
@@ -118,7 +131,9 @@ class Walk:
 
         What does not come about in time is left to the checks, which say it with all its circumstances.
         """
-        waits: list[Awaitable[None]] = [self._settle_cell(is_served(cell, phase), req) for cell, req in CELLS]
+        waits: list[Awaitable[None]] = [
+            self._settle_cell(is_served(cell, phase), req) for cell, req in self.cells
+        ]
         if phase.split:
             waits.append(self._settle_split(phase))
         await asyncio.gather(*waits)
@@ -190,7 +205,11 @@ class Walk:
     async def _standing(self, place: Place) -> tuple[int, int]:
         """Return how many purchases a client has tried, and how many requests the stores served it."""
         tried = (await self.bookstore.programs[place.name].status()).calls.get("bookstore", Counter())
-        stores = [await self.bookstore.programs[store.name].status() for store in (STORE_V1, STORE_V2)]
+        stores = [
+            await self.bookstore.programs[store.name].status()
+            for store in (STORE_V1, STORE_V2)
+            if self._has(store)
+        ]
         return tried.total(), sum(store.served[place.name] for store in stores)
 
     def _purchase(self) -> Request:
@@ -208,7 +227,11 @@ class Walk:
 
     async def _counted(self, service: ServiceKey, token: str) -> int:
         """Return how many requests with this token whoever is behind a service has served."""
-        statuses = [await self.bookstore.programs[place.name].status() for place in _SERVERS[service]]
+        statuses = [
+            await self.bookstore.programs[place.name].status()
+            for place in _SERVERS[service]
+            if self._has(place)
+        ]
         return sum(status.tokens[token] for status in statuses)
 
     async def _sold(self, token: str) -> Counter[str]:
@@ -216,5 +239,6 @@ class Walk:
             {
                 place.name: (await self.bookstore.programs[place.name].status()).tokens[token]
                 for place in (STORE_V1, STORE_V2)
+                if self._has(place)
             }
         )

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from demo.supervisor import DemoError, run
 
-SECONDS: Final = 180.0
-"""How long anything that is waited for may take."""
+SECONDS: Final = 400.0
+"""How long anything that is waited for may take: a machine may be slow, and Pods begin side by side."""
 _PAUSE: Final = 0.2
 
 

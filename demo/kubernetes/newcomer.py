@@ -48,7 +48,7 @@ def steps(plane: Plane) -> tuple[Step, ...]:
         Step("kubectl create namespace shop"),
         Step(f"meshwright inject -f shop.yaml --image {plane.images.proxy} | kubectl apply -f -"),
         Step(
-            "kubectl -n shop wait --for=condition=Available --timeout=170s deployment --all", "condition met"
+            "kubectl -n shop wait --for=condition=Available --timeout=390s deployment --all", "condition met"
         ),
         Step(_CALL, "403", again=True),
         Step(_EXPLAIN, "refused", status=1),

@@ -50,7 +50,7 @@ class Plane:
 
     async def ready(self) -> None:
         """Wait until it is rolled out."""
-        await self.kubectl("rollout", "status", _SET, "-n", NAMESPACE, "--timeout=170s")
+        await self.kubectl("rollout", "status", _SET, "-n", NAMESPACE, "--timeout=390s")
 
     async def pod(self) -> dict[str, Any]:
         """Return its Pod."""

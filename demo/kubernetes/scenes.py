@@ -175,7 +175,7 @@ class Scenes:
 
     async def _stateful(self) -> list[Verdict]:
         await self._store.deploy(scene("stateful.yaml"))
-        await self._kubectl("rollout", "status", "statefulset/shelf", *_AT, "--timeout=170s")
+        await self._kubectl("rollout", "status", "statefulset/shelf", *_AT, "--timeout=390s")
         hosts = [
             (f"shelf-{n}", f"shelf-{n}.shelf.bookstore{end}")
             for n in (0, 1)
@@ -216,7 +216,7 @@ class Scenes:
         await self._kubectl.until(lambda pod: holds(pod) and is_ready(pod), *words)
 
     async def _rolled_out(self) -> None:
-        await self._kubectl("rollout", "status", _DEPLOYMENT, *_AT, "--timeout=170s")
+        await self._kubectl("rollout", "status", _DEPLOYMENT, *_AT, "--timeout=390s")
 
     async def _pods(self) -> set[str]:
         return _names(await self._kubectl.get(*_PODS))

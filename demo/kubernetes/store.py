@@ -1,7 +1,7 @@
 """The bookstore in Pods: applied, asked, and its changing manifests."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,13 +44,13 @@ def selected(place: Place) -> Selected:
 
 
 class PodStore:
-    """A bookstore whose programs run in Pods."""
+    """A bookstore whose programs run in Pods; of some `places` alone, where that is said."""
 
-    def __init__(self, plane: Plane, image: str) -> None:
+    def __init__(self, plane: Plane, image: str, places: Sequence[Place] = PLACES) -> None:
         self.plane = plane
         self.kubectl = kubectl = plane.kubectl
         self.image = image
-        self.asked = {place.name: Program(kubectl, selected(place)) for place in PLACES}
+        self.asked = {place.name: Program(kubectl, selected(place)) for place in places}
         self.programs = {name: AppClient(asked) for name, asked in self.asked.items()}
         self._applied: dict[str, str] = {}
 
@@ -108,9 +108,10 @@ def scene(name: str) -> list[dict[str, Any]]:
 
 
 def applications(folder: Path = APPS) -> list[dict[str, Any]]:
-    """Return the objects of a folder of manifests."""
+    """Return the objects of a folder of manifests but policy, which phases put in force."""
     texts = (file.read_text("utf-8") for file in sorted(folder.glob("*.yaml")))
-    return [each for text in texts for each in yaml.safe_load_all(text) if each is not None]
+    found = [each for text in texts for each in yaml.safe_load_all(text) if each is not None]
+    return [each for each in found if each["kind"] != "TrafficTarget"]
 
 
 def with_image(document: dict[str, Any], image: str) -> dict[str, Any]:

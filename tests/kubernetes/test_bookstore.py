@@ -1,0 +1,82 @@
+"""The short form of `make demo-kubernetes`: a buyer, a thief and a store, a rolling update, and a Job.
+
+The whole has a node of its own; this one shares the node of all tests, and takes its own off it again.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from demo.kubernetes import images
+from demo.kubernetes.cluster import equip, volumes
+from demo.kubernetes.kubectl import Kubectl, find
+from demo.kubernetes.plane import NAMESPACE, Images, Plane
+from demo.kubernetes.scenes import Scenes
+from demo.kubernetes.store import PodStore, applications, namespaces
+from demo.matrix import PHASES
+from demo.topology import BOOKBUYER, BOOKTHIEF, STORE_V1
+from demo.verdicts import Verdict, wrong
+from demo.walk import Walk
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tools.real_parts.node import Node
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+
+_PLACES: Final = (BOOKBUYER, BOOKTHIEF, STORE_V1)
+
+
+@pytest.fixture
+def plane(real_node: Node, tmp_path: Path) -> Iterator[Plane]:
+    """Return a control plane that is about to be installed, and taken away with all that was applied."""
+    equip(real_node)
+    made = real_node.cluster
+    kubectl = Kubectl(find(), made.kubeconfig, tmp_path / "kubectl", made.enter)
+    plane = Plane(kubectl, Images(images.MESHWRIGHT, images.MESHWRIGHT, "Never"), tmp_path)
+    yield plane
+    asyncio.run(_remove(plane))
+
+
+async def _remove(plane: Plane) -> None:
+    names = [each["metadata"]["name"] for each in namespaces()]
+    await plane.kubectl("delete", "namespace", *names, "--ignore-not-found", "--wait=false")
+    await plane.uninstall()
+    await plane.kubectl("wait", "--for=delete", f"namespace/{NAMESPACE}", "--timeout=390s")
+    await plane.kubectl("delete", "persistentvolume", "--all", "--wait=false")
+
+
+async def _demonstrated(plane: Plane, node: Node) -> tuple[Verdict, ...]:
+    await plane.kubectl.apply(volumes(node))
+    await plane.install()
+    await plane.kubectl.apply(namespaces())
+    store = PodStore(plane, images.BOOKSTORE, _PLACES)
+    try:
+        await store.deploy(each for each in applications() if _is_wanted(each))
+        await store.wait()
+        walked = await Walk(store, print, _nothing, PHASES[:3]).run()
+        return (*walked, *await Scenes(store, plane, print).run(("rolling", "job")))
+    finally:
+        await store.close()
+
+
+def _is_wanted(document: dict[str, Any]) -> bool:
+    workloads = ("bookbuyer", "bookthief", "bookstore")
+    return "template" not in document.get("spec", {}) or document["metadata"]["name"] in workloads
+
+
+async def _nothing(_phase: str) -> list[Verdict]:
+    return []
+
+
+def test_applications_in_pods_see_what_the_policy_says(plane: Plane, real_node: Node) -> None:
+    """As Open Service Mesh's manifests have them; and no call fails while the called one is replaced."""
+    verdicts = asyncio.run(_demonstrated(plane, real_node))
+    assert wrong(verdicts) == ()
+    assert len(verdicts) == 3 * (5 + 2) + 5 + 3
