@@ -49,6 +49,10 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--output", type=Path, help="[results/mesh.json, quick results/quick/mesh.json]")
     told = parser.parse_args(argv)
+    if told.repeat < 2:
+        parser.error(
+            "--repeat must be 2 or more: a single one makes at each stage the change that was made before"
+        )
     if told.quick:
         told.services, told.permissive = told.services and [50], told.permissive and [50]
         told.repeat, told.moves, told.churn = 4, min(told.moves, 20), min(told.churn, 3.0)
