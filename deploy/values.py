@@ -51,7 +51,7 @@ class On(Part):
     """Whether it is."""
 
 
-class Injection(Switch):
+class Injection(On):
     """Sidecars are put into Pods as they are made."""
 
     config: dict[str, Any] = Field(default_factory=dict)

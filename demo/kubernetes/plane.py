@@ -46,7 +46,8 @@ class Plane:
     async def _manifests(self) -> str:
         name, _, tag = self.images.control_plane.rpartition(":")
         values = f"image.repository={name},image.tag={tag},image.pullPolicy={self.images.pull}"
-        return await run([str(COMMAND), "install", "--print", "--set", values])
+        by_hand = "injection.enabled=false"
+        return await run([str(COMMAND), "install", "--print", "--set", values, "--set", by_hand])
 
     async def ready(self) -> None:
         """Wait until it is rolled out."""

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("helm_part")
 HOME: Final = "meshwright-system"
 SWITCHED: Final = (
     {"webhook": {"enabled": False}, "injection": {"enabled": False}},
-    {"injection": {"enabled": True}},
+    {"injection": {"enabled": False}},
     {"revision": "next", "crds": {"install": False}},
     {"crds": {"keep": False}, "persistence": {"enabled": False}},
     {"persistence": {"storageClassName": "fast", "size": "5Gi", "keep": False}},
@@ -114,7 +114,7 @@ def test_words_of_the_command_line_win_as_they_do_with_helm(helm: Helm, typed: T
         ("settings.log_lvl=debug", "log_lvl"),
         ("persistence.enabled=maybe", "persistence"),
         ("image.pullPolicy=Sometimes", "pullPolicy"),
-        ("webhook.enabled=false,injection.enabled=true", "injection.enabled needs webhook.enabled"),
+        ("webhook.enabled=false", "injection.enabled needs webhook.enabled"),
         ("certManager.enabled=true", "certManager.issuer"),
     ],
 )

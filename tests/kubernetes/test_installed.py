@@ -9,15 +9,12 @@ from typing import Final
 
 import pytest
 
-from deploy.overriding import merged
-from deploy.rendering import defaults, manifests
 from tests import envoy
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.containers import PYTHON, application, pod
-from tests.kubernetes.helm import CHART, Helm, objects
+from tests.kubernetes.helm import CHART, Helm
 from tests.kubernetes.kubectl import SECONDS, Kubectl
 from tests.kubernetes.objects import Document, account, routes, service, target
-from tests.typed import Command, Typed
 from tools.real_parts import own_images
 from tools.real_parts.node import Node
 from tools.real_parts.node_flags import NODE, SOCKET
@@ -32,8 +29,7 @@ pytestmark = [
 HOME: Final = "meshwright-system"
 _VOLUME: Final = "/run/meshwright-volume"
 _TAGS: Final = ("1", "2")
-_SWITCHES: Final = ("injection", "cni", "podDisruptionBudget", "dashboards")
-_UNBOUND: Final[Document] = {"sidecar": {"resources": {}}}
+_SWITCHES: Final = ("cni", "podDisruptionBudget", "dashboards")
 _WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 """What comes and goes with whatever happens on a cluster."""
 
@@ -44,7 +40,7 @@ def _values(tag: str, **settings: str) -> Document:
         "image": image,
         "proxyImage": {**image, "tag": _TAGS[0]},
         "persistence": {"keep": False},
-        "injection": {"enabled": False},
+        "injection": {"config": {"sidecar": {"resources": {}}}},
         "settings": settings,
     }
 
@@ -68,17 +64,15 @@ class Release:
         """Return the image of the control plane's Pod."""
         return str(self._kubectl.get("pod", "meshwright-0")["spec"]["containers"][0]["image"])
 
-    def bundle(self) -> str:
-        """Return whom API servers trust, as soon as they are told."""
-        kind = "validatingwebhookconfiguration"
-        found = self._administrator.until(lambda each: each.get("webhooks"), kind, "meshwright")
-        (bundle,) = {each["clientConfig"]["caBundle"] for each in found["webhooks"]}
-        return str(bundle)
+    def webhooks(self) -> list[tuple[str, int]]:
+        """Return whom API servers trust, as soon as they are told, and how often that was written."""
+        return [self._registered(each) for each in ("validating", "mutating")]
 
-    def generation(self) -> int:
-        """Return how often what is asked of the webhook was written."""
-        found = self._administrator.get("validatingwebhookconfiguration", "meshwright")
-        return int(found["metadata"]["generation"])
+    def _registered(self, kind: str) -> tuple[str, int]:
+        said = (f"{kind}webhookconfiguration", "meshwright")
+        found = self._administrator.until(lambda each: each.get("webhooks"), *said)
+        (bundle,) = {each["clientConfig"]["caBundle"] for each in found["webhooks"]}
+        return bundle, found["metadata"]["generation"]
 
 
 @pytest.fixture
@@ -121,31 +115,23 @@ def _volume() -> Document:
 
 
 class Shop:
-    """A shop and who buys there, injected as the chart configures injection; the mesh is theirs alone."""
+    """A shop and who buys there, in a namespace with the one label: their author knows of no mesh."""
 
-    def __init__(self, kubectl: Kubectl, typed: Typed, folder: Path) -> None:
+    def __init__(self, kubectl: Kubectl) -> None:
         self._kubectl = kubectl
-        values = merged(defaults(), {**_values("1"), "injection": {"enabled": True, "config": _UNBOUND}})
-        rendered = objects("---\n".join(manifests(values)))
-        config = rendered["ConfigMap", "meshwright-injection"]["data"]["config.yaml"]
-        (folder / "injection.json").write_text(json.dumps(config))
+        kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
         kubectl.apply(
             *map(account, ("buyer", "shop")),
             service("shop"),
             routes("all"),
             target("buyers", kubectl.namespace, "buyer", "shop", "all"),
         )
-        pods = [
-            pod(name, application(name), serviceAccountName=name, terminationGracePeriodSeconds=5)
-            for name in ("buyer", "shop")
-        ]
-        (folder / "pods.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
-        words = ("inject", "-f", "pods.json", "--config", "injection.json", "-n", kubectl.namespace)
-        done = typed.run(Command(folder, words, {}), 60)
-        assert done.returncode == 0, done.stderr
-        kubectl("apply", "-f", "-", given=done.stdout)
+        for name in ("shop", "buyer"):
+            kubectl.apply(pod(name, application(name), serviceAccountName=name))
         for name in ("shop", "buyer"):
             kubectl.until_pod(name)
+            found = kubectl.get("pod", name)["spec"]["initContainers"]
+            assert {each["image"] for each in found} == {"meshwright/proxy:1"}
 
     def answers(self) -> None:
         """Have the buyer call, until it is the shop that answers: first it must be told where that is."""
@@ -161,7 +147,7 @@ class Shop:
 
 
 def test_what_is_installed_is_upgraded_rolled_back_and_gone(
-    home: None, node_administrator: Kubectl, typed: Typed, tmp_path: Path
+    home: None, node_administrator: Kubectl, tmp_path: Path
 ) -> None:
     """Pods call each other through all of it, API servers trust it, and at the end nothing is left."""
     administrator = node_administrator
@@ -175,22 +161,21 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
 
     assert "meshwright check" in release.do("install", str(CHART), values=_values("1"))
     assert release.image() == "meshwright/control-plane:1"
-    bundle = release.bundle()
-    written = release.generation()
+    webhooks = release.webhooks()
     _judges(administrator)
     with namespaced(administrator) as kubectl:
-        shop = Shop(kubectl, typed, tmp_path)
+        shop = Shop(kubectl)
         shop.answers()
 
         release.do("upgrade", str(CHART), values=_values("2", log_level="debug"))
         assert release.image() == "meshwright/control-plane:2"
-        assert (release.bundle(), release.generation()) == (bundle, written), "Helm left it as it was"
+        assert release.webhooks() == webhooks, "Helm left it as it was"
         _judges(administrator)
         shop.answers()
 
         release.do("rollback", "1")
         assert release.image() == "meshwright/control-plane:1"
-        assert (release.bundle(), release.generation()) == (bundle, written), "Helm left it as it was"
+        assert release.webhooks() == webhooks, "Helm left it as it was"
         shop.answers()
 
     release.do("uninstall")

@@ -15,6 +15,7 @@ ALL = {
     "cni": {"enabled": True, "namespace": "meshwright-system"},
     "certManager": {"enabled": True, "issuer": "Issuer/mesh"},
 }
+_BARE = {"webhook": {"enabled": False}, "injection": {"enabled": False}}
 
 
 def _documents(values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -42,7 +43,7 @@ def test_the_chart_grants_what_our_roles_do() -> None:
 
 def test_what_is_switched_off_is_not_granted() -> None:
     """No webhook, no grant to register one; no Secret is ever read."""
-    of = {each.group for each in granted(_documents({"webhook": {"enabled": False}}))}
+    of = {each.group for each in granted(_documents(_BARE))}
     assert not of & {"admissionregistration.k8s.io", "cert-manager.io"}
     assert not [each for each in granted(_documents(ALL)) if each.resource == "secrets"]
     assert not [each for each in granted(_documents(ALL)) if "*" in (each.verb, each.group, each.resource)]

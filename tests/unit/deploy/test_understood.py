@@ -29,7 +29,8 @@ def _pod(kind: str, name: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_server_reads_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads the cluster, but for the system's namespaces and its own; whoever installs it may say more."""
-    config = _found("ConfigMap", "meshwright", {"settings": {"log_level": "debug"}}, "mesh")
+    values = {"settings": {"log_level": "debug"}, "revision": "next"}
+    config = _found("ConfigMap", "meshwright", values, "mesh")
     (tmp_path / "config.yaml").write_text(config["data"]["config.yaml"])
     (container,) = _pod("StatefulSet", "meshwright", {})["containers"]
     for each in container["env"]:
@@ -39,6 +40,9 @@ def test_the_server_reads_its_settings(tmp_path: Path, monkeypatch: pytest.Monke
     settings = load({"config": str(tmp_path / "config.yaml")})
     assert settings.sources == ("a Kubernetes cluster",)
     assert (settings.log_level, settings.enrolment_proofs) == ("debug", ("kubernetes",))
+    assert (settings.injection, settings.revision) == (True, "next")
+    mounts = {each["mountPath"] for each in container["volumeMounts"]}
+    assert str(settings.injection_config).removesuffix("/config.yaml") in mounts
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
     told = {
         "ads": settings.ads_address,

@@ -96,7 +96,7 @@ def test_what_is_laid_over_wins_and_a_null_takes_away() -> None:
 def test_what_cannot_work_is_refused_by_the_chart() -> None:
     """In words."""
     with pytest.raises(TemplateError, match=r"injection\.enabled needs webhook\.enabled"):
-        [*manifests(merged(defaults(), {"webhook": {"enabled": False}, "injection": {"enabled": True}}))]
+        [*manifests(merged(defaults(), {"webhook": {"enabled": False}}))]
 
 
 def test_the_dashboard_shows_metrics_that_there_are() -> None:
