@@ -16,6 +16,7 @@ from cli.commands.connectivity import connectivity
 from cli.commands.crds import crds
 from cli.commands.diff import diff
 from cli.commands.explain import explain
+from cli.commands.explain_injection import explain_injection
 from cli.commands.inject import inject, uninject
 from cli.commands.install import install
 from cli.commands.intercept import intercept
@@ -63,6 +64,7 @@ for command in (
     crds,
     diff,
     explain,
+    explain_injection,
     install,
     intercept,
     lint,

@@ -6,7 +6,7 @@ understood as that had them.
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,17 +62,25 @@ class Decision:
 
 def decide(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Decision:
     """Decide; raise CannotPatchError for a word on the pod, or its namespace, that is none."""
+    return next(said for _, said in rules(config, namespace, pod) if said is not None)
+
+
+def rules(
+    config: InjectionConfig, namespace: NamespaceObject, pod: Pod
+) -> Iterator[tuple[str, Decision | None]]:
+    """Yield each rule in its order, in words, with what it says, None for nothing: the first word decides.
+
+    Raises CannotPatchError at the rule that finds a word that is none.
+    """
     labels = pod.get("metadata", {}).get("labels") or {}
     annotations = pod.get("metadata", {}).get("annotations") or {}
-    return (
-        _never(config, namespace, pod)
-        or _switched(Reason.POD, "", labels, annotations)
-        or _selected(config, labels)
-        or _switched(
-            Reason.NAMESPACE, "the namespace's ", dict(namespace.labels), dict(namespace.annotations)
-        )
-        or Decision(config.policy is Policy.ENABLED, Reason.POLICY, f"the policy is {config.policy}")
-    )
+    theirs = dict(namespace.labels), dict(namespace.annotations)
+    yield "where there never is one", _never(config, namespace, pod)
+    yield "the pod's label and annotations", _switched(Reason.POD, "", labels, annotations)
+    yield "neverInjectSelector, alwaysInjectSelector", _selected(config, labels)
+    yield "the namespace's label and annotations", _switched(Reason.NAMESPACE, "the namespace's ", *theirs)
+    said = f"the policy is {config.policy}"
+    yield "the policy", Decision(config.policy is Policy.ENABLED, Reason.POLICY, said)
 
 
 def _never(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Decision | None:

@@ -63,16 +63,16 @@ def inject(
     from sidecars.contract.errors import DriverError
     from sidecars.registry import DriverRegistry
 
-    found = _read(file)
-    told = _config(config)
+    found = pieces_of(file)
+    told = config_in(config)
     told = replace(
         told,
         image=image or told.image,
         init_image=init_image or told.init_image,
-        control_plane_namespace=_named(control_plane_namespace) or told.control_plane_namespace,
+        control_plane_namespace=named_namespace(control_plane_namespace) or told.control_plane_namespace,
     )
     try:
-        mesh_config, others = _mesh(mesh)
+        mesh_config, others = known_mesh(mesh)
         drivers = DriverRegistry.discover().drivers
         known = Known(told, drivers, mesh_config, os.environ, _roots(ca))
         namespaces = {**others, **namespaces_in(each.value for each in found)}
@@ -89,11 +89,12 @@ def uninject(file: File, namespace: InNamespace = "default", as_json: AsJson = F
     """
     from injector.manifests import uninject as uninjected
 
-    found = _read(file)
+    found = pieces_of(file)
     _print(found, [uninjected(each.value, namespace) for each in found], as_json=as_json)
 
 
-def _read(file: Path) -> "tuple[Piece, ...]":
+def pieces_of(file: Path) -> "tuple[Piece, ...]":
+    """Return the documents of a file; raise CommandFailed."""
     from cli.by_hand.text import pieces
 
     name = "standard input" if str(file) == "-" else str(file)
@@ -118,7 +119,8 @@ def _content(file: Path, name: str) -> bytes:
     return content
 
 
-def _config(file: Path | None) -> "InjectionConfig":
+def config_in(file: Path | None) -> "InjectionConfig":
+    """Return the configuration in a file, the default one without; raise CommandFailed."""
     from cli.by_hand.text import pieces
     from injector.configuration import ConfigurationError, InjectionConfig, read
 
@@ -136,7 +138,7 @@ def _config(file: Path | None) -> "InjectionConfig":
         raise CommandFailed(error) from error
 
 
-def _mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceObject]]":
+def known_mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceObject]]":
     """Return the MeshConfig in force in a mesh, and its namespaces; of no mesh the defaults, and none."""
     from catalog.store.view import namespaces
     from cli.offline.mesh import read
@@ -155,7 +157,8 @@ def _mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceObject
     return found.view.config, {str(each.name): each for each in namespaces(found.view).values()}
 
 
-def _named(namespace: str) -> "Namespace | None":
+def named_namespace(namespace: str) -> "Namespace | None":
+    """Return the control plane's namespace as it is typed, None for nothing; raise CommandFailed."""
     from mesh.names import Namespace, is_dns_label
 
     if namespace and not is_dns_label(namespace):

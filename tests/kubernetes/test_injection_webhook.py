@@ -81,7 +81,9 @@ def _image(kubectl: Kubectl, pod: dict[str, Any]) -> str:
     return next((str(each["image"]) for each in made if each["name"] == SIDECAR), "")
 
 
-def test_a_label_is_all_it_takes(inject: Inject, kubectl: Kubectl) -> None:
+def test_a_label_is_all_it_takes(
+    inject: Inject, kubectl: Kubectl, program: Program, shared_cluster: RunningCluster
+) -> None:
     """On the namespace or the pod; a dry-run changes nothing; a bad word refuses, and what it is said."""
     server = inject(_config("proxy:1"))
     named = _pod(labels={"meshwright.dev/inject": "true"})
@@ -100,6 +102,13 @@ def test_a_label_is_all_it_takes(inject: Inject, kubectl: Kubectl) -> None:
     assert made["metadata"]["annotations"]["meshwright.dev/injection"] == (
         "the namespace's label meshwright.dev/inject is true"
     )
+    asking = ("explain-injection", "one", "-n", kubectl.namespace, "--config", "meshwright.yaml")
+    status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
+    assert (status, said.splitlines()[-1]) == (0, "The pod that is there: as wanted")
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject-")
+    status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
+    assert status == 1
+    assert "namespace.inject.meshwright.dev: no: the namespace: label meshwright.dev/inject must be" in said
     assert server.metric('meshwright_injection_pods_total{result="injected"}') >= 2
     assert server.metric('meshwright_injection_pods_total{result="refused"}') == 1
 

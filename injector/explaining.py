@@ -1,0 +1,168 @@
+"""Why a pod has a sidecar, gets one, or does not: who is asked about it, each rule, what comes of it."""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from injector.decision import rules
+from injector.injecting import Known
+from injector.overlays import chosen
+from injector.reviewing import Answer, Result, answer
+from injector.selectors import Operator, Requirement
+from injector.shapes import checked
+from mesh.objects import NamespaceObject
+from sidecars.contract.errors import CannotPatchError
+from sidecars.contract.kubernetes import Pod
+from sidecars.injection.names import SIDECAR_CONTAINER
+from sidecars.injection.restoring import is_patched
+
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+OURS: Final = ".inject.meshwright.dev"
+
+
+class Standing(enum.StrEnum):
+    """How a pod that there is stands to what the injector would make of it now."""
+
+    AS_WANTED = "as wanted"
+    MISSING = "has no sidecar, and would get one if it were made anew"
+    NOT_WANTED = "has a sidecar, and would get none if it were made anew"
+    OTHER = "has another sidecar than it would get if it were made anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A webhook of a MutatingWebhookConfiguration, and why it is not asked about a pod, empty if it is."""
+
+    configuration: str
+    webhook: str
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A rule of the decision and what it said, empty for nothing."""
+
+    rule: str
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All of it; `webhooks` is None where no cluster was asked, `standing` where the pod is a manifest."""
+
+    steps: tuple[Step, ...]
+    answer: Answer
+    overlays: tuple[str, ...] = ()
+    webhooks: tuple[Asked, ...] | None = None
+    standing: Standing | None = None
+
+    @property
+    def is_asked(self) -> bool:
+        """Say whether an API server would ask about the pod at all, as far as that is known."""
+        return self.webhooks is None or any(not each.why_not for each in self.webhooks)
+
+    @property
+    def gets_one(self) -> bool:
+        """Say whether the pod gets a sidecar as it is made."""
+        return self.is_asked and self.answer.result in (Result.INJECTED, Result.UNCHANGED)
+
+
+def explained(
+    known: Known,
+    namespace: NamespaceObject,
+    document: Mapping[str, Any],
+    registered: tuple[Mapping[str, Any], ...] | None = None,
+    *,
+    runs: bool = False,
+) -> Explanation:
+    """Explain; `registered` are MutatingWebhookConfigurations, and `runs` says that the pod is there."""
+    said = answer(known, namespace, document)
+    steps, overlays = tuple[Step, ...](), tuple[str, ...]()
+    try:
+        pod = checked(document)
+        steps = tuple(_steps(known, namespace, pod))
+        found = chosen(known.config.overlays, known.config.default_overlays, namespace, pod)
+        overlays = tuple(each.name for each in found)
+    except CannotPatchError:
+        pod = None  # the answer says why
+    webhooks = None
+    if registered is not None:
+        webhooks = tuple(each for one in registered for each in asked(one, namespace, document))
+    made = Explanation(steps, said, overlays, webhooks)
+    if not runs or pod is None:
+        return made
+    return Explanation(steps, said, overlays, webhooks, _standing(pod, made))
+
+
+def _steps(known: Known, namespace: NamespaceObject, pod: Pod) -> Iterator[Step]:
+    for rule, said in rules(known.config, namespace, pod):
+        yield Step(rule, "" if said is None else f"{'yes' if said.inject else 'no'}: {said.words}")
+        if said is not None:
+            return
+
+
+def _standing(pod: Pod, made: Explanation) -> Standing:
+    has = is_patched(pod)
+    if has != made.gets_one:
+        return Standing.NOT_WANTED if has else Standing.MISSING
+    # Only what the injector answers for: the API server fills in defaults everywhere else.
+    return Standing.OTHER if has and _images(pod) != _images_of(made.answer, pod) else Standing.AS_WANTED
+
+
+def _images(pod: Mapping[str, Any]) -> frozenset[str]:
+    spec = pod.get("spec", {})
+    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    return frozenset(str(each.get("image")) for each in containers if each.get("name") == SIDECAR_CONTAINER)
+
+
+def _images_of(said: Answer, pod: Mapping[str, Any]) -> frozenset[str]:
+    spec = {**pod["spec"], **{each["path"].removeprefix("/spec/"): each.get("value") for each in said.patch}}
+    return _images({"spec": spec})
+
+
+def asked(
+    configuration: Mapping[str, Any], namespace: NamespaceObject, document: Mapping[str, Any]
+) -> Iterator[Asked]:
+    """Yield the webhooks of ours in a configuration, and whether their selectors take the pod."""
+    name = str(configuration.get("metadata", {}).get("name", ""))
+    theirs = {**dict(namespace.labels), NAME_LABEL: namespace.name}
+    own = (document.get("metadata") or {}).get("labels") or {}
+    for each in configuration.get("webhooks") or ():
+        if not str(each.get("name", "")).endswith(OURS):
+            continue
+        sides = (
+            ("the namespace", each.get("namespaceSelector") or {}, theirs),
+            ("the pod", each.get("objectSelector") or {}, own),
+        )
+        why = next((f"{whose}: {said}" for whose, of, labels in sides if (said := _unfit(of, labels))), "")
+        yield Asked(name, str(each["name"]), why)
+
+
+def _unfit(selector: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    """Say what does not fit, empty if all does."""
+    wanted = [
+        Requirement(key, Operator.IN, (value,)) for key, value in selector.get("matchLabels", {}).items()
+    ]
+    wanted += [
+        Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
+        for each in selector.get("matchExpressions") or ()
+    ]
+    for each in wanted:
+        if not each.holds(labels):
+            found = labels.get(each.key)
+            has = "it is not there" if found is None else f"it is {found!r}"
+            return f"label {each.key} must be {_must(each)}, and {has}"
+    return ""
+
+
+def _must(wanted: Requirement) -> str:
+    match wanted.operator:
+        case Operator.IN:
+            return " or ".join(map(repr, wanted.values))
+        case Operator.NOT_IN:
+            return "none of " + ", ".join(map(repr, wanted.values))
+        case Operator.EXISTS:
+            return "there"
+        case Operator.DOES_NOT_EXIST:
+            return "absent"
