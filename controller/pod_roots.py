@@ -18,9 +18,10 @@ from kube.api import Api
 from kube.errors import ApiError, KubeError, Reason
 from kube.reflector import Reflector
 from kube.resource import Resource
+from mesh.kinds import CONFIG_MAP
 from providers.merge import Merged
 
-RESOURCE: Final = Resource("", "v1", "configmaps", "ConfigMap")
+RESOURCE: Final = Resource("", "v1", "configmaps", CONFIG_MAP.name)
 
 PACE_SECONDS: Final = 0.02
 """Between two writes: a cluster with thousands of namespaces has other things to do."""
