@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.errors import CommandFailed, Status
-from cli.options import AsJson, Shared, host_port
+from cli.options import AsJson, ControlPlane, Shared, host_port
 from sidecars.layout import ADMIN_PORT, PROXY_UID, STATUS_PORT
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ def check(
         Path | None, typer.Option(envvar="MESHWRIGHT_MESH", help="Manifests, if no server runs.")
     ] = None,
     kubernetes: Annotated[
-        bool | None, typer.Option("--kubernetes", help="It reads a cluster, if no server runs.")
+        bool | None,
+        typer.Option(
+            "--kubernetes", help="The installation in a cluster; with --state: a server that reads one."
+        ),
     ] = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="How that is reached.")] = None,
     kube_context: Annotated[
@@ -44,16 +47,27 @@ def check(
     ] = None,
     envoy: Annotated[str, typer.Option(envvar="MESHWRIGHT_ENVOY", help="For --before.")] = "envoy",
     shared: Shared = False,
+    control_plane: ControlPlane = "",
+    values: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The chart's, of the installation in a cluster.")
+    ] = None,
     before: Before = False,
     as_json: AsJson = False,
 ) -> None:
     """Say of the server, thing by thing, whether it is well, and what is to be done.
 
-    A server that runs is asked what it was told; else that is to be said here, as to `serve`. Status: 0 if
-    nothing has failed, 1 if something has, 2 where it is not known what to look at.
+    A server that runs is asked what it was told; else that is to be said here, as to `serve`. Without any of
+    that, --kubernetes looks from outside at what is installed in a cluster, as who asks may see it. Status: 0
+    if nothing has failed, 1 if something has, 2 where it is not known what to look at.
     """
     from cli.checking import server, stopped
 
+    of_a_server = (state, mesh, config, ads_address, http_address, debug_address)
+    if kubernetes and not any(of_a_server):
+        _end(_cluster(kubeconfig, kube_context or "", control_plane, values, before=before), as_json=as_json)
+        return
+    if values is not None:
+        raise CommandFailed("--values is of an installation in a cluster: give --kubernetes, and no --state")
     flags: dict[str, object] = {
         "state": state,
         "mesh": mesh,
@@ -68,6 +82,16 @@ def check(
     }
     told = _settings(flags)
     _end(stopped.before(told, envoy) if before else server.checks(told), as_json=as_json)
+
+
+def _cluster(
+    kubeconfig: Path | None, context: str, control_plane: str, values: Path | None, *, before: bool
+) -> "Iterable[Check]":
+    from cli.checking.cluster import Place, checks, manifests
+    from controller.cluster import HOME
+
+    home = control_plane or HOME
+    return checks(Place(kubeconfig, context, home, manifests(values, home)), before=before)
 
 
 def _settings(flags: dict[str, object]) -> "Told":

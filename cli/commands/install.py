@@ -47,7 +47,7 @@ def install(
             f"--namespace is {namespace[:200]!r}: must be 1 to 63 of a-z, 0-9 and -, as a label"
         )
     try:
-        found = [home(namespace), *manifests(_values(values or (), told or ()), namespace)]
+        found = [home(namespace), *manifests(read_values(values or (), told or ()), namespace)]
     except (ValuesError, TemplateError) as error:
         raise CommandFailed(error) from error
     if as_json:
@@ -58,7 +58,7 @@ def install(
         sys.stdout.write("".join(f"---\n{each}" for each in found))
 
 
-def _values(files: Iterable[Path], told: Iterable[str]) -> Mapping[str, Any]:
+def read_values(files: Iterable[Path], told: Iterable[str]) -> Mapping[str, Any]:
     """Return the values that hold; raise ValuesError."""
     from deploy import overriding
     from deploy.rendering import defaults

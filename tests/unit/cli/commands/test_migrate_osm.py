@@ -1,6 +1,7 @@
 """`meshwright migrate osm`: what Open Service Mesh's own manifests come to, and what is written anew."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from mesh.config import MeshConfig
 from mesh.origins import InFile
 from specs.osm.unenforced import UNENFORCED
 from specs.reader import read
-from tests.typed import Done
+from tests.typed import ROOT, Done
 from tests.unit.cli import osm_demo
 
 Run = Callable[..., Done]
@@ -311,3 +312,16 @@ def test_what_is_still_there_of_osm_is_to_be_taken_away(migrate: Callable[..., D
     assert {each["standing"] for each in found.values()} == {"to do"}
     assert all(each["do"] for each in found.values())
     assert len(found) == len(given) + 1
+
+
+def test_the_page_shows_what_is_printed(run: Run, tmp_path: Path) -> None:
+    """Of the objects on it."""
+    page = (ROOT / "docs" / "from-osm.md").read_text("utf-8")
+    (manifests,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    ((command, shown),) = re.findall(
+        r"^```console\n\$ meshwright (.*?)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / "mesh.yaml").write_text(manifests)
+    done = run(*command.split())
+    assert done.returncode == 1
+    assert [each.rstrip() for each in done.stdout.splitlines()] == shown.splitlines()

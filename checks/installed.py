@@ -1,0 +1,159 @@
+"""Judgements of an installation in a cluster: its control plane, its webhooks, and the Pods with sidecars."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agent.reach.times import length, stamp
+from certs.renewal import CA_ENDS_SOON
+from checks.check import Check, counted, listed
+from injector.pod_roots import Standing
+
+_RESTART = "have them made anew: `kubectl rollout restart` of what they belong to"
+
+_NAMED = 10
+"""How many Pods, or namespaces, are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A Pod of the control plane."""
+
+    name: str
+    ready: bool
+    image: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A webhook configuration of ours: where its webhooks are asked for, and the ends of the roots it trusts.
+
+    `services` are namespace and name; empty where all are URLs. `roots` are the certificates of `ca`.
+    """
+
+    name: str
+    webhooks: int
+    services: frozenset[tuple[str, str]] = frozenset()
+    ends: tuple[datetime, ...] = ()
+    roots: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PodFound:
+    """A Pod of which something is wrong, and what."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.why})"
+
+
+def control_plane(found: Sequence[Runner], home: str) -> Check:
+    """Judge the Pods that run the control plane."""
+    name = "control plane"
+    if not found:
+        do = "install it: docs/kubernetes.md; where it is, --control-plane-namespace says"
+        return Check.failed(name, f"no Pod of it is in namespace {home}", do)
+    if away := [f"{each.name}{f' ({each.why})' if each.why else ''}" for each in found if not each.ready]:
+        do = f"`kubectl -n {home} describe pod {away[0].split()[0]}`, and its log"
+        return Check.failed(name, f"not ready: {listed(away)}", do)
+    images = sorted({each.image for each in found})
+    if len(images) > 1:
+        return Check.warning(name, f"of several versions: {listed(images)}", "wait, or end the update")
+    return Check.ok(name, f"{counted(len(found), 'Pod')} ready, of {images[0]}")
+
+
+def webhook(name: str, found: Registered | None, now: datetime, *, wanted: bool) -> Check:
+    """Judge one configuration of webhooks: that it is there, has been filled in, and whom it trusts."""
+    if found is None and not wanted:
+        return Check.ok(name, "none is registered, and none is installed")
+    if found is None:
+        return Check.failed(name, "it is not registered", "look at the control plane's log: it registers it")
+    if not found.webhooks:
+        do = "the control plane fills it in when it runs: look at its log, and at its permissions"
+        return Check.failed(name, f"{found.name} is there, and has no webhook in it", do)
+    if not found.ends:
+        return Check.failed(name, f"{found.name} trusts nobody: caBundle has no certificate", "mend it")
+    until = max(found.ends)
+    if until <= now:
+        do = "change the root: docs/certificates.md"
+        return Check.failed(name, f"all that {found.name} trusts expired, the last at {stamp(until)}", do)
+    said = f"{found.name} has {counted(found.webhooks, 'webhook')}; its root is valid until {stamp(until)}"
+    if until - now < CA_ENDS_SOON:
+        left = f"{said}, {length(until - now)} left"
+        return Check.warning(name, left, "change it while it is valid (`meshwright certs rotate-root`)")
+    return Check.ok(name, said)
+
+
+def service(name: str, where: str, ready: int) -> Check:
+    """Judge whether anybody is behind a webhook's Service."""
+    if ready:
+        return Check.ok(name, f"{counted(ready, 'ready endpoint')} behind Service {where}")
+    do = "its selector must fit the control plane's Pods, and one of them be ready"
+    return Check.failed(name, f"nobody ready is behind Service {where}", do)
+
+
+def judged(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
+    """Judge what became of an object of policy that is wrong, offered in a dry run."""
+    if ours:
+        return Check.ok(name, f"it refused what is wrong, in namespace {namespace}")
+    do = "API servers ask it in vain, or not at all: the control plane's log, its Service, network policies"
+    return Check.failed(name, f"in namespace {namespace}, what is wrong was not refused by it: {answer}", do)
+
+
+def injects(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
+    """Judge what became of a Pod, offered in a dry run where Pods get sidecars."""
+    if ours:
+        return Check.ok(name, f"a Pod in namespace {namespace} was given a sidecar: {answer}")
+    do = "no Pod can be made there, or none gets one: the control plane's log, its Service, network policies"
+    return Check.failed(name, f"a Pod in namespace {namespace} was given none: {answer}", do)
+
+
+def uninjected(found: Sequence[PodFound], namespaces: int) -> Check:
+    """Judge the Pods that are to have a sidecar, and have none."""
+    if found:
+        said = (
+            f"{counted(len(found), 'Pod')} to have a sidecar, and without: {listed(map(str, found), _NAMED)}"
+        )
+        return Check.warning("Pods without sidecar", said, _RESTART)
+    if not namespaces:
+        do = 'label a namespace `meshwright.dev/inject: "true"`, or inject by hand'
+        return Check.warning("Pods without sidecar", "no namespace asks for sidecars", do)
+    said = f"none, of those in {counted(namespaces, 'namespace')} that ask for sidecars"
+    return Check.ok("Pods without sidecar", said)
+
+
+def outdated(found: Sequence[PodFound], injected: int) -> Check:
+    """Judge the Pods whose sidecar is another one than would be made now."""
+    name = "Pods of another make"
+    if not found:
+        return Check.ok(name, f"none: all of {counted(injected, 'sidecar')} are as they would be made now")
+    which = listed(map(str, found), _NAMED)
+    said = f"{counted(len(found), 'sidecar')} of {injected} as no more is made: {which}"
+    return Check.warning(name, said, _RESTART)
+
+
+def sidecars(found: Sequence[PodFound], injected: int) -> Check:
+    """Judge whether the sidecars of Pods that run have begun, for which they need their control plane."""
+    name = "sidecars"
+    if not found:
+        return Check.ok(name, f"all of {injected} that run are ready" if injected else "no Pod has one")
+    do = "`kubectl logs POD -c meshwright-sidecar`; from the control plane's side: `meshwright proxies`"
+    return Check.failed(name, f"{len(found)} of {injected} not ready: {listed(map(str, found), _NAMED)}", do)
+
+
+def roots(found: Mapping[str, Standing], config_map: str) -> Check:
+    """Judge the ConfigMaps by which Pods believe the control plane, by namespace."""
+    name = "roots"
+    said = {
+        Standing.ABSENT: ("is missing", "Pods wait for it (FailedMount)"),
+        Standing.WRONG: ("has other roots than the webhook trusts", "Pods that join believe somebody else"),
+        Standing.ANOTHER_S: ("is somebody else's, with other roots", "take it away, or move the Pods"),
+    }
+    for standing, (what, means) in said.items():
+        if where := sorted(each for each, how in found.items() if how is standing):
+            do = f"{means}; the control plane's log says why it does not keep it"
+            return Check.failed(name, f"ConfigMap {config_map} {what} in {listed(where, _NAMED)}", do)
+    return Check.ok(name, f"ConfigMap {config_map} is right in {counted(len(found), 'namespace')}")

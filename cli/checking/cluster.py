@@ -1,0 +1,145 @@
+"""What `meshwright check --kubernetes` looks at: a cluster before an installation, and the installation."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from checks import cluster as judging
+from checks import permissions
+from checks.check import Check
+from checks.cluster import Injector
+from cli.checking import installed
+from cli.checking.asking import DAEMON_SETS, DEPLOYMENTS, MUTATING, PODS, Asking, looked
+from cli.errors import CommandFailed
+from injector.decision import OSM_UUID
+from kube.api import Api
+from kube.connection import found
+from kube.discovery import Served, served
+from kube.errors import KubeError
+from specs.reference.meanings.installed import INSTALLED
+
+_NODES: Final = frozenset({"istio-cni-node", "ztunnel", "linkerd-cni", "consul-cni", "kuma-cni-node"})
+_OSM: Final = frozenset({"osm-bootstrap", "osm-controller", "osm-injector"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to look: the cluster, the control plane's namespace, and the manifests that install it."""
+
+    kubeconfig: Path | None
+    context: str
+    home: str
+    manifests: Sequence[Mapping[str, Any]]
+
+
+def manifests(values: Path | None, home: str) -> Sequence[Mapping[str, Any]]:
+    """Return what the chart comes to with values, in a namespace; raise CommandFailed."""
+    from cli.commands.install import read_values
+    from deploy.rendering import home as namespace
+    from deploy.rendering import manifests as rendered
+    from deploy.template.tokens import TemplateError
+    from deploy.values import ValuesError
+
+    try:
+        texts = [namespace(home), *rendered(read_values([values] if values else (), ()), home)]
+    except (ValuesError, TemplateError) as error:
+        raise CommandFailed(error) from error
+    return [dict(yaml.safe_load(each)) for each in texts]
+
+
+def checks(place: Place, *, before: bool) -> Sequence[Check]:
+    """Look at a cluster; raise CommandFailed where it is not known which."""
+    try:
+        api = Api(found(place.kubeconfig, place.context))
+    except KubeError as error:
+        raise CommandFailed(" ".join(str(error).split())) from error
+    return asyncio.run(_checks(api, place, before=before))
+
+
+async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
+    async with api:
+        asking = Asking(api)
+        version, text = (0, 0), ""
+        try:
+            version, text = await _version(api)
+        except KubeError as error:
+            do = "name the right cluster with --kubeconfig and --context"
+            return (Check.failed("API server", str(error), do),)
+        there = await _served(api)
+        looks: list[tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]] = [
+            ("kinds", lambda: _kinds(there, before=before)),
+            ("other meshes", lambda: _other_meshes(asking)),
+            ("Open Service Mesh", lambda: _osm(asking)),
+        ]
+        if before:
+            looks.insert(0, ("permissions", lambda: _permissions(asking, there, place)))
+        else:
+            looks += installed.looks(asking, place.home, place.manifests, version)
+        try:
+            found = await asyncio.gather(*(looked(name, look) for name, look in looks))
+        finally:
+            await asking.end()
+        return (judging.api_server(version, text), *(check for each in found for check in each))
+
+
+async def _version(api: Api) -> tuple[tuple[int, int], str]:
+    said = await api.read("/version")
+    numbers = ("".join(filter(str.isdigit, str(said.get(each, "")))) for each in ("major", "minor"))
+    major, minor = (int(each or 0) for each in numbers)
+    return (major, minor), str(said.get("gitVersion", "?"))
+
+
+async def _served(api: Api) -> Served | KubeError:
+    try:
+        return await served(api)
+    except KubeError as error:
+        return error
+
+
+def _there(found: Served | KubeError) -> Served:
+    if isinstance(found, KubeError):
+        raise found
+    return found
+
+
+async def _kinds(there: Served | KubeError, *, before: bool) -> Check:
+    versions = {
+        kind: tuple(each.version for each in _there(there).of(kind.group, kind.name)) for kind in INSTALLED
+    }
+    return judging.kinds(versions, before=before)
+
+
+async def _permissions(asking: Asking, there: Served | KubeError, place: Place) -> Check:
+    plurals = {(each.group, each.kind): each.plural for each in _there(there).resources}
+    unknown = permissions.unserved(place.manifests, plurals)
+    answers = await asking.may(permissions.to_apply(place.manifests, plurals))
+    do = "ask an administrator of the cluster, or `meshwright install --print` for one to read and apply"
+    return permissions.permitted("permissions", "you", answers, do, unknown)
+
+
+async def _other_meshes(asking: Asking) -> Check:
+    found = [
+        Injector(str(each.get("name")), str(raw["metadata"]["name"]), each.get("failurePolicy") != "Ignore")
+        for raw in await asking.all(MUTATING)
+        for each in raw.get("webhooks") or ()
+    ]
+    daemons = [
+        f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
+        for raw in await asking.all(DAEMON_SETS)
+        if raw["metadata"]["name"] in _NODES
+    ]
+    return judging.other_meshes(found, daemons)
+
+
+async def _osm(asking: Asking) -> Check:
+    planes = [
+        f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
+        for raw in await asking.all(DEPLOYMENTS)
+        if raw["metadata"]["name"] in _OSM
+    ]
+    pods = [raw for raw in await asking.all(PODS) if OSM_UUID in (raw["metadata"].get("labels") or {})]
+    return judging.open_service_mesh(sorted(planes), len(pods))

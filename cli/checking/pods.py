@@ -1,0 +1,185 @@
+"""A cluster's Pods beside what the injector would make of them now: functions of values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import yaml
+
+from admission.configuration import is_as
+from checks.installed import PodFound
+from injector.configuration import ConfigurationError, InjectionConfig
+from injector.configuration import read as read_configuration
+from injector.decision import Reason, decide
+from injector.injecting import Known, injected
+from injector.pod_roots import at_home, is_injected
+from injector.selectors import Operator, Requirement
+from mesh.config import MeshConfig
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject
+from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.errors import CannotPatchError, DriverError
+from sidecars.contract.kubernetes import Pod
+from sidecars.injection.names import INIT_CONTAINER, PROXY_UUID_LABEL, SIDECAR_CONTAINER
+from sidecars.injection.restoring import is_patched, restored
+
+_KEY: Final = "config.yaml"
+_COMPARED: Final = ("image", "args", "command", "env", "resources", "securityContext")
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """What the injector would do now."""
+
+    config: InjectionConfig
+    drivers: Mapping[str, SidecarDriver]
+    mesh_config: MeshConfig
+    version: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Pods by what is to be said of them, and the namespaces that ask for sidecars, or have some.
+
+    `injected` and `running` count Pods with sidecars, and those of them that run.
+    """
+
+    without: tuple[PodFound, ...]
+    outdated: tuple[PodFound, ...]
+    unready: tuple[PodFound, ...]
+    injected: int
+    running: int
+    asking: frozenset[str]
+    namespaces: frozenset[str]
+
+
+def config_of(raw: Mapping[str, Any] | None, home: str) -> InjectionConfig:
+    """Read the injector's configuration from its ConfigMap; raise ConfigurationError."""
+    if raw is None:
+        return at_home(home)
+    text = (raw.get("data") or {}).get(_KEY, "")
+    try:
+        return read_configuration(yaml.safe_load(text), _KEY)
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{_KEY}: is no YAML: {' '.join(str(error).split())}") from error
+
+
+def namespace_of(raw: Mapping[str, Any]) -> NamespaceObject:
+    """Read a namespace as the API server has it."""
+    metadata = raw["metadata"]
+    labels, annotations = (metadata.get(each) or {} for each in ("labels", "annotations"))
+    return NamespaceObject(
+        Namespace(metadata["name"]), tuple(sorted(labels.items())), tuple(sorted(annotations.items()))
+    )
+
+
+def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Say whether a webhook's selector has what bears these labels; none, or an empty one, has all."""
+    said = selector or {}
+    needed = [Requirement(k, Operator.IN, (v,)) for k, v in (said.get("matchLabels") or {}).items()]
+    needed += [
+        Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
+        for each in said.get("matchExpressions") or ()
+    ]
+    return all(each.holds(labels) for each in needed)
+
+
+def sorted_out(
+    injection: Injection, namespaces: Sequence[NamespaceObject], pods: Sequence[Mapping[str, Any]]
+) -> Sorted:
+    """Sort the Pods of a cluster that have not ended."""
+    by_name = {str(each.name): each for each in namespaces}
+    asking = frozenset(name for name, each in by_name.items() if is_injected(injection.config, each))
+    there = [each for each in pods if _is_there(each) and each["metadata"]["namespace"] in by_name]
+    ours = [each for each in there if _has_sidecar(each)]
+    others = [each for each in there if not _has_sidecar(each)]
+    running = [each for each in ours if each.get("status", {}).get("phase") == "Running"]
+    return Sorted(
+        without=tuple(_without(injection.config, by_name, others)),
+        outdated=tuple(_outdated(injection, by_name, ours)),
+        unready=tuple(PodFound(_name(each), why) for each in running if (why := _unready(each))),
+        injected=len(ours),
+        running=len(running),
+        asking=asking,
+        namespaces=frozenset(str(each["metadata"]["namespace"]) for each in ours),
+    )
+
+
+def _is_there(pod: Mapping[str, Any]) -> bool:
+    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return not ended and not pod["metadata"].get("deletionTimestamp")
+
+
+def _has_sidecar(pod: Mapping[str, Any]) -> bool:
+    return is_patched(cast("Pod", pod)) or PROXY_UUID_LABEL in (pod["metadata"].get("labels") or {})
+
+
+def _name(pod: Mapping[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _without(
+    config: InjectionConfig,
+    namespaces: Mapping[str, NamespaceObject],
+    pods: Sequence[Mapping[str, Any]],
+) -> Iterator[PodFound]:
+    """Yield the Pods that would get a sidecar if they were made now, with what decides that."""
+    for each in pods:
+        namespace = namespaces[each["metadata"]["namespace"]]
+        try:
+            decision = decide(config, namespace, cast("Pod", each))
+        except CannotPatchError as error:
+            yield PodFound(_name(each), f"would be refused: {error}")
+            continue
+        if decision.inject and (decision.reason is Reason.POD or is_injected(config, namespace)):
+            yield PodFound(_name(each), decision.words)
+
+
+def _outdated(
+    injection: Injection,
+    namespaces: Mapping[str, NamespaceObject],
+    pods: Sequence[Mapping[str, Any]],
+) -> Iterator[PodFound]:
+    known = Known(injection.config, injection.drivers, injection.mesh_config, version=injection.version)
+    for each in pods:
+        pod = cast("Pod", each)
+        if not is_patched(pod):
+            continue
+        try:
+            anew = injected(known, namespaces[each["metadata"]["namespace"]], restored(pod)).pod
+        except DriverError as error:
+            yield PodFound(_name(each), f"would be refused: {' '.join(str(error).split())}")
+            continue
+        if anew is None:
+            yield PodFound(_name(each), "would have none")
+        elif other := _other(each, cast("Mapping[str, Any]", anew)):
+            yield PodFound(_name(each), other)
+
+
+def _other(pod: Mapping[str, Any], anew: Mapping[str, Any]) -> str:
+    """Say which field of which container would be another; what an API server adds is no difference."""
+    there, wanted = _by_name(pod), _by_name(anew)
+    for name in (SIDECAR_CONTAINER, INIT_CONTAINER):
+        if (name in there) != (name in wanted):
+            return f"container {name} {'would not be there' if name in there else 'is missing'}"
+        for field in _COMPARED if name in wanted else ():
+            if not is_as(there[name].get(field), wanted[name].get(field)) and wanted[name].get(field):
+                return f"{field} of {name} would be another"
+    return ""
+
+
+def _by_name(pod: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    spec = pod["spec"]
+    return {each["name"]: each for each in (*(spec.get("initContainers") or ()), *spec["containers"])}
+
+
+def _unready(pod: Mapping[str, Any]) -> str:
+    """Say why the sidecar of a Pod that runs is not ready; nothing where it is."""
+    status = pod.get("status") or {}
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    for each in containers:
+        if each.get("name") == SIDECAR_CONTAINER and not (each.get("started") and each.get("ready", True)):
+            state = each.get("state") or {}
+            waiting = state.get("waiting") or state.get("terminated") or {}
+            return str(waiting.get("reason") or "it has not begun")
+    return ""

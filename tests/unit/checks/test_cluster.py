@@ -1,0 +1,130 @@
+"""Judgements of a cluster and of what is installed in it, by values."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from checks import cluster, installed
+from checks.check import Status, Unseen
+from checks.cluster import Injector
+from checks.installed import PodFound, Registered, Runner
+from checks.permissions import Need, granted, permitted, to_apply, unserved
+from cli.checking.pods import selects
+from injector.pod_roots import Standing
+from mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
+from specs.kinds import READ
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+ROLE = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "a"},
+    "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}],
+}
+POD = Need("list", "", "pods")
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [((1, 24), "failed"), ((1, 28), "warning"), ((1, 29), "ok"), ((1, 36), "ok")]
+)
+def test_versions(version: tuple[int, int], status: str) -> None:
+    """Rules from 1.25 on, native sidecars from 1.29 on."""
+    assert cluster.api_server(version, "v").status == status
+
+
+def test_permissions_are_those_of_the_manifests() -> None:
+    """To apply them, and to do what their roles grant; what a manifest defines need not be served yet."""
+    kind = ("rbac.authorization.k8s.io", "ClusterRole")
+    assert {each.verb for each in to_apply([ROLE], {kind: "clusterroles"})} == {"create", "patch"}
+    assert granted([ROLE]) == (POD,)
+    assert unserved([ROLE], {}) == ("ClusterRole.rbac.authorization.k8s.io",)
+    spec = {"group": "g", "names": {"kind": "K"}}
+    definition = {"apiVersion": "d/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    made = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "k"}}
+    assert unserved([definition, made], {("d", "CustomResourceDefinition"): "ds"}) == ()
+
+
+def test_what_is_denied_is_named() -> None:
+    """What could not be asked is a warning, never a yes."""
+    assert permitted("p", "you", {POD: True}, "").status is Status.OK
+    denied = permitted("p", "you", {POD: False}, "ask")
+    assert (denied.status, denied.do) == (Status.FAILED, "ask")
+    assert "list pods" in denied.said
+    assert permitted("p", "you", {POD: Unseen("away")}, "").status is Status.WARNING
+    assert permitted("p", "you", {}, "", ["Nothing"]).status is Status.FAILED
+
+
+def test_other_meshes_are_known_by_their_webhooks() -> None:
+    """One that nobody knows is none."""
+    istio = Injector("namespace.sidecar-injector.istio.io", "istio-sidecar-injector")
+    assert cluster.other_meshes([Injector("quota.example.com", "quota")], []).status is Status.OK
+    found = cluster.other_meshes([istio], ["istio-system/istio-cni-node"])
+    assert found.status is Status.WARNING
+    assert "Istio (istio-sidecar-injector)" in found.said
+
+
+def test_kinds_by_their_versions() -> None:
+    """Unread is a failure, missing one once it is installed, older is to be looked at."""
+    newest = {kind: READ[kind].versions[-1:] for kind in (TRAFFIC_TARGET, HTTP_ROUTE_GROUP)}
+    assert cluster.kinds(newest, before=False).status is Status.OK
+    assert cluster.kinds({**newest, TRAFFIC_TARGET: ("v9",)}, before=False).status is Status.FAILED
+    assert cluster.kinds({**newest, TRAFFIC_TARGET: ()}, before=False).status is Status.FAILED
+    assert cluster.kinds({**newest, TRAFFIC_TARGET: ()}, before=True).status is Status.OK
+    assert cluster.kinds({**newest, TRAFFIC_TARGET: ("v1alpha1",)}, before=False).status is Status.WARNING
+
+
+def test_the_control_plane_runs_and_is_of_one_version() -> None:
+    """In the namespace that is said."""
+    good = Runner("a-0", ready=True, image="i:1")
+    assert installed.control_plane([], "home").status is Status.FAILED
+    assert installed.control_plane([good], "home").status is Status.OK
+    assert installed.control_plane([Runner("a-0", False, "i:1", "Pending")], "home").status is Status.FAILED
+    assert installed.control_plane([good, Runner("a-1", True, "i:2")], "home").status is Status.WARNING
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        (None, Status.FAILED),
+        (Registered("w", 0), Status.FAILED),
+        (Registered("w", 1), Status.FAILED),
+        (Registered("w", 1, ends=(NOW - timedelta(days=1),)), Status.FAILED),
+        (Registered("w", 1, ends=(NOW + timedelta(days=1),)), Status.WARNING),
+        (Registered("w", 1, ends=(NOW + timedelta(days=3000),)), Status.OK),
+    ],
+)
+def test_a_webhook_is_registered_filled_in_and_trusted(found: Registered | None, status: Status) -> None:
+    """One that nobody has asked for may be missing."""
+    assert installed.webhook("w", found, NOW, wanted=True).status is status
+    assert installed.webhook("w", None, NOW, wanted=False).status is Status.OK
+
+
+def test_answers_services_and_pods() -> None:
+    """Each way round."""
+    pod = PodFound("shop/web", "why")
+    assert [installed.service("s", "a/b", each).status for each in (0, 1)] == [Status.FAILED, Status.OK]
+    for judge in (installed.judged, installed.injects):
+        assert judge("j", "shop", "x", ours=True).status is Status.OK
+        assert judge("j", "shop", "x", ours=False).status is Status.FAILED
+    assert "shop/web (why)" in installed.uninjected([pod], 1).said
+    assert [installed.uninjected([], each).status for each in (0, 1)] == [Status.WARNING, Status.OK]
+    assert [installed.outdated(each, 1).status for each in ([], [pod])] == [Status.OK, Status.WARNING]
+    assert [installed.sidecars(each, 1).status for each in ([], [pod])] == [Status.OK, Status.FAILED]
+
+
+@pytest.mark.parametrize("standing", Standing)
+def test_roots_are_right_or_it_is_said_what_they_are(standing: Standing) -> None:
+    """In which namespace."""
+    found = installed.roots({"shop": standing}, "meshwright-roots")
+    assert found.status is (Status.OK if standing is Standing.RIGHT else Status.FAILED)
+    assert standing is Standing.RIGHT or "shop" in found.said
+
+
+def test_selectors_of_webhooks() -> None:
+    """None has all; each requirement must hold."""
+    expressions = [{"key": "b", "operator": "NotIn", "values": ["x"]}, {"key": "c", "operator": "Exists"}]
+    selector = {"matchLabels": {"a": "1"}, "matchExpressions": expressions}
+    assert selects(None, {})
+    assert selects(selector, {"a": "1", "c": ""})
+    assert not selects(selector, {"a": "1", "b": "x", "c": ""})
+    assert not selects(selector, {"a": "1"})
