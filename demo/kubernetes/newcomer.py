@@ -39,14 +39,12 @@ class Step:
 
 def steps(plane: Plane) -> tuple[Step, ...]:
     """Return the way."""
-    name, _, tag = plane.images.control_plane.rpartition(":")
     return (
-        Step(
-            f"meshwright install --print --set image.repository={name},image.tag={tag} | kubectl apply -f -"
-        ),
+        Step(f"meshwright install --print --set {plane.images.values()} | kubectl apply -f -"),
         Step("kubectl -n meshwright-system rollout status statefulset/meshwright", "roll"),
         Step("kubectl create namespace shop"),
-        Step(f"meshwright inject -f shop.yaml --image {plane.images.proxy} | kubectl apply -f -"),
+        Step("kubectl label namespace shop meshwright.dev/inject=true"),
+        Step("kubectl apply -f shop.yaml"),
         Step(
             "kubectl -n shop wait --for=condition=Available --timeout=390s deployment --all", "condition met"
         ),

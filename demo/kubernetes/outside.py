@@ -10,7 +10,7 @@ from typing import Final
 from demo.kubernetes import asking
 from demo.kubernetes.plane import NAMESPACE
 from demo.kubernetes.pods import Program, Selected
-from demo.kubernetes.store import PodStore, scene, with_image
+from demo.kubernetes.store import PodStore, scene
 from demo.matrix import PHASES
 from demo.topology import BOOKBUYER, BOOKSTORE, STORE_V1
 from demo.verdicts import Verdict
@@ -23,8 +23,7 @@ _STRICT: Final = PHASES[2].manifests
 
 async def outsider(store: PodStore) -> list[Verdict]:
     """Try it in permissive and in strict mode, and with egress."""
-    outside = [with_image(each, store.image) for each in scene("outsider.yaml")]
-    await store.kubectl.apply(outside)
+    await store.deploy(scene("outsider.yaml"))
     program = Program(store.kubectl, _OUTSIDER)
     try:
         return [

@@ -1,12 +1,8 @@
 """The control plane in its own Pod: installed, waited for, and what one asks of it."""
 
-import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-
-import yaml
 
 from demo.kubernetes.kubectl import Kubectl
 from demo.plane import COMMAND
@@ -24,6 +20,14 @@ class Images:
     control_plane: str
     proxy: str
     pull: str = "IfNotPresent"
+
+    def values(self) -> str:
+        """Return what is said of an installation."""
+        said: list[str] = []
+        for key, image in (("image", self.control_plane), ("proxyImage", self.proxy)):
+            name, _, tag = image.rpartition(":")
+            said += [f"{key}.repository={name}", f"{key}.tag={tag}", f"{key}.pullPolicy={self.pull}"]
+        return ",".join(said)
 
 
 @dataclass(slots=True)
@@ -44,10 +48,7 @@ class Plane:
         await self.kubectl("delete", "--ignore-not-found", "-f", "-", given=await self._manifests())
 
     async def _manifests(self) -> str:
-        name, _, tag = self.images.control_plane.rpartition(":")
-        values = f"image.repository={name},image.tag={tag},image.pullPolicy={self.images.pull}"
-        by_hand = "injection.enabled=false"
-        return await run([str(COMMAND), "install", "--print", "--set", values, "--set", by_hand])
+        return await run([str(COMMAND), "install", "--print", "--set", self.images.values()])
 
     async def ready(self) -> None:
         """Wait until it is rolled out."""
@@ -65,11 +66,3 @@ class Plane:
     async def run(self, *words: str) -> str:
         """Run a command of the program in its Pod; return what it prints."""
         return await self.kubectl("exec", POD, "-n", NAMESPACE, "--", "meshwright", *words)
-
-    async def inject(self, documents: Iterable[Mapping[str, object]]) -> str:
-        """Return manifests with sidecars in them, as `meshwright inject` has it."""
-        sidecar = {"image": self.images.proxy, "imagePullPolicy": self.images.pull}
-        config = self.folder / "injection.json"
-        config.write_text(json.dumps({"sidecar": sidecar}), "utf-8")
-        given = yaml.safe_dump_all(documents)
-        return await run([str(COMMAND), "inject", "-f", "-", "--config", str(config)], given=given)

@@ -71,9 +71,8 @@ class PodStore:
                 del self._applied[name]
 
     async def deploy(self, documents: Iterable[Mapping[str, object]]) -> None:
-        """Apply objects, of the demo's image, with sidecars in their Pods."""
-        given = await self.plane.inject(with_image(dict(each), self.image) for each in documents)
-        await self.kubectl("apply", "-f", "-", given=given)
+        """Apply objects, of the demo's image; where a namespace says so, their Pods get sidecars."""
+        await self.kubectl.apply(with_image(dict(each), self.image) for each in documents)
 
     async def remove(self, documents: Iterable[Mapping[str, object]]) -> None:
         """Delete objects, whether they are there or not."""
