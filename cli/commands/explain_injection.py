@@ -13,6 +13,7 @@ from cli.commands.inject import InNamespace, config_in, known_mesh, named_namesp
 from cli.errors import CommandFailed, Status
 from cli.options import AsJson, Context, ControlPlane, Kubeconfig
 from cli.printing.answers import print_json
+from mesh.kinds import CONFIG_MAP, NAMESPACE, POD
 
 if TYPE_CHECKING:
     from injector.configuration import InjectionConfig
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from kube.api import Api
     from mesh.objects import NamespaceObject
 
-CONFIG_MAP: Final = "meshwright-injection"
+CHART_S: Final = "meshwright-injection"
 """Where the chart has the configuration of injection: `config.yaml`, in the control plane's namespace."""
 
 _NOT_ASKED: Final = False
@@ -116,7 +117,7 @@ def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | N
     from mesh.objects import NamespaceObject
 
     values = [each.value for each in pieces_of(file)]
-    pods = [each for each in values if isinstance(each, Mapping) and each.get("kind") == "Pod"]
+    pods = [each for each in values if isinstance(each, Mapping) and each.get("kind") == POD.name]
     if len(pods) != 1:
         raise CommandFailed(f"{file} has {len(pods)} Pods: must have one")
     known, others = _known(told, mesh)
@@ -143,7 +144,7 @@ async def _online(
 
     try:
         async with Api(found(kubeconfig, context)) as api:
-            document = await api.get(Resource("", "v1", "pods", "Pod"), namespace, pod)
+            document = await api.get(Resource("", "v1", "pods", POD.name), namespace, pod)
             its = await _namespace(api, namespace)
             registered = (await api.list(MUTATING))["items"]
             if config is None:
@@ -159,7 +160,7 @@ async def _namespace(api: "Api", name: str) -> "NamespaceObject":
     from mesh.names import Namespace
     from mesh.objects import NamespaceObject
 
-    raw = await api.get(Resource("", "v1", "namespaces", "Namespace", namespaced=False), None, name)
+    raw = await api.get(Resource("", "v1", "namespaces", NAMESPACE.name, namespaced=False), None, name)
     labels, annotations = (raw["metadata"].get(each) or {} for each in ("labels", "annotations"))
     return NamespaceObject(Namespace(name), tuple(sorted(labels.items())), tuple(sorted(annotations.items())))
 
@@ -173,11 +174,11 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
 
     home = told.control_plane_namespace
     try:
-        found = await api.get(Resource("", "v1", "configmaps", "ConfigMap"), home, CONFIG_MAP)
+        found = await api.get(Resource("", "v1", "configmaps", CONFIG_MAP.name), home, CHART_S)
     except ApiError:
-        sys.stderr.write(f"there is no ConfigMap {home}/{CONFIG_MAP} to be read: the defaults are taken\n")
+        sys.stderr.write(f"there is no ConfigMap {home}/{CHART_S} to be read: the defaults are taken\n")
         return told
-    text, name = str((found.get("data") or {}).get("config.yaml", "")), f"ConfigMap {home}/{CONFIG_MAP}"
+    text, name = str((found.get("data") or {}).get("config.yaml", "")), f"ConfigMap {home}/{CHART_S}"
     try:
         return replace(read(pieces(text, name)[0].value, name), control_plane_namespace=home)
     except ConfigurationError as error:

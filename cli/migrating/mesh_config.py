@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from cli.migrating.findings import Document, Finding, Standing, mapping, named
 from cli.migrating.objects import of_problem, read
+from mesh.kinds import MESH_CONFIG
 
 _CHARTS: Final = "Open Service Mesh's image has no agent in it: the chart names the proxy's own (proxyImage)"
 _LEVELS: Final[Mapping[object, str]] = {
@@ -61,7 +62,7 @@ def configured(document: Document, home: str) -> Configured:
         said = f"counts in the control plane's own namespace, which is {home}"
         findings.append(Finding(what, Standing.REWRITTEN, said, "metadata.namespace"))
     metadata = {"name": mapping(document.get("metadata")).get("name") or "osm-mesh-config", "namespace": home}
-    head = {"apiVersion": document.get("apiVersion"), "kind": "MeshConfig", "metadata": metadata}
+    head = {"apiVersion": document.get("apiVersion"), "kind": MESH_CONFIG.name, "metadata": metadata}
     return Configured(tuple(findings), {**head, "spec": spec}, settings, injection)
 
 

@@ -13,7 +13,7 @@ from injector.configuration import ConfigurationError, InjectionConfig
 from injector.configuration import read as read_configuration
 from injector.decision import OSM_MONITORED
 from injector.injecting import Known
-from mesh.kinds import MESH_CONFIG
+from mesh.kinds import CONFIG_MAP, MESH_CONFIG, NAMESPACE
 from mesh.objects import NamespaceObject
 from sidecars.contract.driver import SidecarDriver
 from sidecars.selection import INIT_VARIABLE, LINUX_VARIABLE
@@ -41,7 +41,9 @@ def moved(
     Raises CommandFailed where namespaces are in several meshes, and nobody says which one is meant.
     """
     given = list(documents)
-    of_kind = [each for each in given if each.get("kind") == "Namespace" and each.get("apiVersion") == "v1"]
+    of_kind = [
+        each for each in given if each.get("kind") == NAMESPACE.name and each.get("apiVersion") == "v1"
+    ]
     mesh = mesh or _only(namespaces.meshes(of_kind))
     configs = [configured(each, home) for each in _mesh_configs(given)]
     values = _values(mesh, configs)
@@ -75,7 +77,7 @@ def _mesh_configs(documents: list[Document]) -> list[Document]:
     """Return the MeshConfigs; without any, what Open Service Mesh would make one of."""
     found = [each for each in documents if _is_mesh_config(each)]
     presets = (
-        each for each in documents if each.get("kind") == "ConfigMap" and named(each).endswith(PRESETS)
+        each for each in documents if each.get("kind") == CONFIG_MAP.name and named(each).endswith(PRESETS)
     )
     return found or [made for each in presets if (made := _preset(each)) is not None]
 

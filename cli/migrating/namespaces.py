@@ -6,6 +6,7 @@ from typing import Final
 from cli.migrating.findings import Document, Finding, Standing, mapping, named
 from injector.configuration import InjectionConfig
 from injector.decision import OSM_IGNORE, OSM_INJECT, OSM_MONITORED, decide
+from mesh.kinds import NAMESPACE
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject
 from sidecars.contract.errors import CannotPatchError
@@ -72,7 +73,7 @@ def _injected(
             f"label {INJECT} says so here"
         )
         metadata = {"name": str(found.name), "labels": {INJECT: "false"}}
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        manifest = {"apiVersion": "v1", "kind": NAMESPACE.name, "metadata": metadata}
         return Finding(what, Standing.REWRITTEN, said, f"metadata.labels.{INJECT}"), manifest
     said = f"pods get {'a' if here.inject else 'no'} sidecar: {here.words}"
     return Finding(what, Standing.WORKS, said), None

@@ -9,6 +9,7 @@ from cli.migrating.objects import group_of
 from injector.decision import OSM_INJECT, OSM_UUID
 from injector.injecting import Known
 from injector.manifests import TEMPLATES, inject
+from mesh.kinds import POD
 from mesh.objects import NamespaceObject
 from sidecars.injection.checks import all_containers
 from sidecars.injection.context import EXCLUDED_RANGES, INBOUND_PORTS, INCLUDED_RANGES, OUTBOUND_PORTS
@@ -67,6 +68,6 @@ def _restart(document: Document) -> Finding:
     owner = mapping(owners[0]) if isinstance(owners, list) and owners else {}
     of = f" by its {owner.get('kind')} {owner.get('name')}" if owner else ""
     do = f"have it made anew{of} (`kubectl rollout restart`), together with whom it calls and who calls it"
-    if document.get("kind") != "Pod":
+    if document.get("kind") != POD.name:
         do = "take label and containers out of the template: they were put there by hand"
     return Finding(named(document), Standing.TO_DO, said, do=do)

@@ -13,7 +13,7 @@ from kube.connection import found
 from kube.discovery import Served, served
 from kube.errors import KubeError
 from kube.resource import Resource
-from mesh.kinds import Kind
+from mesh.kinds import NAMESPACE, POD, Kind
 from providers.directory.file_form import Unreadable
 from providers.directory.files import DirectoryError, list_directory, read_content
 from providers.text.documents import documents
@@ -22,7 +22,7 @@ from specs.osm.unenforced import UNENFORCED
 from specs.reference.meanings.installed import INSTALLED
 
 _BESIDE: Final = (
-    Kind("Namespace"),
+    NAMESPACE,
     Kind("CustomResourceDefinition", "apiextensions.k8s.io"),
     Kind("MutatingWebhookConfiguration", "admissionregistration.k8s.io"),
     Kind("ValidatingWebhookConfiguration", "admissionregistration.k8s.io"),
@@ -92,7 +92,7 @@ async def _all(api: Api) -> list[Document]:
         {"apiVersion": resource.api_version, "kind": resource.kind, **each}
         for resource, listed in zip(asked, lists, strict=True)
         for each in listed["items"]
-        if resource.kind == "Pod" or not _is_made(each)
+        if resource.kind == POD.name or not _is_made(each)
     ]
 
 
