@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from checks.check import Check, counted, listed
-from mesh.kinds import Kind
+from mesh.kinds import POD, Kind
 from sidecars.injection.context import NATIVE_SINCE
 from specs.kinds import READ
 
@@ -66,7 +66,7 @@ def open_service_mesh(control_plane: Sequence[str], pods: int) -> Check:
     name = "Open Service Mesh"
     if not (control_plane or pods):
         return Check.ok(name, "nothing of it is here")
-    said = f"{listed(control_plane) or 'no control plane'}, {counted(pods, 'Pod')} with its sidecar"
+    said = f"{listed(control_plane) or 'no control plane'}, {counted(pods, POD.name)} with its sidecar"
     return Check.warning(name, said, "`meshwright migrate osm --kubernetes`; docs/from-osm.md has the way")
 
 

@@ -8,6 +8,7 @@ from agent.reach.times import length, stamp
 from certs.renewal import CA_ENDS_SOON
 from checks.check import Check, counted, listed
 from injector.pod_roots import Standing
+from mesh.kinds import POD
 
 _RESTART = "have them made anew: `kubectl rollout restart` of what they belong to"
 
@@ -62,7 +63,7 @@ def control_plane(found: Sequence[Runner], home: str) -> Check:
     images = sorted({each.image for each in found})
     if len(images) > 1:
         return Check.warning(name, f"of several versions: {listed(images)}", "wait, or end the update")
-    return Check.ok(name, f"{counted(len(found), 'Pod')} ready, of {images[0]}")
+    return Check.ok(name, f"{counted(len(found), POD.name)} ready, of {images[0]}")
 
 
 def webhook(name: str, found: Registered | None, now: datetime, *, wanted: bool) -> Check:
@@ -114,9 +115,8 @@ def injects(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
 def uninjected(found: Sequence[PodFound], namespaces: int) -> Check:
     """Judge the Pods that are to have a sidecar, and have none."""
     if found:
-        said = (
-            f"{counted(len(found), 'Pod')} to have a sidecar, and without: {listed(map(str, found), _NAMED)}"
-        )
+        without = listed(map(str, found), _NAMED)
+        said = f"{counted(len(found), POD.name)} to have a sidecar, and without: {without}"
         return Check.warning("Pods without sidecar", said, _RESTART)
     if not namespaces:
         do = 'label a namespace `meshwright.dev/inject: "true"`, or inject by hand'

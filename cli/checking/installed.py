@@ -26,7 +26,7 @@ from injector.pod_roots import Standing, is_injected
 from kube.errors import ApiError
 from kube.resource import Raw, Resource
 from mesh.config import MeshConfig
-from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG
+from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, POD
 from mesh.origins import InFile
 from sidecars.injection.names import SIDECAR_CONTAINER
 from sidecars.layout import AUTHORITY_FILE
@@ -166,7 +166,7 @@ class _Installed:
 
     async def _offered(self, name: str, namespace: str) -> Check:
         metadata = {"generateName": "meshwright-check-"}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _POD}
+        body = {"apiVersion": "v1", "kind": POD.name, "metadata": metadata, "spec": _POD}
         try:
             made = await self._asking.api.create(PODS, namespace, body, dry_run=True)
         except ApiError as error:

@@ -17,9 +17,9 @@ from injector.selectors import Operator, Requirement
 from mesh.config import MeshConfig
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject
+from sidecars.contract import kubernetes
 from sidecars.contract.driver import SidecarDriver
 from sidecars.contract.errors import CannotPatchError, DriverError
-from sidecars.contract.kubernetes import Pod
 from sidecars.injection.names import INIT_CONTAINER, PROXY_UUID_LABEL, SIDECAR_CONTAINER
 from sidecars.injection.restoring import is_patched, restored
 
@@ -111,7 +111,9 @@ def _is_there(pod: Mapping[str, Any]) -> bool:
 
 
 def _has_sidecar(pod: Mapping[str, Any]) -> bool:
-    return is_patched(cast("Pod", pod)) or PROXY_UUID_LABEL in (pod["metadata"].get("labels") or {})
+    return is_patched(cast("kubernetes.Pod", pod)) or PROXY_UUID_LABEL in (
+        pod["metadata"].get("labels") or {}
+    )
 
 
 def _name(pod: Mapping[str, Any]) -> str:
@@ -127,7 +129,7 @@ def _without(
     for each in pods:
         namespace = namespaces[each["metadata"]["namespace"]]
         try:
-            decision = decide(config, namespace, cast("Pod", each))
+            decision = decide(config, namespace, cast("kubernetes.Pod", each))
         except CannotPatchError as error:
             yield PodFound(_name(each), f"would be refused: {error}")
             continue
@@ -142,7 +144,7 @@ def _outdated(
 ) -> Iterator[PodFound]:
     known = Known(injection.config, injection.drivers, injection.mesh_config, version=injection.version)
     for each in pods:
-        pod = cast("Pod", each)
+        pod = cast("kubernetes.Pod", each)
         if not is_patched(pod):
             continue
         try:
