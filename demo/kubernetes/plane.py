@@ -51,8 +51,10 @@ class Plane:
         return await run([str(COMMAND), "install", "--print", "--set", self.images.values()])
 
     async def ready(self) -> None:
-        """Wait until it is rolled out."""
+        """Wait until it is rolled out, and API servers are told to ask it about Pods."""
         await self.kubectl("rollout", "status", _SET, "-n", NAMESPACE, "--timeout=390s")
+        registered = ("mutatingwebhookconfiguration", "meshwright")
+        await self.kubectl.until(lambda found: found.get("webhooks"), *registered)
 
     async def pod(self) -> dict[str, Any]:
         """Return its Pod."""
