@@ -1,0 +1,30 @@
+"""`check --kubernetes` where a control plane is asked: a dry run proves it, until it is away."""
+
+from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.test_check import found
+from tests.kubernetes.test_injection_webhook import Inject, inject
+from tests.kubernetes.test_webhook import until
+from tests.program import Program
+from tools.real_parts.cluster import RunningCluster
+
+__all__ = ["inject"]
+
+
+def test_webhooks_are_asked_and_silence_is_told(
+    inject: Inject, kubectl: Kubectl, definitions: str, program: Program, shared_cluster: RunningCluster
+) -> None:
+    """Both answer; of one that has gone the first lets all through, and the second stops every Pod."""
+    del definitions
+    server = inject({"sidecar": {"image": "proxy:1"}})
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    kubectl.until(lambda raw: raw.get("webhooks"), "mutatingwebhookconfiguration", "meshwright")
+    kubectl.until(lambda raw: raw.get("webhooks"), "validatingwebhookconfiguration", "meshwright")
+    names = ("policy webhook", "injection webhook", "policy webhook asked", "injection webhook asked")
+
+    def all_are(status: str, *names: str) -> bool:
+        said = found(program, shared_cluster, "meshwright-system")
+        return {said[each]["status"] for each in names} == {status}
+
+    until(lambda: all_are("ok", *names))  # an API server knows of a webhook a moment after it was told
+    server.stop()
+    until(lambda: all_are("failed", *names[2:]))
