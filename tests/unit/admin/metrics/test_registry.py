@@ -190,6 +190,7 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.reported("status", "forbidden")
         metrics.reporting(leads=True)
         metrics.reviewed("allowed")
+        metrics.injection("allowed", 0.001)
         metrics.enrolled("Join", "ok")
     one = {"word": proxies}
     metrics.expires({"service": proxies})
