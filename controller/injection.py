@@ -37,7 +37,7 @@ from specs.shown import read_shown
 
 RESOURCE: Final = Resource("", "v1", "namespaces", NAMESPACE.name, namespaced=False)
 _JSON: Final = "application/json"
-_VERSION_SECONDS: Final = 2.0
+_AGAIN: Final = "who makes the pod tries again"
 _NUMBER: Final = re.compile(r"[0-9]+")
 
 Told = Callable[[str, float], None]
@@ -99,7 +99,7 @@ class Injection:
             question = asked(await json_of(request))
         except BadReviewError as error:
             return web.Response(status=400, text=f"{error}\n")
-        said = await self._answered(question, patience(request.query.get("timeout", "")))
+        said = await self._in_time(question, patience(request.query.get("timeout", "")))
         self._told(said.result, time.monotonic() - began)
         _log.info(
             "pod reviewed",
@@ -110,6 +110,17 @@ class Injection:
         body = {"apiVersion": API_VERSION, "kind": KIND, "response": response(question.uid, said)}
         return web.json_response(body)
 
+    async def _in_time(self, question: Review, seconds: float) -> Answer:
+        """Return an answer while the API server still waits for it; what fails refuses the pod."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answered(question, seconds)
+        except TimeoutError:
+            return Answer(Result.REFUSED, f"there was no answer within {seconds:g} s: {_AGAIN}")
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and the pod is not made
+            _log.error("a pod was not reviewed", error=f"{type(error).__name__}: {error}")
+            return Answer(Result.REFUSED, f"the control plane has failed, and its log says how: {_AGAIN}")
+
     async def _answered(self, question: Review, seconds: float) -> Answer:
         document, config = question.document, self.file.config
         if document is None or question.operation is not Operation.CREATE or question.kind != POD:
@@ -118,11 +129,11 @@ class Injection:
             return Answer(Result.REFUSED, f"the injector has no configuration: {self.file.error}")
         try:
             namespace = await self._namespace(_metadata(question, "namespace"), seconds)
-        except KubeError as error:
-            return Answer(Result.REFUSED, f"its namespace cannot be looked up: {error}")
-        known = Known(
-            config, self._drivers, self._mesh_config(), self._environment, version=await self._version()
-        )
+        except (KubeError, TimeoutError) as error:
+            said = str(error) or "the API server does not answer"
+            return Answer(Result.REFUSED, f"its namespace cannot be looked up: {said}")
+        version = await self._version(seconds)
+        known = Known(config, self._drivers, self._mesh_config(), self._environment, version=version)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, answer, known, namespace, document)
 
@@ -144,11 +155,11 @@ class Injection:
                     return value
         return NamespaceObject(Namespace(name))
 
-    async def _version(self) -> tuple[int, int] | None:
+    async def _version(self, seconds: float) -> tuple[int, int] | None:
         """Return the API server's version, asked once; None while it does not say."""
         if self._served is None:
             with contextlib.suppress(KubeError, TimeoutError):
-                async with asyncio.timeout(_VERSION_SECONDS):
+                async with asyncio.timeout(seconds / 4):
                     self._served = minor_version(await self._cluster.api.read("/version"))
         return self._served
 

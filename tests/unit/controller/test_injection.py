@@ -1,0 +1,160 @@
+"""The injector over HTTP, where what it is asked, or the API server behind it, is not as it should be."""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from controller import injection
+from controller.cluster import Cluster
+from controller.injection import Injection, minor_version
+from mesh.config import MeshConfig
+from providers.kubernetes.scope import Scope
+from sidecars.registry import DriverRegistry
+from tests.unit.controller.test_pod_roots import _merged
+from tests.unit.kube.played import Asked, Line, Part, Played, api_of
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": "one-", "namespace": "shop"},
+    "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+}
+DRIVERS = DriverRegistry.discover().drivers
+
+
+def _review(document: object = POD, **more: Any) -> dict[str, Any]:
+    request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": document, **more}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+@contextlib.asynccontextmanager
+async def _asking(play: Part, *known: str, config: Any = None) -> AsyncIterator[tuple[Any, list[str]]]:
+    """Give a client of the injector, whose cluster is as it is played, and what became of pods."""
+    told: list[str] = []
+    async with Played(play) as server, api_of(server) as api:
+        source: Any = None
+        cluster = Cluster(api, source, Scope.of(), "meshwright-system")
+        made = Injection(
+            cluster,
+            config,
+            DRIVERS,
+            {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
+            MeshConfig,
+            lambda: _merged(*known),
+            lambda result, _: told.append(result),
+        )
+        app = web.Application()
+        made.add_to(app)
+        async with TestClient(TestServer(app)) as client:
+            yield client, told
+
+
+async def namespaces(asked: Asked, line: Line) -> None:
+    """Answer as an API server does that has the namespace, with its label."""
+    if asked.path == "/version":
+        await line.answer({"major": "1", "minor": "29+"})
+    else:
+        metadata = {"name": "shop", "labels": {"meshwright.dev/inject": "true"}}
+        await line.answer({"kind": "NamespaceList", "metadata": {}, "items": [{"metadata": metadata}]})
+
+
+async def away(asked: Asked, line: Line) -> None:
+    """Say nothing."""
+    del asked
+    await line.hang()
+
+
+async def _said(client: Any, review: object, seconds: int = 10) -> dict[str, Any]:
+    answer = await client.post(f"/inject?timeout={seconds}s", json=review)
+    assert answer.status == 200
+    found: dict[str, Any] = (await answer.json())["response"]
+    assert found["uid"] == "u1"
+    return found
+
+
+async def test_a_pod_is_given_its_sidecar_also_in_a_dry_run() -> None:
+    """Of a name that it is yet to be given."""
+    async with _asking(namespaces) as (client, told):
+        for review in (_review(), _review(dryRun=True)):
+            found = await _said(client, review)
+            assert (found["allowed"], found["patchType"]) == (True, "JSONPatch")
+        assert told == ["injected", "injected"]
+
+
+@pytest.mark.parametrize(
+    ("body", "content", "status"),
+    [
+        (b"", "application/json", 400),
+        (b"{", "application/json", 400),
+        (b"[]", "application/json", 400),
+        (json.dumps(_review(None)).encode(), "application/json", 400),
+        (json.dumps(_review()).encode(), "text/plain", 415),
+        (json.dumps(_review()).encode(), "application/json; charset=utf-8", 200),
+    ],
+)
+async def test_what_is_no_review_is_said_to_be_none(body: bytes, content: str, status: int) -> None:
+    """In one sentence."""
+    async with _asking(namespaces) as (client, told):
+        answer = await client.post("/inject", data=body, headers={"Content-Type": content})
+        assert (answer.status, len(told)) == (status, int(status == 200))
+
+
+@pytest.mark.parametrize(
+    "review",
+    [
+        _review(operation="UPDATE", oldObject=POD),
+        _review(operation="DELETE", object=None, oldObject=POD),
+        _review({**POD, "kind": "Service"}),
+    ],
+)
+async def test_only_pods_that_are_made_are_changed(review: Any) -> None:
+    """Whoever else registers it for more gets what he has asked for, as it was."""
+    async with _asking(namespaces) as (client, told):
+        found = await _said(client, review)
+        assert (found["allowed"], "patch" in found, told) == (True, False, ["skipped"])
+
+
+async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
+    """A namespace that nobody knows refuses the pod, in time, with a word."""
+    async with _asking(away, "shop") as (client, _):
+        assert (await _said(client, _review(), 3))["allowed"] is True
+    async with _asking(away) as (client, told):
+        found = await _said(client, _review(), 2)
+        assert (found["allowed"], told) == (False, ["refused"])
+        assert (
+            "its namespace cannot be looked up: the API server does not answer" in found["status"]["message"]
+        )
+
+
+async def test_a_fault_of_ours_refuses_the_pod_and_is_logged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error without a word would be all that is seen of it."""
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(injection, "answer", fails)
+    async with _asking(namespaces) as (client, told):
+        found = await _said(client, _review())
+        assert (found["allowed"], told) == (False, ["refused"])
+        assert "the control plane has failed, and its log says how" in found["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"major": "1", "minor": "29"}, (1, 29)),
+        ({"major": "1", "minor": "29+"}, (1, 29)),
+        ({"major": "", "minor": "x"}, None),
+        ({}, None),
+    ],
+)
+def test_versions_are_read_as_providers_write_them(said: Any, expected: Any) -> None:
+    """GKE's and EKS' have a sign behind the number."""
+    assert minor_version(said) == expected
