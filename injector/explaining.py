@@ -9,7 +9,7 @@ from injector.decision import rules
 from injector.injecting import Known
 from injector.overlays import chosen
 from injector.reviewing import Answer, Result, answer
-from injector.selectors import Operator, Requirement
+from injector.selectors import Operator, Requirement, required
 from injector.shapes import checked
 from mesh.objects import NamespaceObject
 from sidecars.contract.errors import CannotPatchError
@@ -141,14 +141,7 @@ def asked(
 
 def _unfit(selector: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """Say what does not fit, empty if all does."""
-    wanted = [
-        Requirement(key, Operator.IN, (value,)) for key, value in selector.get("matchLabels", {}).items()
-    ]
-    wanted += [
-        Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
-        for each in selector.get("matchExpressions") or ()
-    ]
-    for each in wanted:
+    for each in required(selector):
         if not each.holds(labels):
             found = labels.get(each.key)
             has = "it is not there" if found is None else f"it is {found!r}"

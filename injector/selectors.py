@@ -3,6 +3,7 @@
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from specs.codes import Code
 from specs.fields import Fields, one_of
@@ -50,6 +51,21 @@ class LabelSelector:
 
     def __str__(self) -> str:
         return ", ".join(map(_written, self.requirements))
+
+
+def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
+    """Return what a selector asks for that an API server has taken; none asks for nothing."""
+    said = selector or {}
+    labels = [
+        Requirement(key, Operator.IN, (value,)) for key, value in (said.get("matchLabels") or {}).items()
+    ]
+    return (
+        *labels,
+        *(
+            Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
+            for each in said.get("matchExpressions") or ()
+        ),
+    )
 
 
 def read(fields: Fields) -> LabelSelector:

@@ -13,7 +13,7 @@ from injector.configuration import read as read_configuration
 from injector.decision import Reason, decide
 from injector.injecting import Known, injected
 from injector.pod_roots import at_home, is_injected
-from injector.selectors import Operator, Requirement
+from injector.selectors import required
 from mesh.config import MeshConfig
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject
@@ -75,13 +75,7 @@ def namespace_of(raw: Mapping[str, Any]) -> NamespaceObject:
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
     """Say whether a webhook's selector has what bears these labels; none, or an empty one, has all."""
-    said = selector or {}
-    needed = [Requirement(k, Operator.IN, (v,)) for k, v in (said.get("matchLabels") or {}).items()]
-    needed += [
-        Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
-        for each in said.get("matchExpressions") or ()
-    ]
-    return all(each.holds(labels) for each in needed)
+    return all(each.holds(labels) for each in required(selector))
 
 
 def sorted_out(

@@ -13,7 +13,7 @@ from cli.commands.inject import InNamespace, config_in, known_mesh, named_namesp
 from cli.errors import CommandFailed, Status
 from cli.options import AsJson, Context, ControlPlane, Kubeconfig
 from cli.printing.answers import print_json
-from mesh.kinds import CONFIG_MAP, NAMESPACE, POD
+from mesh.kinds import POD
 
 if TYPE_CHECKING:
     from injector.configuration import InjectionConfig
@@ -135,17 +135,17 @@ async def _online(
     kubeconfig: Path | None,
     context: str,
 ) -> "Explanation":
-    from admission.registration import MUTATING
+    from cli.checking.asking import MUTATING, NAMESPACES, PODS
+    from cli.checking.pods import namespace_of
     from injector.explaining import explained
     from kube.api import Api
     from kube.connection import found
     from kube.errors import KubeError
-    from kube.resource import Resource
 
     try:
         async with Api(found(kubeconfig, context)) as api:
-            document = await api.get(Resource("", "v1", "pods", POD.name), namespace, pod)
-            its = await _namespace(api, namespace)
+            document = await api.get(PODS, namespace, pod)
+            its = namespace_of(await api.get(NAMESPACES, None, namespace))
             registered = (await api.list(MUTATING))["items"]
             if config is None:
                 told = await _configured(api, told)
@@ -155,34 +155,23 @@ async def _online(
     return explained(known, its, document, tuple(registered), runs=True)
 
 
-async def _namespace(api: "Api", name: str) -> "NamespaceObject":
-    from kube.resource import Resource
-    from mesh.names import Namespace
-    from mesh.objects import NamespaceObject
-
-    raw = await api.get(Resource("", "v1", "namespaces", NAMESPACE.name, namespaced=False), None, name)
-    labels, annotations = (raw["metadata"].get(each) or {} for each in ("labels", "annotations"))
-    return NamespaceObject(Namespace(name), tuple(sorted(labels.items())), tuple(sorted(annotations.items())))
-
-
 async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
     """Return the configuration that the chart has put into the cluster; the default one without."""
-    from cli.by_hand.text import pieces
-    from injector.configuration import ConfigurationError, read
+    from cli.checking.asking import CONFIG_MAPS
+    from cli.checking.pods import config_of
+    from injector.configuration import ConfigurationError
     from kube.errors import ApiError
-    from kube.resource import Resource
 
     home = told.control_plane_namespace
     try:
-        found = await api.get(Resource("", "v1", "configmaps", CONFIG_MAP.name), home, CHART_S)
+        found = await api.get(CONFIG_MAPS, home, CHART_S)
     except ApiError:
         sys.stderr.write(f"there is no ConfigMap {home}/{CHART_S} to be read: the defaults are taken\n")
         return told
-    text, name = str((found.get("data") or {}).get("config.yaml", "")), f"ConfigMap {home}/{CHART_S}"
     try:
-        return replace(read(pieces(text, name)[0].value, name), control_plane_namespace=home)
+        return replace(config_of(found, home), control_plane_namespace=home)
     except ConfigurationError as error:
-        raise CommandFailed(error) from error
+        raise CommandFailed(f"ConfigMap {home}/{CHART_S}: {error}") from error
 
 
 def _known(told: "InjectionConfig", mesh: Path | None) -> "tuple[Known, Mapping[str, NamespaceObject]]":

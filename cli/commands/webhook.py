@@ -1,4 +1,4 @@
-"""`meshwright webhook`: what a cluster is to be told of the validating webhook, as a manifest."""
+"""`meshwright webhook`: what a cluster is to be told of the server's webhooks, as manifests."""
 
 import os
 import sys
@@ -19,9 +19,13 @@ def webhook(
     ca: Annotated[Path, typer.Option(help="The mesh's CA, such as STATE/ca/ca.pem.")],
     namespaces: Annotated[str, typer.Option(help="Those of the mesh, with commas; none: all.")] = "",
     namespace_selector: Annotated[str, typer.Option(help="Labels of the mesh's namespaces.")] = "",
+    injection: Annotated[bool, typer.Option("--injection", help="And what has pods injected.")] = False,
+    revision: Annotated[str, typer.Option(help="Of several control planes, this one.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Print the ValidatingWebhookConfiguration, for who does not let the server keep it.
+
+    With --injection, a MutatingWebhookConfiguration besides.
 
     Status: 0, or 2 if what is told is wrong, or the file cannot be read.
     """
@@ -29,6 +33,8 @@ def webhook(
     from admission.place import Place
     from cli.printing.manifests import printed
     from controller.cluster import home
+    from injector.registration import PATH
+    from injector.registration import configuration as pods
     from providers.kubernetes.scope import Scope
 
     try:
@@ -40,11 +46,14 @@ def webhook(
         scope = Scope.of(named, namespace_selector)
     except ValueError as error:
         raise CommandFailed(str(error)) from error
-    found = configuration(place, roots(ca), scope.expressions(), home(os.environ))
+    trusted, here = roots(ca), home(os.environ)
+    found = [configuration(place, trusted, scope.expressions(), here, revision)]
+    if injection:
+        found.append(pods(place.client_config(PATH), trusted, here, revision=revision))
     if as_json:
-        print_json(found)
+        print_json(found if injection else found[0])
     else:
-        sys.stdout.write(printed([found]))
+        sys.stdout.write(printed(found))
 
 
 def roots(path: Path) -> bytes:

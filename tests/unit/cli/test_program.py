@@ -121,6 +121,7 @@ YES = [
     ("migrate", "osm", "-f", "good.yaml"),
     ("schema", "Workload"),
     ("webhook", "--at", "mesh-system/meshwright", "--ca", "s/ca/ca.pem"),
+    ("webhook", "--at", "a/b", "--ca", "s/ca/ca.pem", "--injection", "--revision", "canary"),
     ("uninject", "-f", "good.yaml"),
     ("unit", "serve", "--program", "/opt/meshwright/bin/meshwright"),
     ("version",),
