@@ -44,11 +44,14 @@ def application(judge: Judge, told: Told = lambda _: None) -> web.Application:
     return app
 
 
-def patience(asked_for: str) -> float:
-    """Return how long a review may take, of the `timeout` that an API server names in the query."""
+def patience(asked_for: str, most: int = SECONDS) -> float:
+    """Return how long a review may take, of the `timeout` that an API server names in the query.
+
+    `most` is what the webhook is registered with.
+    """
     found = _TIMEOUT.fullmatch(asked_for)
-    seconds = float(found[1]) if found else float(SECONDS)
-    return max(_LEAST_SECONDS, min(seconds, float(SECONDS)) - SPARE_SECONDS)
+    seconds = float(found[1]) if found else float(most)
+    return max(_LEAST_SECONDS, min(seconds, float(most)) - SPARE_SECONDS)
 
 
 async def json_of(request: web.Request) -> object:

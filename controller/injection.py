@@ -22,7 +22,7 @@ from controller.cluster import Cluster
 from controller.injection_file import InjectionFile
 from injector.configuration import InjectionConfig
 from injector.injecting import Known
-from injector.registration import PATH
+from injector.registration import PATH, SECONDS
 from injector.reviewing import Answer, Result, answer, response
 from kube.errors import KubeError
 from kube.resource import Resource
@@ -99,7 +99,7 @@ class Injection:
             question = asked(await json_of(request))
         except BadReviewError as error:
             return web.Response(status=400, text=f"{error}\n")
-        said = await self._in_time(question, patience(request.query.get("timeout", "")))
+        said = await self._in_time(question, patience(request.query.get("timeout", ""), SECONDS))
         self._told(said.result, time.monotonic() - began)
         _log.info(
             "pod reviewed",

@@ -1,7 +1,9 @@
 """The injector over HTTP, where what it is asked, or the API server behind it, is not as it should be."""
 
+import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,9 +11,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from admission.server import patience
 from controller import injection
 from controller.cluster import Cluster
 from controller.injection import Injection, minor_version
+from injector.reviewing import Answer, Result
 from mesh.config import MeshConfig
 from providers.kubernetes.scope import Scope
 from sidecars.registry import DriverRegistry
@@ -129,6 +133,37 @@ async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
         assert (
             "its namespace cannot be looked up: the API server does not answer" in found["status"]["message"]
         )
+
+
+async def test_a_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
+    """Thousands at once have one thread: each is answered before its API server gives up."""
+    turn = threading.Event()
+    async with _asking(namespaces) as (client, told):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(injection, "answer", lambda *_: turn.wait(60))
+            try:
+                said = await asyncio.gather(*(_said(client, _review(), 1) for _ in range(5)))
+            finally:
+                turn.set()
+        assert told == ["refused"] * 5
+        assert all("there was no answer within 0.5 s" in each["status"]["message"] for each in said)
+
+
+async def test_the_time_is_that_of_injections_registration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds, where the webhook of policy has five."""
+    asked: list[float] = []
+
+    async def answered(_: Injection, review: object, seconds: float) -> Answer:
+        del review
+        asked.append(seconds)
+        return Answer(Result.SKIPPED, "tried")
+
+    monkeypatch.setattr(Injection, "_answered", answered)
+    async with _asking(namespaces) as (client, _):
+        for seconds in (10, 30, 3):
+            await _said(client, _review(), seconds)
+    assert asked == [9, 9, 2]
+    assert (patience("10s"), patience("")) == (4, 4)
 
 
 async def test_a_fault_of_ours_refuses_the_pod_and_is_logged(
