@@ -24,10 +24,15 @@ OURS: Final = ".inject.meshwright.dev"
 class Standing(enum.StrEnum):
     """How a pod that there is stands to what the injector would make of it now."""
 
-    AS_WANTED = "as wanted"
+    AS_WANTED = "as it would be if it were made anew"
     MISSING = "has no sidecar, and would get one if it were made anew"
     NOT_WANTED = "has a sidecar, and would get none if it were made anew"
     OTHER = "has another sidecar than it would get if it were made anew"
+
+    @property
+    def is_right(self) -> bool:
+        """Say whether nothing is to be done."""
+        return self is Standing.AS_WANTED
 
 
 @dataclass(frozen=True, slots=True)

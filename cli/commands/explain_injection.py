@@ -63,7 +63,7 @@ def explain_injection(
         print_json(document(found))
     else:
         sys.stdout.writelines(f"{line}\n" for line in lines(found))
-    good = found.gets_one if found.standing is None else found.standing == "as wanted" and found.gets_one
+    good = found.gets_one if found.standing is None else found.standing.is_right and found.gets_one
     raise typer.Exit(Status.YES if good else Status.NO)
 
 

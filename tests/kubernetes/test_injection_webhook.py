@@ -104,7 +104,10 @@ def test_a_label_is_all_it_takes(
     )
     asking = ("explain-injection", "one", "-n", kubectl.namespace, "--config", "meshwright.yaml")
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
-    assert (status, said.splitlines()[-1]) == (0, "The pod that is there: as wanted")
+    assert (status, said.splitlines()[-1]) == (
+        0,
+        "The pod that is there: as it would be if it were made anew",
+    )
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject-")
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
     assert status == 1

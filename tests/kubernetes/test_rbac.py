@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from admission.configuration import NAME
-from admission.registration import RESOURCE
+from admission.registration import MUTATING, RESOURCE
 from demo.ports import free_port
 from kube.api import Api
 from kube.connection import found as connection
@@ -31,7 +31,7 @@ from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.keys import LOOPBACK
 
 _HERE: Final = Path(__file__).parents[2] / "docs" / "kubernetes"
-ROLES: Final = (_HERE / "rbac.yaml", _HERE / "webhook.yaml")
+ROLES: Final = tuple(_HERE / f"{each}.yaml" for each in ("rbac", "webhook", "injection"))
 HOME: Final = "meshwright-system"
 EVENTS: Final = ("events.events.k8s.io",)
 
@@ -99,27 +99,29 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
         refused = sorted({each.grant for each in asked(log, account.user) if not each.is_allowed})
         assert not refused, ", ".join(map(str, refused))
     finally:
-        administrator("delete", "validatingwebhookconfiguration", "meshwright", "--ignore-not-found")
+        for kind in (RESOURCE, MUTATING):
+            administrator("delete", kind.plural, NAME, "--ignore-not-found")
         administrator("delete", *files, "--wait=false")
         administrator("delete", "crd", *(each["metadata"]["name"] for each in UNENFORCED))
 
 
 async def _followed(kubeconfig: Path) -> None:
-    """Follow what the cluster has of the webhook, as the server does."""
+    """Follow what the cluster has of both webhooks, as the server does."""
     async with Api(connection(kubeconfig, "")) as api, asyncio.timeout(60):
         clock = partial(datetime.now, UTC)
-        follows: Reflector[Raw] = Reflector(api, RESOURCE, dict, clock, fields=f"metadata.name={NAME}")
-        task = asyncio.create_task(follows.run(lambda _: None))
-        try:
-            await follows.listed.wait()
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        for resource in (RESOURCE, MUTATING):
+            follows: Reflector[Raw] = Reflector(api, resource, dict, clock, fields=f"metadata.name={NAME}")
+            task = asyncio.create_task(follows.run(lambda _: None))
+            try:
+                await follows.listed.wait()
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
 
 
 def _judging() -> tuple[str, ...]:
     at = f"{LOOPBACK}:{free_port(LOOPBACK)}"
-    told = {"webhook_address": at, "webhook_reached_at": f"https://{at}"}
+    told = {"webhook_address": at, "webhook_reached_at": f"https://{at}", "injection": "yes"}
     return tuple(word for each in told.items() for word in ("--set", "=".join(each)))
 
 
