@@ -83,13 +83,14 @@ class Injection:
     def add_to(self, app: web.Application) -> None:
         """Answer at the path of injection, too."""
         app.router.add_post(PATH, self._review)
+        app.on_cleanup.append(self._ended)
+
+    async def _ended(self, _: web.Application) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def following(self) -> None:
-        """Read the configuration as it changes, until cancelled."""
-        try:
-            await self.file.following()
-        finally:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+        """Read the configuration as it changes, until cancelled; return at once without a file."""
+        await self.file.following()
 
     async def _review(self, request: web.Request) -> web.Response:
         if request.content_type != _JSON:

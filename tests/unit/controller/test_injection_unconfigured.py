@@ -1,0 +1,39 @@
+"""An injector that was given no configuration: the default one holds, for as long as the server runs."""
+
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from controller.cluster import Cluster
+from controller.injection import Injection
+from mesh.config import MeshConfig
+from providers.kubernetes.scope import Scope
+from providers.merge import Merged
+from sidecars.registry import DriverRegistry
+from tests.unit.controller.test_injection import POD, namespaces
+from tests.unit.kube.played import Played, api_of
+
+
+async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> None:
+    """Nothing is followed then, and that ends at once: it is not the end of the server."""
+    async with Played(namespaces) as server, api_of(server) as api:
+        source: Any = None
+        made = Injection(
+            Cluster(api, source, Scope.of(), "meshwright-system"),
+            None,
+            DriverRegistry.discover().drivers,
+            {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
+            MeshConfig,
+            Merged,
+            lambda _result, _seconds: None,
+        )
+        await made.following()
+        app = web.Application()
+        made.add_to(app)
+        request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": POD}
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        async with TestClient(TestServer(app)) as client:
+            answer = await client.post("/inject?timeout=10s", json=review)
+            said = (await answer.json())["response"]
+        assert (said["allowed"], said.get("patchType")) == (True, "JSONPatch")
