@@ -88,9 +88,9 @@ class Injection:
     async def _ended(self, _: web.Application) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def following(self) -> None:
-        """Read the configuration as it changes, until cancelled; return at once without a file."""
-        await self.file.following()
+    async def following(self, changed: Callable[[], None]) -> None:
+        """Read the configuration as it changes, until cancelled; at once without a file."""
+        await self.file.following(changed)
 
     async def _review(self, request: web.Request) -> web.Response:
         if request.content_type != _JSON:

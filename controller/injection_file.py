@@ -31,8 +31,8 @@ class InjectionFile:
         self.error = ""
         self._read()
 
-    async def following(self) -> None:
-        """Read it whenever it is another, until cancelled."""
+    async def following(self, changed: Callable[[], None]) -> None:
+        """Read it whenever it is another, and say that it has changed, until cancelled."""
         if self._path is None:
             return
         while True:
@@ -41,6 +41,7 @@ class InjectionFile:
             if before == self._seen != self._read_as:
                 self._read_as = self._seen
                 self._read()
+                changed()
 
     def _stands(self) -> tuple[int, ...] | None:
         """Return what tells a file from the one before; None if it is not there."""

@@ -147,6 +147,10 @@ class Webhook:
     async def look(self) -> None:
         """Have its certificate, and what the cluster is told of roots, be as roots are now."""
         await self.tls.look(self._clock())
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Have the cluster told of what may be others now: roots, or which mesh's namespaces are ours."""
         for each in self.registrations:
             each.look()
 
@@ -157,7 +161,7 @@ class Webhook:
         for each in self.registrations:
             yield f"{each.what}'s registration", each.run()
         if self._injection is not None:
-            yield "injection configuration", self._injection.following()
+            yield "injection configuration", self._injection.following(self._look_again)
 
     @asynccontextmanager
     async def serving(self, listening: socket) -> AsyncIterator[None]:

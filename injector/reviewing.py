@@ -12,7 +12,8 @@ from injector.injecting import Known, injected
 from injector.shapes import checked
 from mesh.objects import NamespaceObject
 from sidecars.contract.errors import CannotPatchError, DriverError
-from sidecars.injection.names import REASON_ANNOTATION
+from sidecars.injection.names import ADDED_ANNOTATION, REASON_ANNOTATION
+from sidecars.injection.patching import MOST_ANNOTATED
 
 DECISION: Final = "injection"
 """The audit annotation of what was decided; the API server puts the webhook's name before it."""
@@ -102,6 +103,9 @@ def _noted(document: Mapping[str, Any], words: str) -> Mapping[str, Any]:
     """Return a pod that gets no sidecar with the reason in its annotation."""
     metadata = document.get("metadata") or {}
     annotations = {**(metadata.get("annotations") or {}), REASON_ANNOTATION: f"none: {words}"}
+    size = sum(len(name.encode()) + len(said.encode()) for name, said in annotations.items())
+    if ADDED_ANNOTATION in annotations or size > MOST_ANNOTATED:
+        return document  # it has one that was put there by hand, or there is no room for a word
     return {**document, "metadata": {**metadata, "annotations": annotations}}
 
 

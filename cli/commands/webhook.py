@@ -20,6 +20,7 @@ def webhook(
     namespaces: Annotated[str, typer.Option(help="Those of the mesh, with commas; none: all.")] = "",
     namespace_selector: Annotated[str, typer.Option(help="Labels of the mesh's namespaces.")] = "",
     injection: Annotated[bool, typer.Option("--injection", help="And what has pods injected.")] = False,
+    mesh_name: Annotated[str, typer.Option(help="Of namespaces monitored by this mesh alone.")] = "",
     revision: Annotated[str, typer.Option(help="Of several control planes, this one.")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -49,7 +50,7 @@ def webhook(
     trusted, here = roots(ca), home(os.environ)
     found = [configuration(place, trusted, scope.expressions(), here, revision)]
     if injection:
-        found.append(pods(place.client_config(PATH), trusted, here, revision=revision))
+        found.append(pods(place.client_config(PATH), trusted, here, revision=revision, mesh=mesh_name))
     if as_json:
         print_json(found if injection else found[0])
     else:

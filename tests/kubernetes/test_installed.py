@@ -83,6 +83,8 @@ def home(real_node: Node, node_administrator: Kubectl) -> Iterator[None]:
     real_node.inside.run("ctr", f"--address={SOCKET}", "--namespace=k8s.io", "images", "tag", first, second)
     real_node.load(own_images.proxy(_TAGS[0], Path(envoy.program() or "")))
     real_node.inside.run("mkdir", "-p", _VOLUME)
+    # Helm takes over nothing that is there: such as the Lease of a server that was told of this namespace.
+    node_administrator("delete", "namespace", HOME, "--ignore-not-found")
     node_administrator.apply(
         {
             "apiVersion": "v1",

@@ -28,7 +28,7 @@ async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> No
             Merged,
             lambda _result, _seconds: None,
         )
-        await made.following()
+        await made.following(lambda: None)
         app = web.Application()
         made.add_to(app)
         request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": POD}

@@ -83,6 +83,16 @@ def test_a_pod_that_is_left_alone_says_why() -> None:
 
 
 @pytest.mark.parametrize(
+    "annotations",
+    [{"x": "y" * (256 * 1024 - 9)}, {"meshwright.dev/injected": "{}"}],
+)
+def test_a_pod_is_left_as_it_is_where_no_word_can_be_said(annotations: dict[str, str]) -> None:
+    """The API has 256 KiB for all annotations; and a pod with a sidecar is not said to have none."""
+    said = answer(KNOWN, SHOP, _pod(labels={"meshwright.dev/inject": "false"}, annotations=annotations))
+    assert (said.result, said.patch) == (Result.SKIPPED, ())
+
+
+@pytest.mark.parametrize(
     ("document", "words"),
     [
         (_pod(labels={"meshwright.dev/inject": "yes"}), "label meshwright.dev/inject is 'yes'"),
