@@ -70,9 +70,9 @@ class Injection:
         self._served: tuple[int, int] | None = None
 
     @property
-    def mesh(self) -> str:
-        """The mesh's name, empty where it is not said."""
-        return "" if self.file.config is None else self.file.config.mesh
+    def mesh(self) -> str | None:
+        """The mesh's name, empty where it is not said, None while there is no configuration."""
+        return None if self.file.config is None else self.file.config.mesh
 
     def remarks(self) -> Iterator[str]:
         """Yield what is not as it should be."""

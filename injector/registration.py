@@ -39,13 +39,13 @@ def name_of(revision: str) -> str:
 
 
 def configuration(
-    client: Mapping[str, object], ca: bytes, home: str, *, revision: str = "", mesh: str = ""
+    client: Mapping[str, object], ca: bytes, home: str, *, revision: str = "", mesh: str | None = ""
 ) -> Configuration:
     """Return the object as it should be, with the roots (PEM) that certify the webhook's server.
 
     `client` is where API servers reach it, and `home` the control plane's own namespace, which is left out as
     are Kubernetes' own: both must come up without a mesh. Of Open Service Mesh's namespaces those of `mesh`
-    are ours; empty, all of them.
+    are ours; empty, all of them; None, where that is not known, none: what is registered of them stays.
     """
     trusted = {**client, "caBundle": base64.b64encode(ca).decode("ascii")}
     outside = _not_in(_NAME, *sorted({*SYSTEM_NAMESPACES, home}))
@@ -58,7 +58,7 @@ def configuration(
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "webhooks": webhooks}
 
 
-def _chosen(revision: str, mesh: str) -> Iterator[tuple[str, list[Expression], list[Expression]]]:
+def _chosen(revision: str, mesh: str | None) -> Iterator[tuple[str, list[Expression], list[Expression]]]:
     """Yield of each webhook its name, and what namespaces and pods must be for it, by their labels."""
     may = _not_in(INJECT, "false")
     no_revision, no_word = _absent(REVISION), _absent(INJECT)
@@ -71,9 +71,10 @@ def _chosen(revision: str, mesh: str) -> Iterator[tuple[str, list[Expression], l
     monitored = _in(OSM_MONITORED, mesh) if mesh else _present(OSM_MONITORED)
     others = _not_in(OSM_MONITORED, mesh) if mesh else _absent(OSM_MONITORED)
     yield NAMESPACE, [_in(INJECT, "true"), no_revision], [no_revision, may]
-    yield MONITORED, [monitored, _absent(OSM_IGNORE), no_word, no_revision], [no_revision, may]
     says_so = [_in(INJECT, "true"), no_revision]
-    yield POD, [no_word, others, no_revision], says_so
+    if mesh is not None:
+        yield MONITORED, [monitored, _absent(OSM_IGNORE), no_word, no_revision], [no_revision, may]
+        yield POD, [no_word, others, no_revision], says_so
     yield EXCEPTION, [_present(INJECT), _not_in(INJECT, "true"), no_revision], says_so
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from admission.configuration import is_as
 from injector.configuration import read
 from injector.decision import SYSTEM_NAMESPACES, decide
 from injector.registration import configuration
@@ -82,6 +83,14 @@ def test_labels_choose_who_is_asked(namespace: Any, pod: Any, default: int, cana
     """Of two control planes side by side."""
     assert _asked(namespace, pod, mesh="osm") == default
     assert _asked(namespace, pod, mesh="osm", revision="canary") == canary
+
+
+def test_of_a_mesh_without_a_name_yet_nothing_is_widened() -> None:
+    """While the configuration is bad from the start: what is registered is right, and stays."""
+    client = {"url": "https://x"}
+    known, unknown = (configuration(client, b"", HOME, mesh=each) for each in ("osm", None))
+    assert is_as(known, unknown)
+    assert len(known["webhooks"]) == len(unknown["webhooks"]) + 2
 
 
 @pytest.mark.parametrize("name", sorted({*SYSTEM_NAMESPACES, HOME}))
