@@ -14,7 +14,19 @@ from pathlib import Path
 from typing import Final
 
 PACKAGES: Final = (
-    *("admin", "admission", "agent", "catalog", "certs", "checks", "cli", "controller", "delivery", "deploy"),
+    *(
+        "admin",
+        "admission",
+        "agent",
+        "catalog",
+        "certs",
+        "checks",
+        "cli",
+        "cni",
+        "controller",
+        "delivery",
+        "deploy",
+    ),
     *("engine", "enrolment", "injector", "kube", "mesh"),
     *("protos", "providers", "reporting", "sidecars", "specs", "xds"),
 )
