@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -88,9 +88,10 @@ class Injection:
     async def _ended(self, _: web.Application) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def following(self, changed: Callable[[], None]) -> None:
-        """Read the configuration as it changes, until cancelled; at once without a file."""
-        await self.file.following(changed)
+    def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name; `changed` is told of another configuration."""
+        if self.file.is_one:
+            yield "injection configuration", self.file.following(changed)
 
     async def _review(self, request: web.Request) -> web.Response:
         if request.content_type != _JSON:

@@ -31,10 +31,13 @@ class InjectionFile:
         self.error = ""
         self._read()
 
+    @property
+    def is_one(self) -> bool:
+        """Say whether there is a file to follow."""
+        return self._path is not None
+
     async def following(self, changed: Callable[[], None]) -> None:
         """Read it whenever it is another, and say that it has changed, until cancelled."""
-        if self._path is None:
-            return
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             before, self._seen = self._seen, self._stands()

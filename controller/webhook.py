@@ -161,7 +161,7 @@ class Webhook:
         for each in self.registrations:
             yield f"{each.what}'s registration", each.run()
         if self._injection is not None:
-            yield "injection configuration", self._injection.following(self._look_again)
+            yield from self._injection.works(self._look_again)
 
     @asynccontextmanager
     async def serving(self, listening: socket) -> AsyncIterator[None]:

@@ -16,7 +16,7 @@ from tests.unit.kube.played import Played, api_of
 
 
 async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> None:
-    """Nothing is followed then, and that ends at once: it is not the end of the server."""
+    """Nothing runs for it then: a work that ends would be the end of the server."""
     async with Played(namespaces) as server, api_of(server) as api:
         source: Any = None
         made = Injection(
@@ -28,7 +28,7 @@ async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> No
             Merged,
             lambda _result, _seconds: None,
         )
-        await made.following(lambda: None)
+        assert [*made.works(lambda: None)] == []
         app = web.Application()
         made.add_to(app)
         request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": POD}
