@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from admission.place import Place
 from mesh.kinds import MESH_CONFIG, NAMESPACE, SERVICE, Kind
+from specs import annotations
 from specs.kinds import READ
 from specs.reference.crds import plural_of
 from specs.reference.meanings.installed import INSTALLED
@@ -72,11 +73,26 @@ def configuration(
             webhook(SETTINGS, _of_policy([MESH_CONFIG]), [*scope, _named("NotIn", home)]),
             webhook(HOME, _of_policy([MESH_CONFIG]), [_named("In", home)]),
         ]
-    metadata = {
-        "name": f"{NAME}-{revision}" if revision else NAME,
-        "labels": {"app.kubernetes.io/name": "meshwright"},
-    }
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "webhooks": webhooks}
+    head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(revision, home)}
+    return {**head, "webhooks": webhooks}
+
+
+def name_of(revision: str) -> str:
+    """Return what a configuration of webhooks is called: each revision has its own."""
+    return f"{NAME}-{revision}" if revision else NAME
+
+
+def metadata(revision: str, home: str) -> Mapping[str, Any]:
+    """Return name and labels of a configuration of webhooks, by which it is found and known as ours."""
+    whose = {annotations.HOME: home} if home else {}
+    labels = {"app.kubernetes.io/name": NAME, annotations.REVISION: revision, **whose}
+    return {"name": name_of(revision), "labels": labels}
+
+
+def is_of_a_control_plane(found: Mapping[str, Any]) -> bool:
+    """Say whether a configuration of webhooks is one of Meshwright's, of whatever revision."""
+    metadata = found["metadata"]
+    return bool(metadata["name"] == name_of((metadata.get("labels") or {}).get(annotations.REVISION, "")))
 
 
 def names_of(configuration: Configuration) -> frozenset[str]:
@@ -125,7 +141,7 @@ def _rule(
 def home_of(found: object) -> str:
     """Return whose a configuration is, by the control plane's own namespace; empty where it does not say."""
     match found:
-        case {"metadata": {"labels": {"meshwright.dev/control-plane": str(home)}}}:
+        case {"metadata": {"labels": {annotations.HOME: str(home)}}}:
             return home
         case {"webhooks": [*webhooks]}:
             return next((home for each in webhooks if (home := _home(each))), "")

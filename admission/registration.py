@@ -9,26 +9,16 @@ from typing import Final
 
 import structlog
 
-from admission.configuration import API_VERSION, KIND, Configuration, home_of, is_as, names_of
+from admission.configuration import Configuration, home_of, is_as, names_of
 from admission.roots import believed, trusting
 from kube.api import Api
+from kube.builtin import VALIDATING
 from kube.errors import KubeError
 from kube.reflector import Reflector
 from kube.resource import Raw, Resource
-from specs.manifest import split_api_version
 
 MANAGER: Final = "meshwright.dev/control-plane"
 """The field manager by whose name everything in the cluster is written."""
-
-RESOURCE: Final = Resource(
-    *split_api_version(API_VERSION), "validatingwebhookconfigurations", KIND, namespaced=False
-)
-MUTATING: Final = Resource(
-    *split_api_version(API_VERSION),
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
-    namespaced=False,
-)
 
 LOOK_SECONDS: Final = 60.0
 """How often it is looked at though nothing was heard: roots may be others, and who was refused asks again."""
@@ -91,7 +81,7 @@ class Registration:
         api: Api,
         wanted: Callable[[], Configuration],
         clock: Callable[[], datetime],
-        resource: Resource = RESOURCE,
+        resource: Resource = VALIDATING,
         what: str = "the webhook",
     ) -> None:
         self._api, self._wanted, self._resource, self.what = api, wanted, resource, what

@@ -1,15 +1,12 @@
 """What the daemon asks a cluster: for a pod, and whether the DaemonSet that it is of is still meant to be."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from cni.answering import LookupFailed
 from kube.api import Api
+from kube.builtin import DAEMON_SETS, PODS
 from kube.errors import KubeError, Reason
-from kube.resource import Resource
-
-_PODS: Final = Resource("", "v1", "pods", "Pod")
-_DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
 
 
 class Cluster:
@@ -22,7 +19,7 @@ class Cluster:
     async def pod(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a pod, None where there is none of that name; raise LookupFailed."""
         try:
-            return await self._api.get(_PODS, namespace, name)
+            return await self._api.get(PODS, namespace, name)
         except KubeError as error:
             if error.reason is Reason.NOT_FOUND:
                 return None
@@ -31,7 +28,7 @@ class Cluster:
     async def pods_of(self, node: str) -> Sequence[Mapping[str, Any]]:
         """Return the pods of a node; raise LookupFailed."""
         try:
-            found = await self._api.list(_PODS, fields=f"spec.nodeName={node}")
+            found = await self._api.list(PODS, fields=f"spec.nodeName={node}")
         except KubeError as error:
             raise LookupFailed(str(error)) from error
         return list(found["items"])
@@ -45,7 +42,7 @@ class Cluster:
         if not self._name:
             return ""
         try:
-            found = await self._api.get(_DAEMON_SETS, self._namespace, self._name)
+            found = await self._api.get(DAEMON_SETS, self._namespace, self._name)
         except KubeError as error:
             gone = (Reason.NOT_FOUND, Reason.FORBIDDEN, Reason.UNAUTHORIZED)
             return "" if error.reason in gone else f"the cluster cannot be asked: {error}"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,7 @@ import structlog
 from controller.config_file import only_document
 from controller.errors import SettingsError
 from injector.configuration import ConfigurationError, InjectionConfig, read
+from mesh.names import Namespace
 
 LOOK_SECONDS: Final = 0.2
 """How often the file is looked at; it is read when two looks in turn find the same that was not read yet."""
@@ -18,14 +20,15 @@ _log = structlog.get_logger("controller.injection_file")
 
 
 class InjectionFile:
-    """A configuration in a file, or the default one without; `of` makes of what is read what is in force.
+    """A configuration in a file, or the default one without, with `home` for the control plane's namespace.
 
-    Where a ConfigMap is mounted a link is exchanged, so that the file is another one. A bad one changes
-    nothing; if it is the first there is no configuration until it is mended.
+    A control plane knows where it is better than a file does. Where a ConfigMap is mounted a link is
+    exchanged, so that the file is another one. A bad one changes nothing; if it is the first there is no
+    configuration until it is mended.
     """
 
-    def __init__(self, path: Path | None, of: Callable[[InjectionConfig], InjectionConfig]) -> None:
-        self._path, self._of = path, of
+    def __init__(self, path: Path | None, home: str) -> None:
+        self._path, self._home = path, Namespace(home)
         self._seen = self._read_as = self._stands()
         self.config: InjectionConfig | None = None
         self.error = ""
@@ -58,7 +61,7 @@ class InjectionFile:
         again = self.config is not None
         try:
             document = None if self._path is None else only_document(self._path, "the injection config file")
-            self.config = self._of(read(document, str(self._path)))
+            self.config = replace(read(document, str(self._path)), control_plane_namespace=self._home)
         except (SettingsError, ConfigurationError) as error:
             self.error = " ".join(str(error).split())
             _log.error("injection configuration not taken", reason=self.error, kept=again)

@@ -19,8 +19,8 @@ from enrolment.trust import Confirmations
 from sidecars.contract.events import Broker, RootsChanged
 
 if TYPE_CHECKING:
-    from controller.pod_roots import PodRoots
     from controller.webhook import Webhook
+    from injector.keeper import PodRoots
 
 
 def root_change(

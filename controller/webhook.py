@@ -18,7 +18,7 @@ from admin.metrics.registry import Metrics
 from admission.configuration import Configuration, configuration
 from admission.judging import Judge, Now, yielding
 from admission.place import Place
-from admission.registration import MUTATING, Registration
+from admission.registration import Registration
 from admission.server import application
 from admission.trial import Trial
 from catalog.lint.lint import Further
@@ -33,10 +33,11 @@ from controller.cluster import Cluster
 from delivery.gathering import Gathering
 from injector.registration import PATH
 from injector.registration import configuration as pods
+from kube.builtin import MUTATING
 from kube.tls import load
 
 if TYPE_CHECKING:
-    from controller.injection import Injection
+    from injector.server import Injection
 
 _log = structlog.get_logger("controller.webhook")
 

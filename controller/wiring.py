@@ -44,10 +44,10 @@ from xds.protocol.resource import Reference
 if TYPE_CHECKING:
     from controller.cluster import Cluster
     from controller.enrolling import Enrolling
-    from controller.injection import Injection
-    from controller.pod_roots import PodRoots
     from controller.webhook import Webhook
     from enrolment.proofs.kubernetes import KubernetesProof
+    from injector.keeper import PodRoots
+    from injector.server import Injection
     from reporting.reporter import Reporter
 
 
@@ -263,19 +263,20 @@ def _webhook(
 def _injection(
     settings: Settings, cluster: "Cluster", delivered: Delivery, drivers: MeshDrivers, metrics: Metrics
 ) -> "Injection":
-    from controller.injection import Injection
+    from controller.injection_file import InjectionFile
+    from injector.lookup import Lookup
+    from injector.server import Injection
 
     def mesh_config() -> MeshConfig:
         view = delivered.loop.state.view
         return MeshConfig() if view is None else view.config
 
     return Injection(
-        cluster,
-        settings.injection_config,
+        InjectionFile(settings.injection_config, cluster.home),
+        Lookup(cluster.api, lambda: delivered.gathering.sources.merged),
         drivers.drivers,
         drivers.environment,
         mesh_config,
-        lambda: delivered.gathering.sources.merged,
         metrics.injection,
     )
 
@@ -291,7 +292,7 @@ def _pod_roots(
     name = settings.roots_config_map
     if cluster is None or not name or "kubernetes" not in settings.enrolment_proofs:
         return None
-    from controller.pod_roots import PodRoots
+    from injector.keeper import PodRoots
     from injector.pod_roots import Reach, at_home
 
     return PodRoots(

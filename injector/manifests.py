@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from injector.injecting import Injected, Known, injected
+from injector.namespaces import namespace_of
 from injector.shapes import checked
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject
@@ -91,12 +92,8 @@ def namespaces_in(manifests: Iterator[object]) -> Mapping[str, NamespaceObject]:
     for each in manifests:
         for document in _flat(each):
             if document.get("apiVersion") == "v1" and document.get("kind") == "Namespace":
-                metadata = checked(document).get("metadata", {})
-                name = Namespace(str(metadata.get("name", "")))
-                labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
-                found[str(name)] = NamespaceObject(
-                    name, tuple(sorted(labels.items())), tuple(sorted(annotations.items()))
-                )
+                defined = namespace_of(checked(document))
+                found[str(defined.name)] = defined
     return found
 
 

@@ -18,13 +18,10 @@ from mesh.workload import PodTemplate, Workload
 from sidecars.contract.errors import CannotPatchError
 from sidecars.injection.names import PROXY_UUID_LABEL
 from sidecars.layout import AUTHORITY_FILE
+from specs.annotations import HOME, REVISION
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 US: Final = "meshwright"
-HOME: Final = "meshwright.dev/control-plane"
-"""The label that says whose it is, by the namespace of that control plane."""
-REVISION: Final = "meshwright.dev/revision"
-"""The label by which a namespace chooses one of several control planes; without, it is the default one."""
 
 
 class Standing(enum.Enum):

@@ -9,11 +9,10 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from admission.configuration import API_VERSION, metadata
 from injector.decision import OSM_IGNORE, OSM_MONITORED, SYSTEM_NAMESPACES
-from injector.pod_roots import HOME, REVISION
-from specs.annotations import INJECT
+from specs.annotations import INJECT, REVISION
 
-API_VERSION: Final = "admissionregistration.k8s.io/v1"
 KIND: Final = "MutatingWebhookConfiguration"
 PATH: Final = "/inject"
 
@@ -33,11 +32,6 @@ Expression = Mapping[str, Any]
 Configuration = Mapping[str, Any]
 
 
-def name_of(revision: str) -> str:
-    """Return what the object is called: each revision has its own."""
-    return f"meshwright-{revision}" if revision else "meshwright"
-
-
 def configuration(
     client: Mapping[str, object], ca: bytes, home: str, *, revision: str = "", mesh: str | None = ""
 ) -> Configuration:
@@ -50,12 +44,9 @@ def configuration(
     trusted = {**client, "caBundle": base64.b64encode(ca).decode("ascii")}
     outside = _not_in(_NAME, *sorted({*SYSTEM_NAMESPACES, home}))
     chosen = _chosen(revision, mesh)
-    metadata = {
-        "name": name_of(revision),
-        "labels": {"app.kubernetes.io/name": "meshwright", REVISION: revision, HOME: home},
-    }
     webhooks = [_webhook(name, trusted, [outside, *namespaces], pods) for name, namespaces, pods in chosen]
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "webhooks": webhooks}
+    head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(revision, home)}
+    return {**head, "webhooks": webhooks}
 
 
 def _chosen(revision: str, mesh: str | None) -> Iterator[tuple[str, list[Expression], list[Expression]]]:

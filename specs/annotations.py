@@ -1,4 +1,4 @@
-"""Annotations of our own, on Namespaces, on Services and on what runs in them.
+"""Annotations and labels of our own, on Namespaces, on Services and on what runs in them.
 
     meshwright.dev/permissive: "true"                        # Namespace: accept every client of the mesh
     meshwright.dev/egress-services: "books/*, default/shop"  # Namespace, Pod, Workload: be told of no more
@@ -8,6 +8,8 @@
     meshwright.dev/inject: "true"                            # Pod, Namespace (a label too): have a sidecar
     meshwright.dev/overlays: "debug, large"                  # Pod, Namespace: what is laid over the sidecar
     meshwright.dev/sidecar-placement: classic                # Pod: among the containers, not before them
+    meshwright.dev/revision: canary                          # Pod, Namespace (a label): who injects
+    meshwright.dev/control-plane: meshwright-system          # what we keep (a label): whose it is
 
 Their values are text, as Kubernetes has it; a value that is not understood refuses the object.
 """
@@ -27,6 +29,10 @@ IPV6: Final = "meshwright.dev/interception-ipv6"
 INJECT: Final = "meshwright.dev/inject"
 OVERLAYS: Final = "meshwright.dev/overlays"
 PLACEMENT: Final = "meshwright.dev/sidecar-placement"
+REVISION: Final = "meshwright.dev/revision"
+"""The label by which one of several control planes is chosen; without, it is the default one."""
+HOME: Final = "meshwright.dev/control-plane"
+"""The label that says whose an object is, by the namespace of that control plane."""
 
 ANY: Final = "*"
 NONE: Final = "none"

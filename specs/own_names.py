@@ -19,6 +19,7 @@ from specs.annotations import (
     OVERLAYS,
     PERMISSIVE,
     PLACEMENT,
+    REVISION,
 )
 from specs.codes import Code
 from specs.core.endpoints import SERVICE_ANNOTATION, UUID_LABELS
@@ -52,8 +53,8 @@ ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
     WORKLOAD: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES}),
 }
 LABELS: Final[Mapping[Kind, frozenset[str]]] = {
-    NAMESPACE: frozenset({INJECT}),
-    POD: frozenset({*UUID_LABELS, INJECT}),
+    NAMESPACE: frozenset({INJECT, REVISION}),
+    POD: frozenset({*UUID_LABELS, INJECT, REVISION}),
 }
 
 
@@ -89,6 +90,8 @@ def _meant(kind: Kind, section: str, name: str) -> str:
         return f"did you mean {PREFIX}{name.partition('/')[2]:.60}?"
     if section == "labels" and name in ANNOTATIONS.get(kind, ()):
         return "it is an annotation"
+    if section == "annotations" and name in LABELS.get(kind, ()):
+        return "it is a label"
     kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED)
     if kinds:
         return f"it is an annotation of {' and '.join(map(str, kinds))}"

@@ -9,31 +9,10 @@ from checks.permissions import Need
 from kube.api import Api
 from kube.errors import ApiError, KubeError
 from kube.resource import Raw, Resource
-from mesh.kinds import CONFIG_MAP, DAEMON_SET, DEPLOYMENT, ENDPOINT_SLICE, NAMESPACE, POD
 
 SECONDS: Final = 60.0
 """For all that one line needs; a server that is away is known sooner."""
 
-NAMESPACES: Final = Resource("", "v1", "namespaces", NAMESPACE.name, namespaced=False)
-PODS: Final = Resource("", "v1", "pods", POD.name)
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", CONFIG_MAP.name)
-DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", DEPLOYMENT.name)
-DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", DAEMON_SET.name)
-SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices", ENDPOINT_SLICE.name)
-MUTATING: Final = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
-    namespaced=False,
-)
-VALIDATING: Final = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
-    namespaced=False,
-)
 _SELF: Final = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )

@@ -13,17 +13,18 @@ from checks import permissions
 from checks.check import Check
 from checks.cluster import Injector
 from cli.checking import installed
-from cli.checking.asking import DAEMON_SETS, DEPLOYMENTS, MUTATING, PODS, Asking, looked
+from cli.checking.asking import Asking, looked
 from cli.errors import CommandFailed
 from injector.decision import OSM_UUID
 from kube.api import Api
+from kube.builtin import DAEMON_SETS, DEPLOYMENTS, MUTATING, PODS, minor_version
 from kube.connection import found
 from kube.discovery import Served, served
 from kube.errors import KubeError
+from specs.osm.own_names import CONTROL_PLANE
 from specs.reference.meanings.installed import INSTALLED
 
 _NODES: Final = frozenset({"istio-cni-node", "ztunnel", "linkerd-cni", "consul-cni", "kuma-cni-node"})
-_OSM: Final = frozenset({"osm-bootstrap", "osm-controller", "osm-injector"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,7 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
 
 async def _version(api: Api) -> tuple[tuple[int, int], str]:
     said = await api.read("/version")
-    numbers = ("".join(filter(str.isdigit, str(said.get(each, "")))) for each in ("major", "minor"))
-    major, minor = (int(each or 0) for each in numbers)
-    return (major, minor), str(said.get("gitVersion", "?"))
+    return minor_version(said) or (0, 0), str(said.get("gitVersion", "?"))
 
 
 async def _served(api: Api) -> Served | KubeError:
@@ -139,7 +138,7 @@ async def _osm(asking: Asking) -> Check:
     planes = [
         f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
         for raw in await asking.all(DEPLOYMENTS)
-        if raw["metadata"]["name"] in _OSM
+        if raw["metadata"]["name"] in CONTROL_PLANE
     ]
     pods = [raw for raw in await asking.all(PODS) if OSM_UUID in (raw["metadata"].get("labels") or {})]
     return judging.open_service_mesh(sorted(planes), len(pods))

@@ -6,23 +6,18 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from admission.configuration import is_of_a_control_plane
 from certs.pem import as_pem, certificates_in
 from checks import installed as judging
 from checks import permissions
 from checks.check import Check
 from checks.installed import Registered, Runner
-from cli.checking.asking import (
-    CONFIG_MAPS,
-    MUTATING,
-    NAMESPACES,
-    PODS,
-    SLICES,
-    VALIDATING,
-    Asking,
-)
-from cli.checking.pods import Injection, Sorted, config_of, namespace_of, selects, sorted_out
-from injector.configuration import ConfigurationError
+from cli.checking.asking import Asking
+from cli.checking.pods import Injection, Sorted, config_of, selects, sorted_out
+from injector.configuration import CONFIG_MAP, ConfigurationError
+from injector.namespaces import namespace_of
 from injector.pod_roots import Standing, is_injected
+from kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, SLICES, VALIDATING
 from kube.errors import ApiError
 from kube.resource import Raw, Resource
 from mesh.config import MeshConfig
@@ -37,9 +32,6 @@ from specs.shown import read_shown
 Look = tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]
 
 ACCOUNT: Final = "meshwright"
-INJECTION: Final = "meshwright-injection"
-_NAME: Final = "meshwright"
-_LABEL: Final = "meshwright.dev/revision"
 _ROUTES: Final = Resource(
     HTTP_ROUTE_GROUP.group, READ[HTTP_ROUTE_GROUP].versions[-1], "httproutegroups", HTTP_ROUTE_GROUP.name
 )
@@ -106,11 +98,7 @@ class _Installed:
         return permissions.permitted("its permissions", who, answers, do)
 
     async def _ours(self, resource: Resource) -> Raw | None:
-        for each in await self._asking.all(resource):
-            revision = (each["metadata"].get("labels") or {}).get(_LABEL, "")
-            if each["metadata"]["name"] == (f"{_NAME}-{revision}" if revision else _NAME):
-                return each
-        return None
+        return next(filter(is_of_a_control_plane, await self._asking.all(resource)), None)
 
     async def webhook(self, resource: Resource) -> Sequence[Check]:
         name = "policy webhook" if resource is VALIDATING else "injection webhook"
@@ -179,7 +167,7 @@ class _Installed:
         )
 
     async def _injection(self) -> Injection:
-        raw = await self._asking.one(CONFIG_MAPS, self._home, INJECTION)
+        raw = await self._asking.one(CONFIG_MAPS, self._home, CONFIG_MAP)
         return Injection(
             config_of(raw, self._home),
             DriverRegistry.discover().drivers,
@@ -211,7 +199,7 @@ class _Installed:
             found = await self._sorted()
         except ConfigurationError as error:
             do = "mend it: the control plane goes on with what it had"
-            return (Check.failed("injection", f"ConfigMap {self._home}/{INJECTION}: {error}", do),)
+            return (Check.failed("injection", f"ConfigMap {self._home}/{CONFIG_MAP}: {error}", do),)
         return (
             judging.uninjected(found.without, len(found.asking)),
             judging.outdated(found.outdated, found.injected),

@@ -8,14 +8,13 @@ import yaml
 
 from admission.configuration import is_as
 from checks.installed import PodFound
-from injector.configuration import ConfigurationError, InjectionConfig
+from injector.configuration import CONFIG_KEY, ConfigurationError, InjectionConfig
 from injector.configuration import read as read_configuration
 from injector.decision import Reason, decide
 from injector.injecting import Known, injected
 from injector.pod_roots import at_home, is_injected
 from injector.selectors import required
 from mesh.config import MeshConfig
-from mesh.names import Namespace
 from mesh.objects import NamespaceObject
 from sidecars.contract import kubernetes
 from sidecars.contract.driver import SidecarDriver
@@ -23,7 +22,6 @@ from sidecars.contract.errors import CannotPatchError, DriverError
 from sidecars.injection.names import INIT_CONTAINER, PROXY_UUID_LABEL, SIDECAR_CONTAINER
 from sidecars.injection.restoring import is_patched, restored
 
-_KEY: Final = "config.yaml"
 _COMPARED: Final = ("image", "args", "command", "env", "resources", "securityContext")
 
 
@@ -57,20 +55,11 @@ def config_of(raw: Mapping[str, Any] | None, home: str) -> InjectionConfig:
     """Read the injector's configuration from its ConfigMap; raise ConfigurationError."""
     if raw is None:
         return at_home(home)
-    text = (raw.get("data") or {}).get(_KEY, "")
+    text = (raw.get("data") or {}).get(CONFIG_KEY, "")
     try:
-        return read_configuration(yaml.safe_load(text), _KEY)
+        return read_configuration(yaml.safe_load(text), CONFIG_KEY)
     except yaml.YAMLError as error:
-        raise ConfigurationError(f"{_KEY}: is no YAML: {' '.join(str(error).split())}") from error
-
-
-def namespace_of(raw: Mapping[str, Any]) -> NamespaceObject:
-    """Read a namespace as the API server has it."""
-    metadata = raw["metadata"]
-    labels, annotations = (metadata.get(each) or {} for each in ("labels", "annotations"))
-    return NamespaceObject(
-        Namespace(metadata["name"]), tuple(sorted(labels.items())), tuple(sorted(annotations.items()))
-    )
+        raise ConfigurationError(f"{CONFIG_KEY}: is no YAML: {' '.join(str(error).split())}") from error
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from kube.api import Api
     from mesh.objects import NamespaceObject
 
-CHART_S: Final = "meshwright-injection"
-"""Where the chart has the configuration of injection: `config.yaml`, in the control plane's namespace."""
-
 _NOT_ASKED: Final = False
 
 
@@ -135,10 +132,10 @@ async def _online(
     kubeconfig: Path | None,
     context: str,
 ) -> "Explanation":
-    from cli.checking.asking import MUTATING, NAMESPACES, PODS
-    from cli.checking.pods import namespace_of
     from injector.explaining import explained
+    from injector.namespaces import namespace_of
     from kube.api import Api
+    from kube.builtin import MUTATING, NAMESPACES, PODS
     from kube.connection import found
     from kube.errors import KubeError
 
@@ -157,21 +154,21 @@ async def _online(
 
 async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
     """Return the configuration that the chart has put into the cluster; the default one without."""
-    from cli.checking.asking import CONFIG_MAPS
     from cli.checking.pods import config_of
-    from injector.configuration import ConfigurationError
+    from injector.configuration import CONFIG_MAP, ConfigurationError
+    from kube.builtin import CONFIG_MAPS
     from kube.errors import ApiError
 
     home = told.control_plane_namespace
     try:
-        found = await api.get(CONFIG_MAPS, home, CHART_S)
+        found = await api.get(CONFIG_MAPS, home, CONFIG_MAP)
     except ApiError:
-        sys.stderr.write(f"there is no ConfigMap {home}/{CHART_S} to be read: the defaults are taken\n")
+        sys.stderr.write(f"there is no ConfigMap {home}/{CONFIG_MAP} to be read: the defaults are taken\n")
         return told
     try:
         return replace(config_of(found, home), control_plane_namespace=home)
     except ConfigurationError as error:
-        raise CommandFailed(f"ConfigMap {home}/{CHART_S}: {error}") from error
+        raise CommandFailed(f"ConfigMap {home}/{CONFIG_MAP}: {error}") from error
 
 
 def _known(told: "InjectionConfig", mesh: Path | None) -> "tuple[Known, Mapping[str, NamespaceObject]]":

@@ -6,8 +6,8 @@ from typing import Final
 from cli.migrating.findings import Document, Finding, Standing, mapping, named
 from cli.migrating.objects import GROUPS, group_of
 from mesh import kinds
+from specs.osm.own_names import CONTROL_PLANE
 
-_CONTROL_PLANE: Final = frozenset({"osm-bootstrap", "osm-controller", "osm-injector"})
 _WEBHOOKS: Final = ("osm-inject.k8s.io", "osm-validator.k8s.io")
 _NOT_BEFORE: Final = "when no pod has its sidecar any more"
 
@@ -15,7 +15,7 @@ _NOT_BEFORE: Final = "when no pod has its sidecar any more"
 def of_installation(document: Document) -> Iterator[Finding]:
     """Yield what is to be done about a part of Open Service Mesh; nothing for what is none."""
     match document.get("kind"):
-        case kinds.DEPLOYMENT.name if mapping(document.get("metadata")).get("name") in _CONTROL_PLANE:
+        case kinds.DEPLOYMENT.name if mapping(document.get("metadata")).get("name") in CONTROL_PLANE:
             said = "Open Service Mesh's control plane: its sidecars live by it"
             do = f"uninstall it {_NOT_BEFORE}: `osm uninstall mesh`"
             yield Finding(named(document), Standing.TO_DO, said, do=do)

@@ -13,6 +13,7 @@ from injector.configuration import ConfigurationError, InjectionConfig
 from injector.configuration import read as read_configuration
 from injector.decision import OSM_MONITORED
 from injector.injecting import Known
+from injector.namespaces import namespace_of
 from mesh.kinds import CONFIG_MAP, MESH_CONFIG, NAMESPACE
 from mesh.objects import NamespaceObject
 from sidecars.contract.driver import SidecarDriver
@@ -115,7 +116,7 @@ def _checked(values: Mapping[str, Any]) -> InjectionConfig:
 
 
 def _enrolled(documents: Iterable[Document]) -> dict[str, NamespaceObject]:
-    found = map(namespaces.of_object, documents)
+    found = map(namespace_of, documents)
     return {str(each.name): each for each in found if namespaces.is_of_osm(each)}
 
 

@@ -1,13 +1,13 @@
 """Namespaces: whether the pods in them get a sidecar, with Open Service Mesh and here."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from cli.migrating.findings import Document, Finding, Standing, mapping, named
 from injector.configuration import InjectionConfig
 from injector.decision import OSM_IGNORE, OSM_INJECT, OSM_MONITORED, decide
+from injector.namespaces import namespace_of
 from mesh.kinds import NAMESPACE
-from mesh.names import Namespace
 from mesh.objects import NamespaceObject
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Pod
@@ -17,18 +17,6 @@ PREFIX: Final = "openservicemesh.io/"
 _READ: Final = frozenset({OSM_IGNORE, OSM_INJECT, OSM_MONITORED})
 _ANY: Final[Pod] = {"spec": {"containers": [{"name": "any", "image": "any"}]}}
 """A pod of which nothing is said."""
-
-
-def of_object(document: Document) -> NamespaceObject:
-    """Return a namespace with its labels and annotations."""
-    metadata = mapping(document.get("metadata"))
-    return NamespaceObject(
-        Namespace(str(metadata.get("name", ""))), _texts(metadata, "labels"), _texts(metadata, "annotations")
-    )
-
-
-def _texts(metadata: Mapping[str, object], name: str) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((str(key), str(value)) for key, value in mapping(metadata.get(name)).items()))
 
 
 def meshes(documents: Iterable[Document]) -> tuple[str, ...]:
@@ -44,7 +32,7 @@ def is_of_osm(namespace: NamespaceObject) -> bool:
 
 def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Finding, ...], Document | None]:
     """Say what becomes of a namespace of OSM's, and what is to be applied to it; nothing of any other."""
-    found = of_object(document)
+    found = namespace_of(document)
     if not is_of_osm(found):
         return (), None
     unread = tuple(

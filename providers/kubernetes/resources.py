@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
+from kube.builtin import NAMESPACES, PODS, SLICES
 from kube.discovery import Served
 from kube.resource import Resource
 from mesh.kinds import ENDPOINT_SLICE, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, Kind
@@ -25,11 +26,11 @@ from specs.kinds import READ
 from specs.osm.unenforced import UNENFORCED
 
 CORE: Final[Mapping[Kind, Resource]] = {
-    NAMESPACE: Resource("", "v1", "namespaces", NAMESPACE.name, namespaced=False),
+    NAMESPACE: NAMESPACES,
     SERVICE: Resource("", "v1", "services", SERVICE.name),
-    POD: Resource("", "v1", "pods", POD.name),
+    POD: PODS,
     SERVICE_ACCOUNT: Resource("", "v1", "serviceaccounts", SERVICE_ACCOUNT.name),
-    ENDPOINT_SLICE: Resource(ENDPOINT_SLICE.group, "v1", "endpointslices", ENDPOINT_SLICE.name),
+    ENDPOINT_SLICE: SLICES,
 }
 """What every cluster serves."""
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from controller.pod_roots import PodRoots
+from injector.keeper import PodRoots
 from injector.pod_roots import Reach, at_home
 from kube.api import Api
 from kube.connection import found

@@ -10,9 +10,9 @@ from typing import Any, Final
 import yaml
 
 from admission.configuration import NAME
-from admission.registration import MUTATING, RESOURCE
 from demo.ports import free_port
 from kube.api import Api
+from kube.builtin import MUTATING, VALIDATING
 from kube.connection import found as connection
 from kube.reflector import Reflector
 from kube.resource import Raw
@@ -99,7 +99,7 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
         refused = sorted({each.grant for each in asked(log, account.user) if not each.is_allowed})
         assert not refused, ", ".join(map(str, refused))
     finally:
-        for kind in (RESOURCE, MUTATING):
+        for kind in (VALIDATING, MUTATING):
             administrator("delete", kind.plural, NAME, "--ignore-not-found")
         administrator("delete", *files, "--wait=false")
         administrator("delete", "crd", *(each["metadata"]["name"] for each in UNENFORCED))
@@ -109,7 +109,7 @@ async def _followed(kubeconfig: Path) -> None:
     """Follow what the cluster has of both webhooks, as the server does."""
     async with Api(connection(kubeconfig, "")) as api, asyncio.timeout(60):
         clock = partial(datetime.now, UTC)
-        for resource in (RESOURCE, MUTATING):
+        for resource in (VALIDATING, MUTATING):
             follows: Reflector[Raw] = Reflector(api, resource, dict, clock, fields=f"metadata.name={NAME}")
             task = asyncio.create_task(follows.run(lambda _: None))
             try:

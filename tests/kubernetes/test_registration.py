@@ -14,10 +14,11 @@ import yaml
 import admission.registration
 from admission.configuration import configuration
 from admission.place import Place
-from admission.registration import RESOURCE, Registration
+from admission.registration import Registration
 from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
 from kube.api import Api
+from kube.builtin import VALIDATING
 from kube.connection import found
 from kube.errors import ApiError
 from mesh.names import TrustDomain
@@ -47,7 +48,7 @@ async def _until(api: Api, holds: Callable[[Any], bool]) -> Any:
     async with asyncio.timeout(SECONDS):
         while True:
             with contextlib.suppress(ApiError):  # it may be gone
-                there: Any = await api.get(RESOURCE, None, NAME)
+                there: Any = await api.get(VALIDATING, None, NAME)
                 if holds(there):
                     return there
             await asyncio.sleep(0.02)
@@ -59,7 +60,7 @@ async def test_it_is_made_and_mended(registered: Registration, api: Api) -> None
     assert made["webhooks"][0]["failurePolicy"] == "Ignore"
     other = {**made["webhooks"][0], "name": "other.example.com"}
     spoiled = {**made["webhooks"][0], "failurePolicy": "Fail", "timeoutSeconds": 30}
-    await api.patch(RESOURCE, None, NAME, {"webhooks": [other, spoiled]})
+    await api.patch(VALIDATING, None, NAME, {"webhooks": [other, spoiled]})
 
     def mended(there: Any) -> bool:
         by_name = {each["name"]: each for each in there["webhooks"]}
@@ -67,7 +68,7 @@ async def test_it_is_made_and_mended(registered: Registration, api: Api) -> None
         return (ours["failurePolicy"], ours["timeoutSeconds"]) == ("Ignore", 5) and len(by_name) == 2
 
     await _until(api, mended)
-    await api.delete(RESOURCE, None, NAME)
+    await api.delete(VALIDATING, None, NAME)
     await _until(api, lambda there: there["metadata"]["uid"] != made["metadata"]["uid"])
     async with asyncio.timeout(SECONDS):
         while (registered.state.is_right, registered.state.error) != (True, ""):
@@ -92,9 +93,9 @@ async def test_servers_with_different_roots_have_both_in_the_bundle(api: Api, tm
             while {one.trusted, other.trusted} != {both.pem}:
                 await asyncio.sleep(0.02)
         writes = one.state.writes, other.state.writes
-        await api.patch(RESOURCE, None, NAME, {"metadata": {"annotations": {"seen": "yes"}}})
+        await api.patch(VALIDATING, None, NAME, {"metadata": {"annotations": {"seen": "yes"}}})
         await _until(api, lambda there: "seen" in there["metadata"].get("annotations", {}))
-        await api.patch(RESOURCE, None, NAME, {"webhooks": []})
+        await api.patch(VALIDATING, None, NAME, {"webhooks": []})
         there = await _until(api, has_both)
         assert there["metadata"]["annotations"]["seen"] == "yes"
         assert sum(writes) <= 4, "one each, and as many where both have written at once"
@@ -118,7 +119,7 @@ async def _of(theirs: Api, api: Api, ca: bytes = b"") -> AsyncIterator[Registrat
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         with contextlib.suppress(ApiError):  # it may never have been made
-            await api.delete(RESOURCE, None, NAME)
+            await api.delete(VALIDATING, None, NAME)
 
 
 def _granted() -> dict[str, list[str]]:
@@ -143,7 +144,7 @@ async def test_the_role_that_we_hand_out_is_the_least(accounts: Accounts, api: A
             assert "RBAC grants no " in (registration.state.error or registration.watch_error)
             return
         await _until(api, lambda there: bool(there.get("webhooks")))
-        await api.patch(RESOURCE, None, NAME, {"webhooks": []})
+        await api.patch(VALIDATING, None, NAME, {"webhooks": []})
         await _until(api, lambda there: bool(there.get("webhooks")))
 
 
@@ -162,7 +163,7 @@ async def test_the_role_suffices_where_lists_are_not_streamed(
         other = spoiling.by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
         async with _by(other, api) as registration:
             await _until(api, lambda there: bool(there.get("webhooks")))
-            await api.patch(RESOURCE, None, NAME, {"webhooks": []})
+            await api.patch(VALIDATING, None, NAME, {"webhooks": []})
             await _until(api, lambda there: bool(there.get("webhooks") or registration.watch_error))
             assert registration.watch_error == ""
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from admission.configuration import configuration, is_as
+from admission.configuration import configuration, home_of, is_as, is_of_a_control_plane
 from admission.place import Place
+from injector.registration import configuration as injection
 from mesh.kinds import UDP_ROUTE
 from providers.kubernetes.scope import Scope
 from specs.kinds import READ
@@ -114,6 +115,23 @@ def test_a_mesh_config_at_home_is_asked_about_whatever_the_namespaces_of_the_mes
         *plain["namespaceSelector"]["matchExpressions"],
         named | {"operator": "NotIn"},
     ]
+
+
+@pytest.mark.parametrize(("revision", "name"), [("", "meshwright"), ("canary", "meshwright-canary")])
+def test_each_revision_has_its_own_and_says_which_it_is(revision: str, name: str) -> None:
+    """By the same name and labels as its injection: `meshwright check` finds both by them."""
+    found = configuration(SERVICE, b"roots", home="mesh-system", revision=revision)
+    assert found["metadata"] == {
+        "name": name,
+        "labels": {
+            "app.kubernetes.io/name": "meshwright",
+            "meshwright.dev/control-plane": "mesh-system",
+            "meshwright.dev/revision": revision,
+        },
+    }
+    pods = injection(SERVICE.client_config(), b"roots", "mesh-system", revision=revision)
+    assert pods["metadata"] == found["metadata"]
+    assert (is_of_a_control_plane(found), home_of(dict(found))) == (True, "mesh-system")
 
 
 def _changed(path: tuple[Any, ...], value: object) -> Any:

@@ -22,13 +22,13 @@ from admission.place import Place
 from admission.registration import (
     DISPUTED,
     LONGEST_SECONDS,
-    RESOURCE,
     REST_SECONDS,
     Registration,
     rest,
 )
 from admission.roots import believed
 from certs.bundle import TrustBundle
+from kube.builtin import VALIDATING
 from tests.unit.certs.issuers.cas import ca
 from tests.unit.kube.played import Asked, Line, Played, api_of, older
 
@@ -40,7 +40,9 @@ async def none_there(asked: Asked, line: Line) -> None:
     if asked.streaming:
         await older(asked, line)
     elif asked.verb == "list":
-        await line.answer({"kind": f"{RESOURCE.kind}List", "metadata": {"resourceVersion": "1"}, "items": []})
+        await line.answer(
+            {"kind": f"{VALIDATING.kind}List", "metadata": {"resourceVersion": "1"}, "items": []}
+        )
     else:
         await line.hang()
 
@@ -53,7 +55,7 @@ async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None
     async def play(asked: Asked, line: Line) -> None:
         if asked.method == "PATCH":
             written.set()
-            await line.answer({"kind": RESOURCE.kind, "metadata": metadata})
+            await line.answer({"kind": VALIDATING.kind, "metadata": metadata})
         else:
             await none_there(asked, line)
 
@@ -78,7 +80,7 @@ async def test_whom_the_cluster_believes_is_what_it_says() -> None:
 
     async def play(asked: Asked, line: Line) -> None:
         if asked.method == "PATCH":
-            await line.answer({**told, "kind": RESOURCE.kind, "metadata": {"resourceVersion": "1"}})
+            await line.answer({**told, "kind": VALIDATING.kind, "metadata": {"resourceVersion": "1"}})
         else:
             await line.refuse(403, "Forbidden", "x is forbidden")
 
@@ -126,7 +128,7 @@ async def test_that_of_another_mesh_stays_and_it_is_said() -> None:
     """A cluster has one: in turn each would take it from the other. It is made once the other's is gone."""
     theirs, gone = _at_home("first"), asyncio.Event()
     theirs = {**theirs, "metadata": {**theirs["metadata"], "resourceVersion": "7"}}
-    at = {"kind": f"{RESOURCE.kind}List", "metadata": {"resourceVersion": "7"}, "items": [theirs]}
+    at = {"kind": f"{VALIDATING.kind}List", "metadata": {"resourceVersion": "7"}, "items": [theirs]}
 
     async def play(asked: Asked, line: Line) -> None:
         if asked.method == "PATCH":
@@ -176,7 +178,7 @@ async def test_that_it_is_not_watched_is_said() -> None:
 
     async def play(asked: Asked, line: Line) -> None:
         if asked.method == "PATCH":
-            await line.answer({"kind": RESOURCE.kind, "metadata": {"resourceVersion": "1"}})
+            await line.answer({"kind": VALIDATING.kind, "metadata": {"resourceVersion": "1"}})
         else:
             await line.refuse(403, "Forbidden", f'x is forbidden: User "mesh" cannot {asked.verb} x')
 
@@ -203,7 +205,7 @@ async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: 
 
     async def play(asked: Asked, line: Line) -> None:
         if asked.method == "PATCH":
-            await line.answer({"kind": RESOURCE.kind, "metadata": {"resourceVersion": str(next(versions))}})
+            await line.answer({"kind": VALIDATING.kind, "metadata": {"resourceVersion": str(next(versions))}})
         else:
             await none_there(asked, line)
 

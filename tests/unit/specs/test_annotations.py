@@ -15,6 +15,8 @@ PERMISSIVE = "meshwright.dev/permissive"
 CAPTURE = "meshwright.dev/interception-capture"
 IPV6 = "meshwright.dev/interception-ipv6"
 SLASHES = "meshwright.dev/escaped-slashes"
+INJECT = "meshwright.dev/inject"
+REVISION = "meshwright.dev/revision"
 
 
 def namespace(annotations: str) -> str:
@@ -164,6 +166,7 @@ def test_what_is_no_way_with_escaped_slashes_is_refused(text: str, quoted: str) 
             f"labels[{PERMISSIVE}]",
             "it is an annotation",
         ),
+        (namespace(f"{{{REVISION}: canary}}"), f"annotations[{REVISION}]", "it is a label"),
         (
             "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, annotations: {meshwright.dev/x: y}}",
             "annotations[meshwright.dev/x]",
@@ -205,6 +208,8 @@ def test_names_that_are_read_or_another_s_are_not_said() -> None:
         complaints(pod(f"{{{', '.join(f'{each}: x' for each in sorted(INJECTED))}, other.dev/x: y}}")) == []
     )
     assert complaints(pod("{}, labels: {meshwright.dev: y, meshwright-dev: y}")) == []
+    chosen = f"{{}}, labels: {{{INJECT}: 'true', {REVISION}: canary}}"
+    assert (complaints(pod(chosen)), complaints(namespace(chosen))) == ([], [])
 
 
 @pytest.mark.parametrize("text", ['"yes"', '"True"', '""', '"1"'])

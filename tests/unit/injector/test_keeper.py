@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import pytest
 
 import admission.registration
-from controller import pod_roots
-from controller.pod_roots import PodRoots, Rest
+from injector import keeper
+from injector.keeper import PodRoots, Rest
 from injector.pod_roots import Reach, at_home
 from mesh.kinds import NAMESPACE
 from mesh.names import Namespace
@@ -105,7 +105,7 @@ async def test_one_namespace_that_is_full_keeps_no_other_from_its_roots() -> Non
 async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as another control plane that thinks the namespace is its own: neither is kept busy."""
     monkeypatch.setattr(admission.registration, "REST_SECONDS", 0.001)
-    monkeypatch.setattr(pod_roots, "PACE_SECONDS", 0.0)
+    monkeypatch.setattr(keeper, "PACE_SECONDS", 0.0)
 
     async def play(each: Asked, line: Line) -> None:
         if each.method == "PATCH":  # and it is never there

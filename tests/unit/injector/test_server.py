@@ -12,14 +12,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from admission.server import patience
-from controller import injection
-from controller.cluster import Cluster
-from controller.injection import Injection, minor_version
+from controller.injection_file import InjectionFile
+from injector import server as injection
+from injector.lookup import Lookup
 from injector.reviewing import Answer, Result
+from injector.server import Injection
 from mesh.config import MeshConfig
-from providers.kubernetes.scope import Scope
 from sidecars.registry import DriverRegistry
-from tests.unit.controller.test_pod_roots import _merged
+from tests.unit.injector.test_keeper import _merged
 from tests.unit.kube.played import Asked, Line, Part, Played, api_of
 
 POD = {
@@ -41,15 +41,12 @@ async def _asking(play: Part, *known: str, config: Any = None) -> AsyncIterator[
     """Give a client of the injector, whose cluster is as it is played, and what became of pods."""
     told: list[str] = []
     async with Played(play) as server, api_of(server) as api:
-        source: Any = None
-        cluster = Cluster(api, source, Scope.of(), "meshwright-system")
         made = Injection(
-            cluster,
-            config,
+            InjectionFile(config, "meshwright-system"),
+            Lookup(api, lambda: _merged(*known)),
             DRIVERS,
             {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
             MeshConfig,
-            lambda: _merged(*known),
             lambda result, _: told.append(result),
         )
         app = web.Application()
@@ -181,15 +178,20 @@ async def test_a_fault_of_ours_refuses_the_pod_and_is_logged(
         assert "the control plane has failed, and its log says how" in found["status"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ({"major": "1", "minor": "29"}, (1, 29)),
-        ({"major": "1", "minor": "29+"}, (1, 29)),
-        ({"major": "", "minor": "x"}, None),
-        ({}, None),
-    ],
-)
-def test_versions_are_read_as_providers_write_them(said: Any, expected: Any) -> None:
-    """GKE's and EKS' have a sign behind the number."""
-    assert minor_version(said) == expected
+async def test_a_namespace_with_a_mistake_keeps_the_words_that_are_right() -> None:
+    """The reader of policy refuses it for its `permissive`; injection asks for no more than its words."""
+
+    async def mistaken(asked: Asked, line: Line) -> None:
+        if asked.path == "/version":
+            await line.answer({"major": "1", "minor": "29"})
+            return
+        annotations = {"meshwright.dev/permissive": "maybe", "meshwright.dev/inject": "false"}
+        metadata = {"name": "shop", "annotations": annotations}
+        await line.answer({"kind": "NamespaceList", "metadata": {}, "items": [{"metadata": metadata}]})
+
+    async with _asking(mistaken) as (client, told):
+        found = await _said(client, _review())
+        assert (found["allowed"], told) == (True, ["skipped"])
+        assert found["auditAnnotations"] == {
+            "injection": "skipped: the namespace's annotation meshwright.dev/inject is false"
+        }

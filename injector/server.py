@@ -1,84 +1,82 @@
-"""Injection as an API server meets it: a path of the webhook, the namespace looked up, the configuration.
-
-Imported where sidecars are injected, and nowhere else.
-"""
+"""Injection as an API server meets it: a path of the webhook, answers in time, each of them counted."""
 
 import asyncio
-import contextlib
-import re
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Final, Protocol
 
 import structlog
 from aiohttp import web
 
 from admission.review import API_VERSION, KIND, BadReviewError, Operation, Review, asked
 from admission.server import json_of, patience
-from controller.cluster import Cluster
-from controller.injection_file import InjectionFile
 from injector.configuration import InjectionConfig
 from injector.injecting import Known
+from injector.lookup import Lookup
 from injector.registration import PATH, SECONDS
 from injector.reviewing import Answer, Result, answer, response
 from kube.errors import KubeError
-from kube.resource import Resource
 from mesh.config import MeshConfig
-from mesh.kinds import NAMESPACE, POD
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject, ObjectKey
-from mesh.origins import InCluster
-from providers.merge import Merged
+from mesh.kinds import POD
 from sidecars.contract.driver import SidecarDriver
-from specs.shown import read_shown
 
-RESOURCE: Final = Resource("", "v1", "namespaces", NAMESPACE.name, namespaced=False)
 _JSON: Final = "application/json"
 _AGAIN: Final = "who makes the pod tries again"
-_NUMBER: Final = re.compile(r"[0-9]+")
 
 Told = Callable[[str, float], None]
 """Told of each pod what became of it, and how many seconds it took."""
 
-_log = structlog.get_logger("controller.injection")
+_log = structlog.get_logger("injector.server")
+
+
+class Configured(Protocol):
+    """Where the configuration stands: `config` is None while there is none, `error` says what is wrong."""
+
+    config: InjectionConfig | None
+    error: str
+
+    @property
+    def is_one(self) -> bool:
+        """Say whether it may become another one."""
+        ...
+
+    async def following(self, changed: Callable[[], None]) -> None:
+        """Keep it current, and say each time that it has changed, until cancelled."""
+        ...
 
 
 class Injection:
     """Answers what API servers ask about pods; a pod is looked at in a thread of its own, one at a time.
 
-    `mesh_config` and `merged` are asked each time. The API server says best what a namespace's labels are:
-    they may have been written a moment before its first pod. Where it does not answer, what is known counts.
+    `mesh_config` is asked each time.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
-        path: Path | None,
+        configured: Configured,
+        lookup: Lookup,
         drivers: Mapping[str, SidecarDriver],
         environment: Mapping[str, str],
         mesh_config: Callable[[], MeshConfig],
-        merged: Callable[[], Merged],
         told: Told,
     ) -> None:
-        self._cluster, self._drivers, self._environment = cluster, drivers, environment
-        self._mesh_config, self._merged, self._told = mesh_config, merged, told
-        self.file = InjectionFile(path, self._at_home)
+        self._configured, self._lookup = configured, lookup
+        self._drivers, self._environment = drivers, environment
+        self._mesh_config, self._told = mesh_config, told
         self._thread = ThreadPoolExecutor(1, "injection")
-        self._served: tuple[int, int] | None = None
 
     @property
     def mesh(self) -> str | None:
         """The mesh's name, empty where it is not said, None while there is no configuration."""
-        return None if self.file.config is None else self.file.config.mesh
+        return None if self._configured.config is None else self._configured.config.mesh
 
     def remarks(self) -> Iterator[str]:
         """Yield what is not as it should be."""
-        if self.file.error:
-            kept = "the one before holds" if self.file.config else "no pod that is to have a sidecar is made"
-            yield f"the injection configuration is wrong, {kept}: {self.file.error}"
+        configured = self._configured
+        if configured.error:
+            kept = "the one before holds" if configured.config else "no pod that is to have a sidecar is made"
+            yield f"the injection configuration is wrong, {kept}: {configured.error}"
 
     def add_to(self, app: web.Application) -> None:
         """Answer at the path of injection, too."""
@@ -90,8 +88,8 @@ class Injection:
 
     def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name; `changed` is told of another configuration."""
-        if self.file.is_one:
-            yield "injection configuration", self.file.following(changed)
+        if self._configured.is_one:
+            yield "injection configuration", self._configured.following(changed)
 
     async def _review(self, request: web.Request) -> web.Response:
         if request.content_type != _JSON:
@@ -124,60 +122,20 @@ class Injection:
             return Answer(Result.REFUSED, f"the control plane has failed, and its log says how: {_AGAIN}")
 
     async def _answered(self, question: Review, seconds: float) -> Answer:
-        document, config = question.document, self.file.config
+        document, config = question.document, self._configured.config
         if document is None or question.operation is not Operation.CREATE or question.kind != POD:
             return Answer(Result.SKIPPED, "only pods that are made are given sidecars")
         if config is None:
-            return Answer(Result.REFUSED, f"the injector has no configuration: {self.file.error}")
+            return Answer(Result.REFUSED, f"the injector has no configuration: {self._configured.error}")
         try:
-            namespace = await self._namespace(_metadata(question, "namespace"), seconds)
+            namespace = await self._lookup.namespace(_metadata(question, "namespace"), seconds / 2)
         except (KubeError, TimeoutError) as error:
             said = str(error) or "the API server does not answer"
             return Answer(Result.REFUSED, f"its namespace cannot be looked up: {said}")
-        version = await self._version(seconds)
+        version = await self._lookup.version(seconds / 4)
         known = Known(config, self._drivers, self._mesh_config(), self._environment, version=version)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, answer, known, namespace, document)
-
-    async def _namespace(self, name: str, seconds: float) -> NamespaceObject:
-        """Return a namespace with its labels; raise KubeError where nothing is known of it."""
-        try:
-            async with asyncio.timeout(seconds / 2):
-                found = await self._cluster.api.list(RESOURCE, fields=f"metadata.name={name}")
-        except (KubeError, TimeoutError):
-            known = self._merged().in_force(ObjectKey(NAMESPACE, Namespace(""), name))
-            if known is None or not isinstance(known.value, NamespaceObject):
-                raise
-            return known.value
-        origin = InCluster(self._cluster.api.name, "")
-        for raw in found["items"]:
-            whole = {**raw, "apiVersion": RESOURCE.api_version, "kind": RESOURCE.kind}
-            for _, value in read_shown(whole, origin).objects:
-                if isinstance(value, NamespaceObject):
-                    return value
-        return NamespaceObject(Namespace(name))
-
-    async def _version(self, seconds: float) -> tuple[int, int] | None:
-        """Return the API server's version, asked once; None while it does not say."""
-        if self._served is None:
-            with contextlib.suppress(KubeError, TimeoutError):
-                async with asyncio.timeout(seconds / 4):
-                    self._served = minor_version(await self._cluster.api.read("/version"))
-        return self._served
-
-    def _at_home(self, read: InjectionConfig) -> InjectionConfig:
-        """Return a configuration with our own namespace: a control plane knows where it is."""
-        return replace(read, control_plane_namespace=Namespace(self._cluster.home))
-
-
-def minor_version(said: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return the version in an API server's answer, such as (1, 29); providers add signs to its numbers."""
-    found = [_NUMBER.match(str(said.get(name, ""))) for name in ("major", "minor")]
-    match found:
-        case [re.Match() as major, re.Match() as minor]:
-            return int(major[0]), int(minor[0])
-        case _:
-            return None
 
 
 def _metadata(question: Review, field: str) -> str:

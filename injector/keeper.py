@@ -1,7 +1,4 @@
-"""The mesh's roots in each namespace with sidecars: a ConfigMap that is made, watched and mended.
-
-Imported where there is a cluster, and nowhere else.
-"""
+"""The mesh's roots in each namespace with sidecars: a ConfigMap that is made, watched and mended."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -15,13 +12,10 @@ from admission.registration import CALM_SECONDS, DISPUTED, LOOK_SECONDS, MANAGER
 from certs.bundle import TrustBundle
 from injector.pod_roots import Found, Reach, Standing, document, standing
 from kube.api import Api
+from kube.builtin import CONFIG_MAPS
 from kube.errors import ApiError, KubeError, Reason
 from kube.reflector import Reflector
-from kube.resource import Resource
-from mesh.kinds import CONFIG_MAP
 from providers.merge import Merged
-
-RESOURCE: Final = Resource("", "v1", "configmaps", CONFIG_MAP.name)
 
 PACE_SECONDS: Final = 0.02
 """Between two writes: a cluster with thousands of namespaces has other things to do."""
@@ -32,7 +26,7 @@ BATCH: Final = 25
 _SHOWN: Final = 3
 """How many namespaces are named in a remark."""
 
-_log = structlog.get_logger("controller.pod_roots")
+_log = structlog.get_logger("injector.keeper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,7 @@ class PodRoots:
         self.name = name
         self._api, self._home, self._reach, self._roots, self._merged = api, home, reach, roots, merged
         self._reflector: Reflector[Found] = Reflector(
-            api, RESOURCE, Found.of, clock, fields=f"metadata.name={name}"
+            api, CONFIG_MAPS, Found.of, clock, fields=f"metadata.name={name}"
         )
         self._before = Merged()
         self._rests: dict[str, Rest] = {}
@@ -209,7 +203,7 @@ class PodRoots:
         body = document(self.name, self._roots(), self._home)
         is_ours = self._found(namespace) is not None  # else somebody may be about to make his own
         try:
-            await self._api.apply(RESOURCE, namespace, self.name, body, manager=MANAGER, force=is_ours)
+            await self._api.apply(CONFIG_MAPS, namespace, self.name, body, manager=MANAGER, force=is_ours)
         except KubeError as error:
             if error.reason in (Reason.NOT_FOUND, Reason.CONFLICT):
                 self._going.add(namespace)

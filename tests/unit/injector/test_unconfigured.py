@@ -1,31 +1,27 @@
 """An injector that was given no configuration: the default one holds, for as long as the server runs."""
 
-from typing import Any
-
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from controller.cluster import Cluster
-from controller.injection import Injection
+from controller.injection_file import InjectionFile
+from injector.lookup import Lookup
+from injector.server import Injection
 from mesh.config import MeshConfig
-from providers.kubernetes.scope import Scope
 from providers.merge import Merged
 from sidecars.registry import DriverRegistry
-from tests.unit.controller.test_injection import POD, namespaces
+from tests.unit.injector.test_server import POD, namespaces
 from tests.unit.kube.played import Played, api_of
 
 
 async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> None:
     """Nothing runs for it then: a work that ends would be the end of the server."""
     async with Played(namespaces) as server, api_of(server) as api:
-        source: Any = None
         made = Injection(
-            Cluster(api, source, Scope.of(), "meshwright-system"),
-            None,
+            InjectionFile(None, "meshwright-system"),
+            Lookup(api, Merged),
             DriverRegistry.discover().drivers,
             {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
             MeshConfig,
-            Merged,
             lambda _result, _seconds: None,
         )
         assert [*made.works(lambda: None)] == []

@@ -1,0 +1,6 @@
+"""What parts of Open Service Mesh itself are called in a cluster."""
+
+from typing import Final
+
+CONTROL_PLANE: Final = frozenset({"osm-bootstrap", "osm-controller", "osm-injector"})
+"""The Deployments of its control plane."""

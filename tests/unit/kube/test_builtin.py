@@ -1,0 +1,21 @@
+"""What a server says of itself."""
+
+from typing import Any
+
+import pytest
+
+from kube.builtin import minor_version
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"major": "1", "minor": "29"}, (1, 29)),
+        ({"major": "1", "minor": "29+"}, (1, 29)),
+        ({"major": "", "minor": "x"}, None),
+        ({}, None),
+    ],
+)
+def test_versions_are_read_as_providers_write_them(said: Any, expected: Any) -> None:
+    """GKE's and EKS' have a sign behind the number."""
+    assert minor_version(said) == expected
