@@ -1,14 +1,14 @@
 """Standing load: requests at a steady pace until it is told to stop, each outcome counted."""
 
 import asyncio
-import json
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
-from typing import Final, Self
+from dataclasses import dataclass, field
+from typing import Final
 
 import aiohttp
 
+from demo.apps.messages import Answer, Request
 from demo.apps.names import POD_HEADER
 from demo.apps.outcomes import CALL_ERRORS, is_allowed, of_error
 
@@ -18,7 +18,7 @@ _WORDS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Request):
     """What to ask, by whom and how often: requests a second over all clients.
 
     Every other client opens a connection for each of its requests; the others keep theirs.
@@ -30,20 +30,9 @@ class Wanted:
     clients: int = 4
     timeout: float = 15.0
 
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        data = json.loads(text)
-        data["headers"] = tuple((str(name), str(value)) for name, value in data["headers"])
-        return cls(**data)
-
 
 @dataclass(slots=True)
-class Totals:
+class Totals(Answer):
     """What became of a load: outcomes, who served, by Pod, and the first failures, with when and why."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -59,16 +48,6 @@ class Totals:
     def failed(self) -> int:
         """Return how many of them were not served."""
         return sum(number for outcome, number in self.outcomes.items() if not is_allowed(outcome))
-
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        return json.dumps({"outcomes": self.outcomes, "pods": self.pods, "failures": self.failures})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        data = json.loads(text)
-        return cls(Counter(data["outcomes"]), Counter(data["pods"]), list(data["failures"]))
 
 
 class Load:

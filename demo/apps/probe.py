@@ -1,20 +1,19 @@
 """Requests made on demand from a program's own place: a fixed number, fresh, each outcome counted."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Self
+from dataclasses import dataclass, field
 
 import aiohttp
 
 from demo.apps import outcomes, wire
+from demo.apps.messages import Answer, Request
 from demo.apps.names import CALLER_HEADER, IDENTITY_HEADER, TOKEN_HEADER
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Request):
     """What to ask: `count` HTTP requests (or, where `method` is empty, database inserts) to host:port.
 
     `token` goes along with each, so that the server's own count can be compared. HTTP requests share at
@@ -31,34 +30,13 @@ class Probe:
     concurrency: int = 1
     timeout: float = 20.0
 
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        data = json.loads(text)
-        data["headers"] = tuple((str(name), str(value)) for name, value in data["headers"])
-        return cls(**data)
-
 
 @dataclass(slots=True)
-class Outcomes:
+class Outcomes(Answer):
     """How a probe's requests ended, and who answered those that were served."""
 
     results: Counter[str] = field(default_factory=Counter)
     identities: Counter[str] = field(default_factory=Counter)
-
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        return json.dumps({"results": self.results, "identities": self.identities}, sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        data = json.loads(text)
-        return cls(Counter(data["results"]), Counter(data["identities"]))
 
 
 async def run(probe: Probe) -> Outcomes:
