@@ -81,6 +81,13 @@ def _image(kubectl: Kubectl, pod: dict[str, Any]) -> str:
     return next((str(each["image"]) for each in made if each["name"] == SIDECAR), "")
 
 
+def _readiness(program: Program) -> dict[str, Any]:
+    """Return what `meshwright check` says of the server that runs."""
+    found = yaml.safe_load(program.run("check", "--state", str(program.state), "--json")[1])["checks"]
+    (line,) = (each for each in found if each["name"] == "readiness")
+    return dict(line)
+
+
 def test_a_label_is_all_it_takes(
     inject: Inject, kubectl: Kubectl, program: Program, shared_cluster: RunningCluster
 ) -> None:
@@ -129,8 +136,34 @@ def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
     (said,) = server.said("injection configuration not taken")
     assert "sidecar.imagge" in str(said["reason"])
     assert _image(kubectl, pod) == "proxy:1"
+    wrong = "the injection configuration is wrong, the one before holds: "
+    assert f"but: {wrong}{said['reason']}\n" in server.get("/healthz/ready")[1]
+    line = _readiness(program)
+    assert (line["status"], wrong in line["said"], "sidecar.imagge" in line["said"]) == (
+        "warning",
+        True,
+        True,
+    )
     write(file, _config("proxy:3"))
     until(lambda: _image(kubectl, pod) == "proxy:3")
+    assert wrong not in server.get("/healthz/ready")[1] + _readiness(program)["said"]
+
+
+def test_a_configuration_that_is_bad_from_the_start_is_said(
+    inject: Inject, kubectl: Kubectl, program: Program
+) -> None:
+    """No pod that is to have a sidecar is made, and whoever looks is told why."""
+    server = inject("overlays: []\n")
+    wrong = "the injection configuration is wrong, no pod that is to have a sidecar is made: "
+    until(lambda: wrong in server.get("/healthz/ready")[1])
+    line = _readiness(program)
+    assert (line["status"], wrong in line["said"]) == ("warning", True)
+    pod = _pod(labels={"meshwright.dev/inject": "true"})
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    until(lambda: "the injector has no configuration: " in _image(kubectl, pod))
+    write(program.files / "meshwright.yaml", _config("proxy:1"))
+    until(lambda: _image(kubectl, pod) == "proxy:1")
+    assert wrong not in server.get("/healthz/ready")[1]
 
 
 def test_two_revisions_are_side_by_side(inject: Inject, kubectl: Kubectl) -> None:
