@@ -6,8 +6,9 @@ understood as that had them.
 """
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from injector.configuration import InjectionConfig, Policy
@@ -60,27 +61,30 @@ class Decision:
     words: str
 
 
+Rule = Callable[[], Decision | None]
+"""What a rule says, None for nothing; raises CannotPatchError where it finds a word that is none."""
+
+
 def decide(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Decision:
     """Decide; raise CannotPatchError for a word on the pod, or its namespace, that is none."""
-    return next(said for _, said in rules(config, namespace, pod) if said is not None)
+    return next(said for _, asked in rules(config, namespace, pod) if (said := asked()) is not None)
 
 
-def rules(
-    config: InjectionConfig, namespace: NamespaceObject, pod: Pod
-) -> Iterator[tuple[str, Decision | None]]:
-    """Yield each rule in its order, in words, with what it says, None for nothing: the first word decides.
-
-    Raises CannotPatchError at the rule that finds a word that is none.
-    """
+def rules(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Iterator[tuple[str, Rule]]:
+    """Yield each rule in its order, in words, and what asks it: the first that says something decides."""
     labels = pod.get("metadata", {}).get("labels") or {}
     annotations = pod.get("metadata", {}).get("annotations") or {}
     theirs = dict(namespace.labels), dict(namespace.annotations)
-    yield "where there never is one", _never(config, namespace, pod)
-    yield "the pod's label and annotations", _switched(Reason.POD, "", labels, annotations)
-    yield "neverInjectSelector, alwaysInjectSelector", _selected(config, labels)
-    yield "the namespace's label and annotations", _switched(Reason.NAMESPACE, "the namespace's ", *theirs)
-    said = f"the policy is {config.policy}"
-    yield "the policy", Decision(config.policy is Policy.ENABLED, Reason.POLICY, said)
+    yield "where there never is one", partial(_never, config, namespace, pod)
+    yield "the pod's label and annotations", partial(_switched, Reason.POD, "", labels, annotations)
+    yield "neverInjectSelector, alwaysInjectSelector", partial(_selected, config, labels)
+    whose = "the namespace's "
+    yield "the namespace's label and annotations", partial(_switched, Reason.NAMESPACE, whose, *theirs)
+    yield "the policy", partial(_policy, config)
+
+
+def _policy(config: InjectionConfig) -> Decision:
+    return Decision(config.policy is Policy.ENABLED, Reason.POLICY, f"the policy is {config.policy}")
 
 
 def _never(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Decision | None:

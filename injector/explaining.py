@@ -101,7 +101,12 @@ def explained(
 
 
 def _steps(known: Known, namespace: NamespaceObject, pod: Pod) -> Iterator[Step]:
-    for rule, said in rules(known.config, namespace, pod):
+    for rule, asked in rules(known.config, namespace, pod):
+        try:
+            said = asked()
+        except CannotPatchError as error:
+            yield Step(rule, f"refused: {error}")
+            return
         yield Step(rule, "" if said is None else f"{'yes' if said.inject else 'no'}: {said.words}")
         if said is not None:
             return

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from injector.configuration import read
-from injector.explaining import Explanation, Standing, explained
+from injector.explaining import Explanation, Standing, Step, explained
 from injector.injecting import Known, injected
 from injector.registration import configuration
 from injector.shapes import checked
@@ -58,10 +58,18 @@ def test_the_rules_stand_in_their_order_up_to_the_one_that_decides() -> None:
 
 
 def test_a_word_that_is_none_is_the_last_that_is_said() -> None:
-    """What refuses the pod is in the answer."""
+    """What refuses the pod is in the answer, and at the rule that has found it."""
     found = _of({INJECT: "true"}, {INJECT: "perhaps"})
     assert (found.answer.result, found.gets_one) == ("refused", False)
-    assert "label meshwright.dev/inject is 'perhaps'" in found.answer.words
+    wrong = "label meshwright.dev/inject is 'perhaps': must be one of false, true"
+    assert found.answer.words == wrong
+    assert found.steps == (
+        Step("where there never is one"),
+        Step("the pod's label and annotations", f"refused: {wrong}"),
+    )
+    said = _of({INJECT: "maybe"}, {}).steps[-1]
+    assert said.rule == "the namespace's label and annotations"
+    assert said.said.startswith("refused: the namespace's label meshwright.dev/inject is 'maybe'")
 
 
 def _made(image: str = "proxy:1") -> Any:
