@@ -2,9 +2,10 @@
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from injector.comparing import Difference, differences
 from injector.decision import rules
 from injector.injecting import Known
 from injector.overlays import chosen
@@ -14,7 +15,6 @@ from injector.shapes import checked
 from mesh.objects import NamespaceObject
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Pod
-from sidecars.injection.names import SIDECAR_CONTAINER
 from sidecars.injection.restoring import is_patched
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
@@ -54,13 +54,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All of it; `webhooks` is None where no cluster was asked, `standing` where the pod is a manifest."""
+    """All of it; `webhooks` is None where no cluster was asked, `standing` where the pod is a manifest.
+
+    `differences` are those between the sidecar that is there and the one it would get.
+    """
 
     steps: tuple[Step, ...]
     answer: Answer
     overlays: tuple[str, ...] = ()
     webhooks: tuple[Asked, ...] | None = None
     standing: Standing | None = None
+    differences: tuple[Difference, ...] = ()
 
     @property
     def is_asked(self) -> bool:
@@ -80,9 +84,13 @@ def explained(
     registered: tuple[Mapping[str, Any], ...] | None = None,
     *,
     runs: bool = False,
+    ends: bool = False,
 ) -> Explanation:
-    """Explain; `registered` are MutatingWebhookConfigurations, and `runs` says that the pod is there."""
-    said = answer(known, namespace, document)
+    """Explain; `registered` are MutatingWebhookConfigurations, and `runs` says that the pod is there.
+
+    `ends` says that it is to end by itself, as a Job's.
+    """
+    said = answer(known, namespace, document, ends=ends)
     steps, overlays = tuple[Step, ...](), tuple[str, ...]()
     try:
         pod = checked(document)
@@ -97,7 +105,8 @@ def explained(
     made = Explanation(steps, said, overlays, webhooks)
     if not runs or pod is None:
         return made
-    return Explanation(steps, said, overlays, webhooks, _standing(pod, made))
+    standing, other = _standing(known, namespace, pod, made)
+    return replace(made, standing=standing, differences=other)
 
 
 def _steps(known: Known, namespace: NamespaceObject, pod: Pod) -> Iterator[Step]:
@@ -112,23 +121,14 @@ def _steps(known: Known, namespace: NamespaceObject, pod: Pod) -> Iterator[Step]
             return
 
 
-def _standing(pod: Pod, made: Explanation) -> Standing:
+def _standing(
+    known: Known, namespace: NamespaceObject, pod: Pod, made: Explanation
+) -> tuple[Standing, tuple[Difference, ...]]:
     has = is_patched(pod)
     if has != made.gets_one:
-        return Standing.NOT_WANTED if has else Standing.MISSING
-    # Only what the injector answers for: the API server fills in defaults everywhere else.
-    return Standing.OTHER if has and _images(pod) != _images_of(made.answer, pod) else Standing.AS_WANTED
-
-
-def _images(pod: Mapping[str, Any]) -> frozenset[str]:
-    spec = pod.get("spec", {})
-    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    return frozenset(str(each.get("image")) for each in containers if each.get("name") == SIDECAR_CONTAINER)
-
-
-def _images_of(said: Answer, pod: Mapping[str, Any]) -> frozenset[str]:
-    spec = {**pod["spec"], **{each["path"].removeprefix("/spec/"): each.get("value") for each in said.patch}}
-    return _images({"spec": spec})
+        return Standing.NOT_WANTED if has else Standing.MISSING, ()
+    other = differences(known, namespace, pod) if has else ()
+    return Standing.OTHER if other else Standing.AS_WANTED, other or ()
 
 
 def asked(

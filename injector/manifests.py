@@ -31,7 +31,7 @@ TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """Where the pod stands in what makes pods, by API group and kind."""
 _END: Final = frozenset({"CronJob", "Job"})
 
-Change = Callable[[Pod, str, str, str], tuple[Pod | None, "Said"]]
+Change = Callable[[Pod, "Place"], tuple[Pod | None, "Said"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ def inject(
     `namespaces` are those of which something is known, by name.
     """
 
-    def change(pod: Pod, namespace: str, what: str, kind: str) -> tuple[Pod | None, Said]:
-        of = namespaces.get(namespace, NamespaceObject(Namespace(namespace)))
-        found: Injected = injected(known, of, pod, ends=kind in _END)
-        said = Said(what, found.pod is not None, found.decision.words, warnings=found.warnings)
+    def change(pod: Pod, place: Place) -> tuple[Pod | None, Said]:
+        of = namespaces.get(place.namespace, NamespaceObject(Namespace(place.namespace)))
+        found: Injected = injected(known, of, pod, ends=place.ends)
+        said = Said(place.what, found.pod is not None, found.decision.words, warnings=found.warnings)
         return found.pod, said
 
     return _changed(manifest, default, change)
@@ -78,12 +78,40 @@ def inject(
 def uninject(manifest: object, default: str) -> Outcome:
     """Return a manifest without sidecars, as its author wrote it; raises nothing."""
 
-    def change(pod: Pod, _namespace: str, what: str, _kind: str) -> tuple[Pod | None, Said]:
+    def change(pod: Pod, place: Place) -> tuple[Pod | None, Said]:
         if not is_patched(pod):
-            return None, Said(what, changed=False, why="it has no sidecar that was injected")
-        return checked(restored(pod)), Said(what, changed=True, why="the sidecar is taken out")
+            return None, Said(place.what, changed=False, why="it has no sidecar that was injected")
+        return checked(restored(pod)), Said(place.what, changed=True, why="the sidecar is taken out")
 
     return _changed(manifest, default, change)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pod stands: in words, its namespace, the kind of object that has it, and its field there."""
+
+    what: str
+    namespace: str
+    kind: str
+    path: tuple[str, ...]
+
+    @property
+    def ends(self) -> bool:
+        """Say whether its pods are to end by themselves."""
+        return self.kind in _END
+
+
+def pods_in(manifest: object, default: str) -> Iterator[tuple[Place, object]]:
+    """Yield the pods of a manifest, and of what makes pods, also in Lists; None for one that is missing.
+
+    Nobody has looked at what they are; `default` is the namespace of what names none.
+    """
+    for document in _flat(manifest):
+        if (place := _place(document, default)) is not None:
+            try:
+                yield place, _at(document, place.path)
+            except CannotPatchError:
+                yield place, None
 
 
 def namespaces_in(manifests: Iterator[object]) -> Mapping[str, NamespaceObject]:
@@ -117,19 +145,26 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
         found = [_changed(each, default, change) for each in items]
         of_all = tuple(said for each in found for said in each.said)
         return Outcome({**document, "items": [each.manifest for each in found]}, of_all)
+    if (place := _place(document, default)) is None:
+        return Outcome(document)
+    try:
+        pod, said = change(checked(_at(document, place.path), ".".join(place.path)), place)
+    except DriverError as error:
+        return Outcome(document, (Said(place.what, changed=False, why=str(error), failed=True),))
+    return Outcome(document if pod is None else _with(document, place.path, pod), (said,))
+
+
+def _place(document: Manifest, default: str) -> Place | None:
+    """Return where the pod of an object stands; None for one of a kind that has none."""
     group, kind = str(document.get("apiVersion", "")).rpartition("/")[0], str(document.get("kind", ""))
     path = TEMPLATES.get((group, kind))
     if path is None:
-        return Outcome(document)
+        return None
     metadata = document.get("metadata")
     head = metadata if isinstance(metadata, Mapping) else {}
     namespace = str(head.get("namespace") or default)
-    what = _printable(f"{kind} {namespace}/{head.get('name') or head.get('generateName') or '?'}")
-    try:
-        pod, said = change(checked(_at(document, path), ".".join(path)), namespace, what, kind)
-    except DriverError as error:
-        return Outcome(document, (Said(what, changed=False, why=str(error), failed=True),))
-    return Outcome(document if pod is None else _with(document, path, pod), (said,))
+    name = head.get("name") or head.get("generateName") or "?"
+    return Place(_printable(f"{kind} {namespace}/{name}"), namespace, kind, path)
 
 
 def _printable(text: str) -> str:

@@ -45,11 +45,13 @@ class Answer:
     warnings: tuple[str, ...] = ()
 
 
-def answer(known: Known, namespace: NamespaceObject, document: Mapping[str, object]) -> Answer:
-    """Decide about a pod that is to be made, and say how it is to be changed."""
+def answer(
+    known: Known, namespace: NamespaceObject, document: Mapping[str, object], *, ends: bool = False
+) -> Answer:
+    """Decide about a pod that is to be made, and say how it is to be changed; `ends` as `injected` has it."""
     try:
         pod = checked(document)
-        found = injected(known, namespace, pod, ends=_ends(document))
+        found = injected(known, namespace, pod, ends=ends or _ends(document))
     except (CannotPatchError, DriverError) as error:
         return Answer(Result.REFUSED, " ".join(str(error).split()))
     decision = found.decision

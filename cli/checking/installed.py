@@ -13,21 +13,18 @@ from checks import permissions
 from checks.check import Check
 from checks.installed import Registered, Runner
 from cli.checking.asking import Asking
-from cli.checking.pods import Injection, Sorted, config_of, selects, sorted_out
+from cli.checking.injecting import injection_of
+from cli.checking.pods import Injection, Sorted, selects, sorted_out
 from injector.configuration import CONFIG_MAP, ConfigurationError
 from injector.namespaces import namespace_of
 from injector.pod_roots import Standing, is_injected
 from kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, SLICES, VALIDATING
 from kube.errors import ApiError
 from kube.resource import Raw, Resource
-from mesh.config import MeshConfig
-from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, POD
-from mesh.origins import InFile
+from mesh.kinds import HTTP_ROUTE_GROUP, POD
 from sidecars.injection.names import SIDECAR_CONTAINER
 from sidecars.layout import AUTHORITY_FILE
-from sidecars.registry import DriverRegistry
 from specs.kinds import READ
-from specs.shown import read_shown
 
 Look = tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]
 
@@ -35,7 +32,6 @@ ACCOUNT: Final = "meshwright"
 _ROUTES: Final = Resource(
     HTTP_ROUTE_GROUP.group, READ[HTTP_ROUTE_GROUP].versions[-1], "httproutegroups", HTTP_ROUTE_GROUP.name
 )
-_CONFIGS: Final = Resource(MESH_CONFIG.group, READ[MESH_CONFIG].versions[1], "meshconfigs", MESH_CONFIG.name)
 _WRONG: Final = {"matches": [{"name": "wrong", "pathRegex": "(", "methods": ["*"]}]}
 """What no schema can refuse, and the webhook does: a regular expression that is none."""
 _POD: Final[Mapping[str, Any]] = {
@@ -167,27 +163,7 @@ class _Installed:
         )
 
     async def _injection(self) -> Injection:
-        raw = await self._asking.one(CONFIG_MAPS, self._home, CONFIG_MAP)
-        return Injection(
-            config_of(raw, self._home),
-            DriverRegistry.discover().drivers,
-            await self._mesh_config(),
-            self._version,
-        )
-
-    async def _mesh_config(self) -> MeshConfig:
-        try:
-            found = await self._asking.all(_CONFIGS, self._home)
-        except ApiError as error:
-            if not error.is_not_found:
-                raise
-            return MeshConfig()
-        for raw in sorted(found, key=lambda each: str(each["metadata"]["name"])):
-            document = {"apiVersion": _CONFIGS.api_version, "kind": _CONFIGS.kind, **raw}
-            for _, value in read_shown(document, InFile("")).objects:
-                if isinstance(value, MeshConfig):
-                    return value
-        return MeshConfig()
+        return await injection_of(self._asking, self._home, self._version)
 
     async def _sorted(self) -> Sorted:
         found = await self._asking.all(NAMESPACES)

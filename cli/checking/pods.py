@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import yaml
 
-from admission.configuration import is_as
+from checks.check import counted
 from checks.installed import PodFound
+from injector.comparing import differences
 from injector.configuration import CONFIG_KEY, ConfigurationError, InjectionConfig
 from injector.configuration import read as read_configuration
 from injector.decision import Reason, decide
-from injector.injecting import Known, injected
+from injector.injecting import Known
 from injector.pod_roots import at_home, is_injected
 from injector.selectors import required
 from mesh.config import MeshConfig
@@ -19,10 +20,8 @@ from mesh.objects import NamespaceObject
 from sidecars.contract import kubernetes
 from sidecars.contract.driver import SidecarDriver
 from sidecars.contract.errors import CannotPatchError, DriverError
-from sidecars.injection.names import INIT_CONTAINER, PROXY_UUID_LABEL, SIDECAR_CONTAINER
-from sidecars.injection.restoring import is_patched, restored
-
-_COMPARED: Final = ("image", "args", "command", "env", "resources", "securityContext")
+from sidecars.injection.names import PROXY_UUID_LABEL, SIDECAR_CONTAINER
+from sidecars.injection.restoring import is_patched
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,31 +130,15 @@ def _outdated(
         if not is_patched(pod):
             continue
         try:
-            anew = injected(known, namespaces[each["metadata"]["namespace"]], restored(pod)).pod
+            other = differences(known, namespaces[each["metadata"]["namespace"]], pod)
         except DriverError as error:
             yield PodFound(_name(each), f"would be refused: {' '.join(str(error).split())}")
             continue
-        if anew is None:
+        if other is None:
             yield PodFound(_name(each), "would have none")
-        elif other := _other(each, cast("Mapping[str, Any]", anew)):
-            yield PodFound(_name(each), other)
-
-
-def _other(pod: Mapping[str, Any], anew: Mapping[str, Any]) -> str:
-    """Say which field of which container would be another; what an API server adds is no difference."""
-    there, wanted = _by_name(pod), _by_name(anew)
-    for name in (SIDECAR_CONTAINER, INIT_CONTAINER):
-        if (name in there) != (name in wanted):
-            return f"container {name} {'would not be there' if name in there else 'is missing'}"
-        for field in _COMPARED if name in wanted else ():
-            if not is_as(there[name].get(field), wanted[name].get(field)) and wanted[name].get(field):
-                return f"{field} of {name} would be another"
-    return ""
-
-
-def _by_name(pod: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    spec = pod["spec"]
-    return {each["name"]: each for each in (*(spec.get("initContainers") or ()), *spec["containers"])}
+        elif other:
+            more = f"; and {counted(len(other) - 1, 'more field')}" if len(other) > 1 else ""
+            yield PodFound(_name(each), f"{other[0]}{more}")
 
 
 def _unready(pod: Mapping[str, Any]) -> str:

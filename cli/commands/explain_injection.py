@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from injector.explaining import Explanation
     from injector.injecting import Known
     from kube.api import Api
+    from mesh.config import MeshConfig
     from mesh.objects import NamespaceObject
+
+Found = tuple[str, "Explanation"]
+"""An object in words, and what is said of its pods."""
 
 _NOT_ASKED: Final = False
 
@@ -30,7 +34,11 @@ def explain_injection(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--file", "-f", readable=_NOT_ASKED, help="A Pod's manifest instead: no cluster is asked."
+            "--file",
+            "-f",
+            readable=_NOT_ASKED,
+            metavar="FILE|-",
+            help="Manifests instead: no cluster is asked.",
         ),
     ] = None,
     namespace: InNamespace = "default",
@@ -47,21 +55,35 @@ def explain_injection(
 ) -> None:
     """Say whether API servers ask about a pod, what each rule says of it, and what it gets.
 
-    Status: 0 if it gets a sidecar, or has the one it would get; 1 if not; 2 if nobody could be asked.
+    A file may have several, and all that makes Pods. Status: 0 if each gets a sidecar, or has the one it
+    would get; 1 if not; 2 if nobody could be asked.
     """
     if bool(pod) == (file is not None):
-        raise CommandFailed("give either the name of a POD or --file with a Pod's manifest")
+        raise CommandFailed("give either the name of a POD or --file with manifests")
     told = replace(config_in(config), **_home(control_plane))
     if file is not None:
         found = _offline(told, file, namespace, mesh)
     else:
-        found = asyncio.run(_online(told, config, pod, namespace, mesh, kubeconfig, context))
+        where = kubeconfig, context
+        said = asyncio.run(_online(told, config, (namespace, pod), mesh, where))
+        found = [(f"{POD.name} {namespace}/{pod}", said)]
     if as_json:
-        print_json(document(found))
+        each = [{"object": what, **document(said)} for what, said in found]
+        print_json(each[0] if file is None else {"objects": each})
     else:
-        sys.stdout.writelines(f"{line}\n" for line in lines(found))
-    good = found.gets_one if found.standing is None else found.standing.is_right and found.gets_one
-    raise typer.Exit(Status.YES if good else Status.NO)
+        _print(found)
+    raise typer.Exit(Status.YES if all(_is_good(said) for _, said in found) else Status.NO)
+
+
+def _print(found: "Sequence[Found]") -> None:
+    for index, (what, said) in enumerate(found):
+        head, before = (f"{what}\n", "  ") if len(found) > 1 else ("", "")
+        sys.stdout.write(f"{chr(10) if index else ''}{head}")
+        sys.stdout.writelines(f"{before}{line}\n" for line in lines(said))
+
+
+def _is_good(found: "Explanation") -> bool:
+    return found.gets_one and (found.standing is None or found.standing.is_right)
 
 
 def lines(found: "Explanation") -> Iterator[str]:
@@ -85,6 +107,8 @@ def lines(found: "Explanation") -> Iterator[str]:
         yield "  but nobody is asked about it: it gets no sidecar"
     if found.standing is not None:
         yield f"The pod that is there: {found.standing}"
+    for other in found.differences:
+        yield f"  {other}"
 
 
 def document(found: "Explanation") -> Mapping[str, Any]:
@@ -104,52 +128,78 @@ def document(found: "Explanation") -> Mapping[str, Any]:
             for each in asked
         ],
         "standing": None if found.standing is None else str(found.standing),
+        "differences": [
+            {"field": each.field, "there": each.there, "wanted": each.wanted} for each in found.differences
+        ],
     }
 
 
-def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | None) -> "Explanation":
+def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | None) -> "Sequence[Found]":
     from injector.explaining import explained
-    from injector.manifests import namespaces_in
+    from injector.manifests import namespaces_in, pods_in
     from mesh.names import Namespace
     from mesh.objects import NamespaceObject
 
     values = [each.value for each in pieces_of(file)]
-    pods = [each for each in values if isinstance(each, Mapping) and each.get("kind") == POD.name]
-    if len(pods) != 1:
-        raise CommandFailed(f"{file} has {len(pods)} Pods: must have one")
+    places = [each for value in values for each in pods_in(value, namespace)]
+    if not places:
+        raise CommandFailed(f"{file} has no Pod in it, and nothing that makes Pods")
     known, others = _known(told, mesh)
-    name = str((pods[0].get("metadata") or {}).get("namespace") or namespace)
-    its = {**others, **namespaces_in(iter(values))}.get(name, NamespaceObject(Namespace(name)))
-    return explained(known, its, pods[0])
+    spaces = {**others, **namespaces_in(iter(values))}
+    found = []
+    for place, pod in places:
+        its = spaces.get(place.namespace, NamespaceObject(Namespace(place.namespace)))
+        if not isinstance(pod, Mapping):
+            raise CommandFailed(
+                f"{place.what}: {'.'.join(place.path) or 'it'} must be a Pod, or its template"
+            )
+        found.append((place.what, explained(known, its, pod, ends=place.ends)))
+    return found
 
 
 async def _online(
     told: "InjectionConfig",
     config: Path | None,
-    pod: str,
-    namespace: str,
+    pod: tuple[str, str],
     mesh: Path | None,
-    kubeconfig: Path | None,
-    context: str,
+    where: tuple[Path | None, str],
 ) -> "Explanation":
     from injector.explaining import explained
     from injector.namespaces import namespace_of
     from kube.api import Api
-    from kube.builtin import MUTATING, NAMESPACES, PODS
+    from kube.builtin import MUTATING, NAMESPACES, PODS, minor_version
     from kube.connection import found
     from kube.errors import KubeError
 
+    namespace, name = pod
     try:
-        async with Api(found(kubeconfig, context)) as api:
-            document = await api.get(PODS, namespace, pod)
+        async with Api(found(*where)) as api:
+            document = await api.get(PODS, namespace, name)
             its = namespace_of(await api.get(NAMESPACES, None, namespace))
             registered = (await api.list(MUTATING))["items"]
             if config is None:
                 told = await _configured(api, told)
+            known, _ = _known(told, mesh)
+            known = replace(known, version=minor_version(await api.read("/version")))
+            if mesh is None:
+                known = replace(known, mesh_config=await _mesh_config(api, told.control_plane_namespace))
     except KubeError as error:
         raise CommandFailed(error) from error
-    known, _ = _known(told, mesh)
     return explained(known, its, document, tuple(registered), runs=True)
+
+
+async def _mesh_config(api: "Api", home: str) -> "MeshConfig":
+    """Return the MeshConfig of the cluster; the defaults where nobody may read it."""
+    from cli.checking.asking import Asking
+    from cli.checking.injecting import mesh_config
+    from kube.errors import ApiError
+    from mesh.config import MeshConfig
+
+    try:
+        return await mesh_config(Asking(api), home)
+    except ApiError as error:
+        sys.stderr.write(f"the MeshConfig cannot be read, and its defaults are taken: {error}\n")
+        return MeshConfig()
 
 
 async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":

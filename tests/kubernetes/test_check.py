@@ -88,7 +88,10 @@ def test_pods_of_an_installation(
         assert f"{here}/plain" not in said["Pods without sidecar"]["said"]
         assert f"{here}/app" not in said["Pods of another make"]["said"], said
         in_home.apply(_configuration(home, "meshwright/proxy:newer"))
-        assert f"{here}/app (image of meshwright-sidecar" in line("Pods of another make")["said"]
+        assert (
+            f"{here}/app (spec.initContainers[meshwright-init].image is {IMAGE}, and would be"
+            in line("Pods of another make")["said"]
+        )
         in_home.apply({**_configuration(home, IMAGE), "data": {"config.yaml": "polcy: enabled"}})
         assert "polcy" in line("injection")["said"]
     finally:

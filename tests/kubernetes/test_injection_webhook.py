@@ -115,6 +115,16 @@ def test_a_label_is_all_it_takes(
         0,
         "The pod that is there: as it would be if it were made anew",
     )
+    write(program.files / "other.yaml", {"sidecar": {"image": "proxy:1", "resources": {}}})
+    other = (*asking[:-1], "other.yaml", "--kubeconfig", str(shared_cluster.kubeconfig))
+    status, said, _ = program.run(*other)
+    lost = [
+        f"  spec.initContainers[{each}].resources.requests.{name} would not be there, and is {amount}"
+        for each in ("meshwright-init", SIDECAR)
+        for name, amount in (("cpu", "50m"), ("memory", "128Mi"))
+    ]
+    standing = "The pod that is there: has another sidecar than it would get if it were made anew"
+    assert (status, said.splitlines()[-5:]) == (1, [standing, *lost])
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject-")
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
     assert status == 1

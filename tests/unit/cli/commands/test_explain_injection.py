@@ -1,0 +1,65 @@
+"""`meshwright explain-injection --file`: all kinds of workloads and Lists, each with what comes of it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.typed import ROOT, Done
+
+Run = Callable[..., Done]
+KINDS = ROOT / "tests" / "unit" / "injector" / "cases" / "kinds.yaml"
+IMAGE = {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1"}
+
+
+def test_each_object_of_a_file_is_explained_in_its_order(run: Run, tmp_path: Path) -> None:
+    """As `inject` takes them; what has no pods is passed over, and a Job's pods are known to end."""
+    shutil.copy(KINDS, tmp_path / "kinds.yaml")
+    done = run("explain-injection", "-f", "kinds.yaml", "--json", **IMAGE)
+    objects = json.loads(done.stdout)["objects"]
+    assert done.returncode == 0
+    assert [each["object"].replace("default/", "") for each in objects] == [
+        "Pod pod",
+        "Deployment deployment",
+        "ReplicaSet replicaset",
+        "StatefulSet statefulset",
+        "DaemonSet daemonset",
+        "Job job",
+        "CronJob cronjob",
+        "ReplicationController replicationcontroller",
+        "PodTemplate podtemplate",
+        "Pod in-a-list-",
+    ]
+    assert {each["result"] for each in objects} == {"injected"}
+    shown = run("explain-injection", "-f", "kinds.yaml", **IMAGE).stdout
+    assert shown.startswith("Pod default/pod\n  What decides:\n")
+    assert "\n\nCronJob default/cronjob\n  What decides:\n" in shown
+
+
+def test_one_that_gets_none_is_the_status(run: Run, tmp_path: Path) -> None:
+    """The namespace in the same file counts; a Job with a classic sidecar is warned of."""
+    (tmp_path / "config.yaml").write_text("sidecar: {image: 'proxy:1', placement: classic}\n")
+    (tmp_path / "two.yaml").write_text(
+        "apiVersion: v1\nkind: Namespace\n"
+        "metadata: {name: shop, annotations: {openservicemesh.io/sidecar-injection: disabled}}\n---\n"
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: ends}\n"
+        "spec: {template: {spec: {containers: [{name: a, image: 'a:1'}], restartPolicy: Never}}}\n---\n"
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: store, namespace: shop}\n"
+        "spec: {template: {spec: {containers: [{name: a, image: 'a:1'}]}}}\n"
+    )
+    done = run("explain-injection", "-f", "two.yaml", "--config", "config.yaml")
+    assert done.returncode == 1
+    assert "  warning: a classic sidecar does not end by itself" in done.stdout
+    said = "the namespace's annotation openservicemesh.io/sidecar-injection is disabled"
+    assert done.stdout.splitlines()[-1] == f"  What comes of it: skipped: {said}"
+
+
+def test_a_file_without_pods_and_a_workload_without_a_template_are_errors(run: Run, tmp_path: Path) -> None:
+    """With what is missing, and of which object."""
+    (tmp_path / "none.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {name: a}\n")
+    assert run("explain-injection", "-f", "none.yaml").returncode == 2
+    (tmp_path / "half.yaml").write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {}\n"
+    )
+    done = run("explain-injection", "-f", "half.yaml")
+    assert (done.returncode, "Deployment default/a: spec.template must be a Pod" in done.stderr) == (2, True)
