@@ -97,4 +97,5 @@ def mesh_settings(settings: Settings) -> MeshSettings:
         settings.endpoint_admission,
         HeaderLimits(settings.headers_per_message, settings.header_kibibytes),
         settings.denial_reasons,
+        settings.trace_sampling,
     )

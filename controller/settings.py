@@ -208,6 +208,8 @@ class Settings(BaseSettings):
     denial_reasons: DenialReasons = DenialReasons.CALLERS
     """To whom sidecars say why they have denied a request: callers (of the mesh, in a header; and the access
     log), log or off."""
+    trace_sampling: Annotated[float, Field(ge=0, le=100)] = 100.0
+    """How many of a hundred requests are traced, where the MeshConfig has a collector of spans."""
     empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0
     """A source that suddenly says nothing is believed after so long; 0 is at once."""
     providers: Providers = {}

@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from mesh.host_port import HostPort
 from mesh.names import Port
 
 
@@ -57,6 +58,33 @@ class Exclusions:
 
 
 @dataclass(frozen=True, slots=True)
+class ExternalAuthorization:
+    """Who is asked about every HTTP request that policy admits: a gRPC service, `envoy.service.auth.v3`.
+
+    Sidecars call it in plain text at `server`, whose host is a name in the DNS or an IP address. A request of
+    which it says nothing within `timeout` is refused, or passes where it `fails_open`.
+    """
+
+    server: HostPort
+    stat_prefix: str
+    timeout: timedelta
+    fails_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """Where sidecars send spans: a collector that takes Zipkin's, version 2 as JSON, in plain text.
+
+    The host of `collector` is a name in the DNS or an IP address, `endpoint` a path there. Of the requests
+    that begin in the mesh `percent` are sampled; one that comes with a decision keeps it.
+    """
+
+    collector: HostPort
+    endpoint: str = "/api/v2/spans"
+    percent: float = 100.0
+
+
+@dataclass(frozen=True, slots=True)
 class MeshConfig:
     """The mesh-wide configuration; the defaults are Meshwright's (everything closed)."""
 
@@ -66,3 +94,5 @@ class MeshConfig:
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
     exclusions: Exclusions = field(default_factory=Exclusions)
     """For every pod that is given a sidecar from then on; nothing that runs already changes."""
+    authorization: ExternalAuthorization | None = None
+    tracing: Tracing | None = None

@@ -40,6 +40,10 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
             yield Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD)
     if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
         yield Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG)
+    if policy.authorization is not None and any(port.protocol.is_http for port in policy.inbound):
+        yield Requirement(Capability.EXTERNAL_AUTHORIZATION, MESH_CONFIG)
+    if policy.tracing is not None:
+        yield Requirement(Capability.TRACING, MESH_CONFIG)
     for port in policy.inbound:
         yield from _of_inbound(port)
     for service in policy.outbound:

@@ -2,6 +2,7 @@
 
 import functools
 import ipaddress
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,6 +19,9 @@ ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::
 _REMEMBERED: Final = 16384
 """How many addresses are known by heart: all of a slice are read again whenever one comes or goes."""
 
+_DNS_NAME: Final = re.compile(
+    r"[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*"
+)
 _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 
 
@@ -93,6 +97,26 @@ def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAd
     if found is None:
         fields.wrong(name, ADDRESS_RULE)
     return found or default
+
+
+def host(fields: Fields, name: str, default: str = "") -> str:
+    """Return a name in the DNS or an IP address, `default` if there is none."""
+    value = fields.text(name) or default
+    found = parse_address(value) or parse_dns_name(value)
+    if found is None and value:
+        fields.wrong(name, "must be a name in the DNS, such as opa.example.com, or an IP address")
+    return found or value
+
+
+@functools.lru_cache(_REMEMBERED)
+def parse_dns_name(text: str) -> str | None:
+    """Read a name in the DNS in its one form: lower case, no dot at its end; None if it is none.
+
+    An address is none, nor what looks like a part of one: the last label is no number.
+    """
+    name = text.lower().removesuffix(".")
+    good = len(name) <= 253 and _DNS_NAME.fullmatch(name) and not name.rpartition(".")[2].isdigit()
+    return name if good else None
 
 
 def addresses(fields: Fields, name: str, texts: Iterable[str]) -> tuple[IpAddress, ...]:

@@ -93,3 +93,5 @@ def _answering(
         permissive = oracle.accepts_everyone(view, place[0].identity.namespace)
         if not permissive and not isinstance(at_server, TurnedDown):
             yield from of_place(view, at_server, place)
+        if oracle.admitting(view, request, place) is not None and place[1]:
+            yield from preconditions.authorized(view)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from catalog.explain.answering import answering
-from catalog.explain.steps import Step, origin_of_object
+from catalog.explain.steps import Objects, Step, origin_of_object
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import TurnedDown
 from catalog.oracle.preconditions import Told
@@ -44,9 +44,22 @@ def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
         )
         yield Step(said, origin_of_object(view, own))
     elif permissive:
-        configs = sorted(key for key in view.sourced if key.kind == MESH_CONFIG)
-        where = tuple(each for key in configs for each in origin_of_object(view, key))
-        yield Step("the mesh is permissive: whoever has a certificate of the mesh is admitted", where)
+        said = "the mesh is permissive: whoever has a certificate of the mesh is admitted"
+        yield Step(said, mesh_configs(view))
+
+
+def authorized(view: View) -> Iterator[Step]:
+    """Yield who is asked about a request that policy admits; what is answered is not known here."""
+    asked = view.config.authorization
+    if asked is not None:
+        text = f"the authorizer at {asked.server} is asked besides, and may refuse it (403)"
+        yield Step(text, mesh_configs(view), depth=1)
+
+
+def mesh_configs(view: View) -> Objects:
+    """Return the MeshConfigs with their places, sorted."""
+    configs = sorted(key for key in view.sourced if key.kind == MESH_CONFIG)
+    return tuple(each for key in configs for each in origin_of_object(view, key))
 
 
 def upstreams(view: View, request: Request, client: ServiceIdentity) -> Iterator[Step]:

@@ -45,6 +45,10 @@ class Code(ProblemCode):
     UNKNOWN_UPSTREAM = "MW2033", "A workload's upstream names a Service or port that does not exist."
     UNKNOWN_EGRESS = "MW2034", "The services that a proxy is narrowed to are not all there."
     SEVERAL_CONFIGS = "MW2040", "There are several MeshConfigs; one counts."
+    PLAIN_TEXT_SERVER = (
+        "MW2041",
+        "A server that the MeshConfig names stands behind a sidecar, which refuses plain text.",
+    )
     DUPLICATE_MATCH = "MW2050", "Two matches of an HTTPRouteGroup are the same but for their names."
     SHADOWED_MATCH = "MW2051", "A match admits nothing that another match of the same TrafficTarget does not."
     UNSEEN_HEADER = "MW2052", "A match asks for a header that ends at a sidecar or that a sidecar sets."

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final
 
-from catalog.lint import effect, matches, opening, reach, scope, services, splits, targets
+from catalog.lint import effect, matches, opening, reach, scope, servers, services, splits, targets
 from catalog.lint.codes import Code
 from catalog.lint.lint import Further, Lint, Nothing, fine
 from catalog.lint.told import say
@@ -143,7 +143,7 @@ def of_config(lint: Lint, key: ObjectKey) -> Problems:
     """Return the problems of a MeshConfig."""
     first = min(configs(lint.view), key=config_order)
     if first == key:
-        return ()
+        return tuple(servers.problems(lint.view, key, lint.view.config))
     wanted = f"{first} counts and this one does not; keep one of them"
     return (say(lint.view, key, Code.SEVERAL_CONFIGS, Severity.WARNING, "metadata.name", key.name, wanted),)
 

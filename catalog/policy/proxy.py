@@ -8,7 +8,7 @@ from typing import Any, Final, Self, TypeVar
 
 from catalog.store.settings import DenialReasons, HeaderLimits
 from mesh.callers import AuthenticatedName, Caller, IpRange
-from mesh.config import TlsVersion
+from mesh.config import ExternalAuthorization, TlsVersion, Tracing
 from mesh.hashing import HashedOnce, Shared, hashed_once
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port, TrustDomain
@@ -51,13 +51,16 @@ class TlsRange:
 class MeshTerms(HashedOnce):
     """What holds for every proxy of the mesh: whom it believes, how it speaks TLS, which headers it takes.
 
-    `denials`: to whom it says why it has denied a request.
+    `denials`: to whom it says why it has denied a request. `authorization`: whom it asks about requests that
+    policy admits. `tracing`: whom it tells of all.
     """
 
     trust_domain: TrustDomain
     tls: TlsRange
     headers: HeaderLimits
     denials: DenialReasons = DenialReasons.CALLERS
+    authorization: ExternalAuthorization | None = None
+    tracing: Tracing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +258,8 @@ class ProxyPolicy:
     transparent: Transparent = field(default_factory=Transparent)
     headers: HeaderLimits = field(default_factory=HeaderLimits)
     denials: DenialReasons = DenialReasons.CALLERS
+    authorization: ExternalAuthorization | None = None
+    tracing: Tracing | None = None
 
     @property
     def outbound(self) -> tuple[OutboundService, ...]:
@@ -269,7 +274,9 @@ class ProxyPolicy:
     @property
     def terms(self) -> MeshTerms:
         """What holds for every other proxy as well."""
-        return _terms(self.trust_domain, self.tls, self.headers, self.denials)
+        return _terms(
+            self.trust_domain, self.tls, self.headers, self.denials, self.authorization, self.tracing
+        )
 
     @property
     def service_destinations(self) -> tuple[ServiceDestination, ...]:

@@ -10,6 +10,7 @@ from catalog.policy.reachable import reachable
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from engine.derived import derived
+from mesh.config import Tracing
 from mesh.hashing import Shared
 from mesh.workload import Explicit, Transparent
 
@@ -53,6 +54,8 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         transparent=_transparent(group),
         headers=view.settings.headers,
         denials=view.settings.denials,
+        authorization=view.config.authorization,
+        tracing=_tracing(view),
     )
 
 
@@ -67,6 +70,11 @@ def interception_kind(group: ProxyGroup) -> InterceptionKind:
 
 def _transparent(group: ProxyGroup) -> Transparent:
     return group.interception if isinstance(group.interception, Transparent) else Transparent()
+
+
+def _tracing(view: View) -> Tracing | None:
+    found = view.config.tracing
+    return None if found is None else replace(found, percent=view.settings.trace_sampling)
 
 
 def tls_range(view: View) -> TlsRange:

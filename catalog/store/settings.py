@@ -57,7 +57,8 @@ class MeshSettings:
     """The mesh's names, the range from which services get addresses that have none, and who gets traffic.
 
     `endpoint_admission` is OFF where no server is asked: then nobody knows who connected. `headers` bounds
-    what proxies take. `denials`: who is told why a request was denied.
+    what proxies take. `denials`: who is told why a request was denied. `trace_sampling`: how many of a
+    hundred requests are traced, where the MeshConfig has a collector.
     """
 
     trust_domain: TrustDomain = DEFAULT_TRUST_DOMAIN
@@ -66,3 +67,4 @@ class MeshSettings:
     endpoint_admission: EndpointAdmission = EndpointAdmission.OFF
     headers: HeaderLimits = field(default_factory=HeaderLimits)
     denials: DenialReasons = DenialReasons.CALLERS
+    trace_sampling: float = 100.0

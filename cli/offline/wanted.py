@@ -81,4 +81,5 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
         EndpointAdmission(told["endpoint_admission"]),
         HeaderLimits(told["headers_per_message"], told["header_kibibytes"]),
         DenialReasons(told["denial_reasons"]),
+        told["trace_sampling"],
     )

@@ -38,6 +38,8 @@ class Capability(enum.StrEnum):
     EGRESS_PASSTHROUGH = "egress-passthrough"
     EXTERNAL_DESTINATIONS = "external-destinations"
     CALLERS_FROM_OUTSIDE = "callers-from-outside"
+    EXTERNAL_AUTHORIZATION = "external-authorization"
+    TRACING = "tracing"
 
 
 def no_faults(resource: Resource) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ bytes for a client: the two fail in opposite ways. A list of SANs that is empty 
 the mesh, rules without a policy accept nobody; the one mistake that opens a port must be made twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,7 +62,7 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
         route = names.inbound_routes(port.port)
         features = order.inbound(policy.trust_domain, policy.denials, port)
         manager = connection_manager(route, policy.terms, policy.primary, features)
-        return Filters((manager,), frozenset({reference(ROUTE, route)}))
+        return Filters((manager,), frozenset({reference(ROUTE, route), *_asked(policy.terms, inbound=True)}))
     cluster = names.local_cluster(policy.primary, port.port)
     if caller is None:
         rules = rbac.rules(port.access, policy.trust_domain)
@@ -95,9 +95,17 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
     if service.protocol.is_http:
         route = names.outbound_routes(service)
         manager = connection_manager(route, terms, service.upstream, order.outbound(service))
-        return Filters((manager,), frozenset({reference(ROUTE, route)}))
+        return Filters((manager,), frozenset({reference(ROUTE, route), *_asked(terms, inbound=False)}))
     backends = service.routes[-1].backends
     return to_clusters(f"outbound.{service.upstream}|{service.port}", backends)
+
+
+def _asked(terms: MeshTerms, *, inbound: bool) -> Iterator[Reference]:
+    """Yield the clusters of those whom a connection manager asks or tells of requests."""
+    if terms.tracing is not None:
+        yield reference(CLUSTER, names.TRACING_CLUSTER)
+    if inbound and terms.authorization is not None:
+        yield reference(CLUSTER, names.AUTHORIZER_CLUSTER)
 
 
 def to_clusters(stat_prefix: str, backends: Iterable[WeightedBackend]) -> Filters:

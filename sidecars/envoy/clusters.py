@@ -16,7 +16,8 @@ from catalog.policy.proxy import (
     SocketAddress,
 )
 from catalog.store.settings import HeaderLimits
-from mesh.names import IpAddress
+from mesh.host_port import HostPort
+from mesh.names import IpAddress, Port
 from mesh.service import ServiceKey
 from protos.envoy.config.cluster.v3 import circuit_breaker_pb2, cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
@@ -64,17 +65,27 @@ def external(headers: HeaderLimits, wanted: ExternalDestination) -> Resource:
     large sites ever is (LOGICAL_DNS). It tries addresses of both families: by itself it would know those of
     IPv6 alone where a host has any, and those may lead nowhere from here.
     """
-    name = names.cluster(wanted)
-    message = _Cluster(
-        name=name,
-        load_assignment=_one_endpoint(name, SocketAddress(IpAddress(wanted.host.name), wanted.port)),
-        transport_socket=None if wanted.tls is None else tls.origination(wanted.tls),
-    )
-    message.MergeFrom(_unlimited(headers, is_http=wanted.is_http))
-    if not _is_address(wanted.host.name):
-        message.type = _Cluster.DiscoveryType.LOGICAL_DNS
-        message.dns_lookup_family = _Cluster.DnsLookupFamily.ALL
+    where, alike = HostPort(wanted.host.name, wanted.port), _unlimited(headers, is_http=wanted.is_http)
+    message = _of_host(names.cluster(wanted), where, alike)
+    if wanted.tls is not None:
+        message.transport_socket.CopyFrom(tls.origination(wanted.tls))
     return encode(message)
+
+
+def authorizer(server: HostPort) -> Resource:
+    """Return the cluster of the mesh's authorizer: gRPC in plain text."""
+    message = _of_host(names.AUTHORIZER_CLUSTER, server, _unlimited(HeaderLimits(), is_http=False))
+    http2 = http_protocol_options_pb2.HttpProtocolOptions.ExplicitHttpConfig(
+        http2_protocol_options=protocol_pb2.Http2ProtocolOptions()
+    )
+    options = http_protocol_options_pb2.HttpProtocolOptions(explicit_http_config=http2)
+    message.typed_extension_protocol_options[_HTTP_OPTIONS].CopyFrom(packed(options))
+    return encode(message)
+
+
+def collector(server: HostPort) -> Resource:
+    """Return the cluster of the collector of spans: HTTP/1.1 in plain text."""
+    return encode(_of_host(names.TRACING_CLUSTER, server, _unlimited(HeaderLimits(), is_http=False)))
 
 
 def passthrough() -> Resource:
@@ -127,6 +138,17 @@ def _unlimited(headers: HeaderLimits, *, is_http: bool) -> _Cluster:
         circuit_breakers=_no_limits(),
         typed_extension_protocol_options=_protocol_options(headers, is_http=is_http),
     )
+
+
+def _of_host(name: str, where: HostPort, alike: _Cluster) -> _Cluster:
+    """Return a cluster of one host, found by its name or its address, with what it is `alike` others in."""
+    place = SocketAddress(IpAddress(where.host), Port(where.port))
+    message = _Cluster(name=name, load_assignment=_one_endpoint(name, place))
+    message.MergeFrom(alike)
+    if not _is_address(where.host):
+        message.type = _Cluster.DiscoveryType.LOGICAL_DNS
+        message.dns_lookup_family = _Cluster.DnsLookupFamily.ALL
+    return message
 
 
 def _one_endpoint(cluster: str, where: SocketAddress) -> endpoint_pb2.ClusterLoadAssignment:

@@ -59,6 +59,7 @@ def parts(policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
 
 def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
     yield from _inbound(policy)
+    yield from _asked(policy)
     calling = _calling(policy)
     if len(policy.reachable) == 1 and policy.reachable[0].common:
         yield Pieces(_outbound, (calling,))
@@ -85,6 +86,16 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
                 yield _Judged(routes.inbound, (policy.trust_domain, policy.denials, primary, bare), admitting)
+
+
+def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
+    """Yield what makes the clusters of those whom proxies ask or tell of requests, where any come."""
+    served = any(port.protocol.is_http and inbound_listeners.is_open(port) for port in policy.inbound)
+    if policy.authorization is not None and served:
+        yield _Judged(clusters.authorizer, (policy.authorization.server,), MeshWide())
+    calls = (each for part in policy.reachable for each in part.services)
+    if policy.tracing is not None and (served or any(each.protocol.is_http for each in calls)):
+        yield _Judged(clusters.collector, (policy.tracing.collector,), MeshWide())
 
 
 def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:

@@ -16,11 +16,11 @@ from specs.codes import Code
 from specs.durations import parse_duration
 from specs.fields import Fields, one_of
 from specs.manifest import Manifest
+from specs.osm.servers import external_authorization, tracing
 from specs.osm.tls import cipher_suites, curves
 from specs.osm.unenforced import not_enforced
 from specs.references import ranges
 
-_AUTHORIZATION: Final = "inboundExternalAuthorization"
 _CONNECTIONS: Final = "maxDataPlaneConnections"
 
 NOT_USED = {
@@ -38,7 +38,6 @@ NOT_USED = {
     "spec.traffic": (
         "http1PerRequestLoadBalancing",
         "http2PerRequestLoadBalancing",
-        _AUTHORIZATION,
         "interceptionMode",
         "networkInterfaceExclusionList",
         "serviceAccessMode",
@@ -49,7 +48,6 @@ NOT_USED = {
         "osmLogLevel",
         "prometheusScraping",
         "remoteLogging",
-        "tracing",
     ),
     "spec.certificate": ("certKeyBitSize", "ingressGateway"),
     "spec.featureFlags": (
@@ -85,33 +83,32 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
     spec = manifest.body.section("spec")
     sidecar, traffic = spec.section("sidecar"), spec.section("traffic")
     certificate = spec.section("certificate")
-    others = (spec.section("observability"), spec.section("featureFlags"))
+    observability, flags = spec.section("observability"), spec.section("featureFlags")
     drivers = sidecar.sections("sidecarDrivers")
+    asked, told = traffic.section("inboundExternalAuthorization"), observability.section("tracing")
     found = MeshConfig(
         permissive=traffic.flag("enablePermissiveTrafficPolicyMode"),
         egress=traffic.flag("enableEgress"),
         service_certificate_validity=_validity(certificate),
         sidecar=_sidecar(sidecar, drivers),
+        authorization=external_authorization(asked),
+        tracing=tracing(told, manifest.namespace),
         exclusions=_exclusions(traffic),
     )
-    sections = (spec, sidecar, traffic, certificate, *others)
-    _report_unused(manifest, sections, unenforced=_report_unenforced(traffic, sidecar))
-    _report_pruned(manifest, (manifest.body, *sections, *drivers))
+    sections = (spec, sidecar, traffic, certificate, observability, flags)
+    _report_unused(manifest, sections, unenforced=_report_unenforced(sidecar))
+    _report_pruned(manifest, (manifest.body, *sections, *drivers, asked, told))
     return found
 
 
-def _report_unenforced(traffic: Fields, sidecar: Fields) -> tuple[str, ...]:
+def _report_unenforced(sidecar: Fields) -> tuple[str, ...]:
     """Warn of what is asked for and not enforced; return the paths of it."""
-    found = {}
-    authorization = traffic.section(_AUTHORIZATION)
-    if authorization.raw("enable") not in (None, False):
-        instead = "sidecars ask no authorizer, and what policy allows passes without one"
-        found[authorization.path] = instead
-    if sidecar.raw(_CONNECTIONS) not in (None, 0):
-        found[sidecar.at(_CONNECTIONS)] = "the server's setting max_streams bounds how many proxies connect"
-    for path, instead in found.items():
-        traffic.notes.warn(Code.NOT_ENFORCED, path, not_enforced(instead))
-    return tuple(found)
+    if sidecar.raw(_CONNECTIONS) in (None, 0):
+        return ()
+    path = sidecar.at(_CONNECTIONS)
+    instead = "the server's setting max_streams bounds how many proxies connect"
+    sidecar.notes.warn(Code.NOT_ENFORCED, path, not_enforced(instead))
+    return (path,)
 
 
 def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced: tuple[str, ...]) -> None:

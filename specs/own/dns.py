@@ -8,14 +8,13 @@ from mesh.names import Port
 from mesh.service import DnsName, ServicePort
 from specs.codes import Code
 from specs.fields import Fields
+from specs.references import parse_dns_name
 
 DNS_ANNOTATION: Final = "meshwright.dev/dns"
 """Names with A and AAAA records: `NAME` or `NAME:PORT`, several with spaces or commas between them."""
 
 SRV_ANNOTATION: Final = "meshwright.dev/dns-srv"
 """Names with SRV records: `NAME`, several with spaces or commas between them."""
-
-_NAME: Final = re.compile(r"[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*")
 
 
 def dns_names(annotations: Fields, ports: Sequence[ServicePort]) -> tuple[DnsName, ...]:
@@ -35,7 +34,7 @@ def dns_names(annotations: Fields, ports: Sequence[ServicePort]) -> tuple[DnsNam
 def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
     """Return the name that a text gives, or what would be right."""
     name, colon, number = text.partition(":")
-    known = _name(name)
+    known = parse_dns_name(name)
     if known is None or (colon and not _is_port(number)):
         return "must be a name in the DNS, such as db.example.com, or one with a port, db.example.com:5432"
     if colon and len(ports) != 1:
@@ -47,19 +46,12 @@ def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
 
 def _served(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
     """Return the name that a text gives, or what would be right."""
-    known = _name(text)
+    known = parse_dns_name(text)
     if known is None:
         return "must be a name in the DNS, such as _db._tcp.example.com"
     if len(ports) != 1:
         return "is for Services with just one port, whose number the SRV records say"
     return DnsName(known, srv=True)
-
-
-def _name(text: str) -> str | None:
-    """Return a name in its one form, None if it is none; an address, whose last part is a number, is none."""
-    name = text.lower().removesuffix(".")
-    good = len(name) <= 253 and _NAME.fullmatch(name) and not name.rpartition(".")[2].isdigit()
-    return name if good else None
 
 
 def _is_port(text: str) -> bool:

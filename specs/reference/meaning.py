@@ -64,6 +64,8 @@ ADDRESS: Final = _pattern("IP address", "[0-9A-Fa-f:.]+", anyOf=[{"format": "ipv
 CLUSTER_IP: Final = Form("IP address or `None`", {"anyOf": [{"const": "None"}, ADDRESS.schema]})
 RANGE: Final = _pattern("IPv4 range", r"[0-9]{1,3}(\.[0-9]{1,3}){3}(/[0-9.]+)?")
 DURATION: Final = _pattern("duration", r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns|h|m|s))+", maxLength=64)
+HOST: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]*", maxLength=LONGEST_NAME + 1)
+PATH: Final = _pattern("path", "(/[!-~]*)?")
 DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)
 PORT_NAME: Final = _pattern("name of a port", "(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 QUANTITY: Final = Form(

@@ -94,7 +94,9 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         from envoy_data_plane.envoy.config.endpoint import v3 as endpoint_v3
         from envoy_data_plane.envoy.config.listener import v3 as listener_v3
         from envoy_data_plane.envoy.config.route import v3 as route_v3
+        from envoy_data_plane.envoy.config.trace import v3 as _trace_v3
         from envoy_data_plane.envoy.extensions.access_loggers.stream import v3 as _stream_v3
+        from envoy_data_plane.envoy.extensions.filters.http.ext_authz import v3 as _ext_authz_v3
         from envoy_data_plane.envoy.extensions.filters.http.rbac import v3 as _http_rbac_v3
         from envoy_data_plane.envoy.extensions.filters.http.router import v3 as _router_v3
         from envoy_data_plane.envoy.extensions.filters.listener.original_dst import v3 as _original_v3
@@ -102,12 +104,13 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         from envoy_data_plane.envoy.extensions.filters.network.http_connection_manager import v3 as _hcm_v3
         from envoy_data_plane.envoy.extensions.filters.network.rbac import v3 as _rbac_v3
         from envoy_data_plane.envoy.extensions.filters.network.tcp_proxy import v3 as _tcp_v3
+        from envoy_data_plane.envoy.extensions.request_id.uuid import v3 as _uuid_v3
         from envoy_data_plane.envoy.extensions.transport_sockets.tls import v3 as tls_v3
         from envoy_data_plane.envoy.extensions.upstreams.http import v3 as _http_v3
 
         # Imported for their messages, which stand inside others as Any.
         assert all((_stream_v3, _http_rbac_v3, _router_v3, _original_v3, _inspector_v3, _hcm_v3))
-        assert all((_rbac_v3, _tcp_v3, _http_v3))
+        assert all((_rbac_v3, _tcp_v3, _http_v3, _trace_v3, _ext_authz_v3, _uuid_v3))
         kinds: dict[str, Any] = {
             "Listener": listener_v3.Listener,
             "RouteConfiguration": route_v3.RouteConfiguration,

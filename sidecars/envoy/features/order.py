@@ -5,12 +5,14 @@ through those that can change it in reverse (Envoy's documentation, "HTTP filter
 
 1. what a request lacks if it is denied (`denials`): whoever denies it answers at once, with that in hand;
 2. who is admitted (`access`): a request that the mesh refuses costs nothing further, and whatever stands
-   behind may rely on the rules having been obeyed. What asks somebody else about a request (external
-   authorization), or counts it (rate limits), comes after it, what changes or delays it (faults) after those;
-3. `router`, which is terminal: Envoy demands that it is the last.
+   behind may rely on the rules having been obeyed. What counts requests (rate limits) comes after it, what
+   changes or delays them (faults) last;
+3. who is asked besides (`authorization`), for what policy admits;
+4. `router`, which is terminal: Envoy demands that it is the last.
 
 What is no filter decides before any of them: Envoy reads a request's headers, judges their size (`limits`),
-and makes its path what it is to be (`paths`), then looks for a route, and begins with the filters.
+and makes its path what it is to be (`paths`), then looks for a route, and begins with the filters. What each
+has come to is told when all is over (`request_log`, `spans`).
 """
 
 from typing import Final
@@ -19,15 +21,18 @@ from catalog.policy.proxy import InboundPort, OutboundService
 from catalog.store.settings import DenialReasons
 from mesh.names import TrustDomain
 from sidecars.envoy.features.access import Access
+from sidecars.envoy.features.authorization import Authorization
 from sidecars.envoy.features.denials import Denials
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.features.limits import Limits
 from sidecars.envoy.features.paths import Paths
 from sidecars.envoy.features.request_log import RequestLog
 from sidecars.envoy.features.router import Router
+from sidecars.envoy.features.spans import Spans
 from sidecars.envoy.features.upgrades import Upgrades
 
-_OF_ALL: Final = (Limits(), Upgrades())
+_OF_ALL: Final = (Limits(), Upgrades(), Spans())
+_AUTHORIZATION: Final = Authorization()
 _ROUTER: Final = Router()
 
 
@@ -35,7 +40,7 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
     """Return the features of an inbound port."""
     paths, log = Paths(port.escaped_slashes, guarded=True), RequestLog(inbound=True)
     looked_for = Denials(port.access, trust_domain, denials)
-    return (*_OF_ALL, log, paths, looked_for, Access(port.access, trust_domain), _ROUTER)
+    return (*_OF_ALL, log, paths, looked_for, Access(port.access, trust_domain), _AUTHORIZATION, _ROUTER)
 
 
 def outbound(service: OutboundService) -> tuple[Feature, ...]:

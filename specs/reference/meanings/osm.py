@@ -6,9 +6,10 @@ from specs.reference.meaning import (
     CIPHER_SUITE,
     CURVE,
     DURATION,
+    HOST,
+    PATH,
     RANGE,
     TLS_VERSION,
-    WHATEVER,
     Meaning,
     Meanings,
     under,
@@ -51,9 +52,18 @@ _TRAFFIC: Final[Meanings] = {
         "Only traffic to these is captured in pods; none is every address.", "every address", RANGE
     ),
     "outboundIPRangeExclusionList": Meaning("Traffic to these is not captured in pods.", form=RANGE),
-    "inboundExternalAuthorization": Meaning("Not enforced: sidecars ask no authorizer."),
-    "inboundExternalAuthorization.enable": Meaning(
-        "Whether it is asked for, which is warned of.", raw=WHATEVER
+    "inboundExternalAuthorization": Meaning("Who is asked about each HTTP request that policy admits."),
+    "inboundExternalAuthorization.enable": Meaning("Whether it is asked; else nothing beside it is read."),
+    "inboundExternalAuthorization.address": Meaning("Where it is.", form=HOST),
+    "inboundExternalAuthorization.port": Meaning("Its port, for gRPC in plain text."),
+    "inboundExternalAuthorization.timeout": Meaning(
+        "How long its answer is waited for: 1ms to 5m.", "`1s`", DURATION
+    ),
+    "inboundExternalAuthorization.failureModeAllow": Meaning(
+        "Whether requests pass that it does not answer."
+    ),
+    "inboundExternalAuthorization.statPrefix": Meaning(
+        "How sidecars name their counters of it.", "`inboundExtAuthz`"
     ),
 }
 
@@ -67,6 +77,13 @@ MESH_CONFIG: Final[Meanings] = {
     "spec.certificate.serviceCertValidityDuration": Meaning(
         "How long they are valid: 1s to 87600h.", "`24h`", DURATION
     ),
-    "spec.observability": Meaning("Nothing in it is used."),
+    "spec.observability": Meaning("What sidecars tell; only `tracing` is used."),
+    "spec.observability.tracing": Meaning("Where they send a span of each request that is sampled."),
+    "spec.observability.tracing.enable": Meaning("Whether they do; else nothing beside it is read."),
+    "spec.observability.tracing.address": Meaning(
+        "Where the collector is.", "`jaeger` in the MeshConfig's namespace", HOST
+    ),
+    "spec.observability.tracing.port": Meaning("Its port, for Zipkin's spans in plain text.", "9411"),
+    "spec.observability.tracing.endpoint": Meaning("The path there.", "`/api/v2/spans`", PATH),
     "spec.featureFlags": Meaning("Nothing in it is used."),
 }

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -27,7 +28,8 @@ from catalog.oracle.decide import (
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from mesh.config import MeshConfig
+from mesh.config import ExternalAuthorization, MeshConfig
+from mesh.host_port import HostPort
 from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import Port
 from mesh.objects import ObjectKey
@@ -364,6 +366,21 @@ def test_permissive_mode_is_told() -> None:
     found = explained(MeshConfig(permissive=True))
     assert found.steps[1].text.startswith("the mesh is permissive")
     assert [str(key) for key, _ in found.steps[1].objects] == ["MeshConfig osm-system/osm-mesh-config"]
+
+
+def test_who_is_asked_besides_is_told_where_policy_admits() -> None:
+    """What the authorizer says of a request is not known here; of what policy refuses it is not asked."""
+    asked = MeshConfig(
+        permissive=True,
+        authorization=ExternalAuthorization(HostPort("opa.opa", 9191), "asked", timedelta(seconds=1)),
+    )
+    text = "the authorizer at opa.opa:9191 is asked besides, and may refuse it (403)"
+    steps = explained(asked).steps
+    assert [str(key) for each in steps if each.text == text for key, _ in each.objects] == [
+        "MeshConfig osm-system/osm-mesh-config"
+    ]
+    closed = replace(asked, permissive=False)
+    assert text not in [each.text for each in explained(closed).steps]
 
 
 def test_the_remedy_is_narrow_and_keeps_names_apart() -> None:

@@ -80,6 +80,7 @@ class Served:
             "headers_per_message": 1000,
             "header_kibibytes": 64,
             "denial_reasons": "callers",
+            "trace_sampling": 100.0,
         }
 
     def proxies(self) -> tuple[ProxyStatus, ...]:

@@ -231,7 +231,7 @@ spec: {host: bookstore.bookstore.svc.cluster.local, connectionSettings: {tcp: {m
 apiVersion: config.openservicemesh.io/v1alpha2
 kind: MeshConfig
 metadata: {name: osm-mesh-config, namespace: osm-system}
-spec: {traffic: {inboundExternalAuthorization: {enable: true, address: opa.opa, port: 9191}}}
+spec: {sidecar: {maxDataPlaneConnections: 7}}
 """
 
 

@@ -1,6 +1,7 @@
 """The features of HTTP: in which order their filters stand, and that none writes over another."""
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import combinations
 from typing import ClassVar
 
@@ -8,6 +9,8 @@ import pytest
 
 from catalog.policy.proxy import MeshTerms, OnlyRules
 from catalog.store.settings import DenialReasons
+from mesh.config import ExternalAuthorization, Tracing
+from mesh.host_port import HostPort
 from mesh.names import ServiceName
 from mesh.service import Protocol
 from protos.envoy.config.route.v3 import route_pb2
@@ -19,7 +22,11 @@ from sidecars.envoy.features import order
 from sidecars.envoy.features.feature import Feature
 from tests.unit.sidecars.envoy.test_translate import SHOP, inbound, outbound, policy
 
-TERMS = policy().terms
+TERMS = replace(
+    policy().terms,
+    authorization=ExternalAuthorization(HostPort("opa", 9191), "asked", timedelta(seconds=1)),
+    tracing=Tracing(HostPort("jaeger", 9411)),
+)
 INBOUND = order.inbound(TERMS.trust_domain, TERMS.denials, inbound(OnlyRules()))
 RULES = ["envoy.filters.http.rbac", "meshwright.looked_for"]
 OUTBOUND = order.outbound(outbound(Protocol.HTTP))
@@ -38,6 +45,7 @@ def test_the_order_of_filters() -> None:
     assert [each.name for each in manager_of(*INBOUND).http_filters] == [
         "meshwright.looked_for",
         "envoy.filters.http.rbac",
+        "envoy.filters.http.ext_authz",
         "envoy.filters.http.router",
     ]
     assert [each.name for each in manager_of(*OUTBOUND).http_filters] == ["envoy.filters.http.router"]
@@ -64,9 +72,9 @@ def test_a_reason_is_looked_for_and_told_as_the_setting_says() -> None:
         looked_for = ["meshwright.looked_for" in routes.typed_per_filter_config, len(manager.http_filters)]
         made[reasons] = [*looked_for, manager.HasField("local_reply_config")]
     assert made == {
-        DenialReasons.CALLERS: [True, 3, True],
-        DenialReasons.LOG: [True, 3, False],
-        DenialReasons.OFF: [False, 2, False],
+        DenialReasons.CALLERS: [True, 4, True],
+        DenialReasons.LOG: [True, 4, False],
+        DenialReasons.OFF: [False, 3, False],
     }
 
 

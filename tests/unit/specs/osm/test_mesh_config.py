@@ -4,7 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from mesh.config import (
+    Exclusions,
+    ExternalAuthorization,
+    MeshConfig,
+    SidecarDriverSettings,
+    SidecarSettings,
+    TlsVersion,
+    Tracing,
+)
+from mesh.host_port import HostPort
 from mesh.names import Port
 from specs.durations import parse_duration
 from tests.meshes.reading import complaints, reading, value
@@ -83,8 +92,7 @@ def test_known_fields_without_effect_are_one_line() -> None:
     assert [problem.expected for problem in found.problems] == [
         (
             "read, not used: spec.featureFlags.enableWASMStats, spec.observability.osmLogLevel, "
-            "spec.observability.tracing, spec.sidecar.localProxyMode, spec.sidecar.resources, "
-            "spec.traffic.networkInterfaceExclusionList"
+            "spec.sidecar.localProxyMode, spec.sidecar.resources, spec.traffic.networkInterfaceExclusionList"
         )
     ]
     assert [pair[1] for pair in found.objects] == [MeshConfig()]
@@ -108,7 +116,6 @@ spec:
     assert [
         (problem.severity.value, problem.code, problem.field, problem.expected) for problem in found.problems
     ] == [
-        ("info", "MW1021", "spec", "read, not used: spec.observability.tracing"),
         (
             "warning",
             "MW1032",
@@ -135,26 +142,80 @@ def test_of_very_many_pruned_fields_some_are_named() -> None:
     assert problem.expected.endswith("spec.x019 and 480 more")
 
 
+ASKED = ExternalAuthorization(
+    HostPort("opa.opa.svc.cluster.local", 9191), "inboundExtAuthz", timedelta(seconds=1)
+)
+TOLD = Tracing(HostPort("jaeger.osm-system.svc.cluster.local", 9411), "/api/v2/spans")
+
+
+def _asking(fields: str) -> str:
+    return _config(f"{{traffic: {{inboundExternalAuthorization: {{{fields}}}}}}}")
+
+
+def _telling(fields: str) -> str:
+    return _config(f"{{observability: {{tracing: {{{fields}}}}}}}")
+
+
 @pytest.mark.parametrize(
-    ("authorization", "expected"),
+    ("fields", "expected"),
     [
+        ("enable: true, address: opa.opa.svc.cluster.local, port: 9191", ASKED),
         (
-            "{enable: true, address: opa.opa.svc.cluster.local, port: 9191, timeout: 1s}",
-            [("warning", "MW1030", "spec.traffic.inboundExternalAuthorization")],
+            "enable: true, address: OPA.opa.svc.cluster.local., port: 9191, statPrefix: '', timeout: 1s",
+            ASKED,
         ),
-        ("{enable: false, address: opa.opa.svc.cluster.local}", [("info", "MW1021", "spec")]),
-        ("{enable: null}", [("info", "MW1021", "spec")]),
+        (
+            "enable: true, address: 'fd00::7', port: 1, statPrefix: p, timeout: 9ms, failureModeAllow: true",
+            ExternalAuthorization(HostPort("fd00::7", 1), "p", timedelta(milliseconds=9), fails_open=True),
+        ),
+        ("enable: false, address: '!', port: 70000", None),
+        ("enable: null", None),
     ],
 )
-def test_external_authorization_is_not_enforced_and_says_so(
-    authorization: str, expected: list[tuple[str, str, str]]
-) -> None:
-    """Whoever turned it on believes that requests are refused by it; the MeshConfig is in force without."""
-    found = reading(
-        _config(f"{{traffic: {{enableEgress: true, inboundExternalAuthorization: {authorization}}}}}")
-    )
-    assert [(each.severity.value, each.code, each.field) for each in found.problems] == expected
-    assert [pair[1] for pair in found.objects] == [MeshConfig(egress=True)]
+def test_who_is_asked(fields: str, expected: ExternalAuthorization | None) -> None:
+    """As OSM's fields have it, with its defaults; what is switched off is not read."""
+    assert value(_asking(fields)) == MeshConfig(authorization=expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ("enable: true", TOLD),
+        (
+            "enable: true, address: 10.0.0.9, port: 80, endpoint: /spans",
+            Tracing(HostPort("10.0.0.9", 80), "/spans"),
+        ),
+        ("enable: false, endpoint: spans", None),
+    ],
+)
+def test_who_is_told(fields: str, expected: Tracing | None) -> None:
+    """In the same way; Jaeger beside the MeshConfig, where no collector is named."""
+    assert value(_telling(fields)) == MeshConfig(tracing=expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (_asking("enable: true, port: 1"), "enable"),
+        (_asking("enable: true, address: '', port: 1"), "enable"),
+        (_asking("enable: true, address: a b, port: 1"), "address"),
+        (_asking("enable: true, address: 'opa:9191', port: 1"), "address"),
+        (_asking("enable: true, address: 10.0.0.300, port: 1"), "address"),
+        (_asking("enable: true, address: opa"), "enable"),
+        (_asking("enable: true, address: opa, port: 0"), "port"),
+        (_asking("enable: true, address: opa, port: 1, timeout: 0s"), "timeout"),
+        (_asking("enable: true, address: opa, port: 1, timeout: 1"), "timeout"),
+        (_asking('enable: true, address: opa, port: 1, statPrefix: "a\\nb"'), "statPrefix"),
+        (_telling("enable: true, address: 'http://jaeger'"), "address"),
+        (_telling("enable: true, endpoint: api"), "endpoint"),
+        (_telling("enable: 'yes'"), "enable"),
+    ],
+)
+def test_a_server_that_cannot_be_called_is_refused(text: str, field: str) -> None:
+    """What a user may type, by its field; a MeshConfig that stood before stays in force."""
+    found = reading(text)
+    assert [each.field.rpartition(".")[2] for each in found.problems] == [field]
+    assert not found.objects
 
 
 def test_a_bound_of_connections_is_not_enforced_and_says_what_is() -> None:

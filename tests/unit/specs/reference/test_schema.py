@@ -40,6 +40,9 @@ PROBES: tuple[object, ...] = (
 GONE, MORE = object(), object()
 
 ONLY_THE_READER = {
+    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
+    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
+    ("MeshConfig", "spec.observability.tracing.address"),
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
     ("TrafficTarget", "spec.destination.namespace"),  # must be the object's own
     ("TrafficTarget", "destination.namespace"),

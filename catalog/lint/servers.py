@@ -1,0 +1,46 @@
+"""Servers that the MeshConfig names and that sidecars call in plain text, past the mesh."""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.told import say
+from catalog.relations.backing import backing
+from catalog.store.view import View
+from mesh.config import MeshConfig
+from mesh.host_port import HostPort
+from mesh.names import Namespace, ServiceName
+from mesh.objects import ObjectKey
+from mesh.problems import Problem, Severity
+from mesh.service import ServiceKey
+
+
+def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem]:
+    """Yield the servers that stand behind sidecars, which refuse whoever calls without a certificate."""
+    for field, server in _named(config):
+        service = _service(server.host)
+        if (
+            service is not None
+            and service in view.services
+            and any(each.uuid is not None for each in backing(view, service))
+        ):
+            wanted = (
+                f"Service {service} has workloads with sidecars, which take no plain text, and the server is "
+                "called in plain text; keep it out of the mesh, or its port out of its sidecars' reach"
+            )
+            yield say(view, key, Code.PLAIN_TEXT_SERVER, Severity.WARNING, field, str(server), wanted)
+
+
+def _named(config: MeshConfig) -> Iterator[tuple[str, HostPort]]:
+    if config.authorization is not None:
+        yield "spec.traffic.inboundExternalAuthorization.address", config.authorization.server
+    if config.tracing is not None:
+        yield "spec.observability.tracing.address", config.tracing.collector
+
+
+def _service(host: str) -> ServiceKey | None:
+    """Return the service that a name in the DNS is of, as far as it names one."""
+    name, _, rest = host.partition(".")
+    namespace, _, rest = rest.partition(".")
+    if not namespace or rest.partition(".")[0] not in ("", "svc"):
+        return None
+    return ServiceKey(Namespace(namespace), ServiceName(name))

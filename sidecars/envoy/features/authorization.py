@@ -1,0 +1,42 @@
+"""Who is asked besides policy: an authorizer outside the mesh, about every request that policy admits.
+
+It is told the request's head and who calls, and no body: to wait for one would stop a call that streams. No
+answer of it admits what policy refuses, which it is never asked about.
+"""
+
+from google.protobuf.duration_pb2 import Duration
+
+from catalog.policy.proxy import MeshTerms
+from protos.envoy.config.core.v3 import config_source_pb2, grpc_service_pb2
+from protos.envoy.extensions.filters.http.ext_authz.v3 import ext_authz_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+from sidecars.envoy import names
+from sidecars.envoy.features.feature import Feature
+from sidecars.envoy.typed import packed
+
+
+class Authorization(Feature):
+    """The mesh's authorizer, if it has one; it answers 403 where that says no, or nothing in time."""
+
+    __slots__ = ()
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Add the filter."""
+        asked = terms.authorization
+        if asked is None:
+            return
+        timeout = Duration()
+        timeout.FromTimedelta(asked.timeout)
+        service = grpc_service_pb2.GrpcService(
+            envoy_grpc=grpc_service_pb2.GrpcService.EnvoyGrpc(cluster_name=names.AUTHORIZER_CLUSTER),
+            timeout=timeout,
+        )
+        found = ext_authz_pb2.ExtAuthz(
+            grpc_service=service,
+            transport_api_version=config_source_pb2.ApiVersion.V3,
+            failure_mode_allow=asked.fails_open,
+            stat_prefix=asked.stat_prefix,
+        )
+        manager.http_filters.add(name="envoy.filters.http.ext_authz", typed_config=packed(found))

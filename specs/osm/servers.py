@@ -1,0 +1,71 @@
+"""Servers beside the mesh that a MeshConfig names: the authorizer that sidecars ask, the collector they tell.
+
+One that is switched off is not read: what stands there has no effect, whatever it is.
+"""
+
+import re
+from datetime import timedelta
+from typing import Final
+
+from mesh.config import ExternalAuthorization, Tracing
+from mesh.host_port import HostPort
+from mesh.names import Namespace
+from specs.durations import parse_duration
+from specs.fields import Fields
+from specs.references import host
+
+_AUTHORIZATION: Final = ("address", "enable", "failureModeAllow", "port", "statPrefix", "timeout")
+_TRACING: Final = ("address", "enable", "endpoint", "port")
+
+_PATH: Final = re.compile("/[!-~]*")
+_STAT_PREFIX: Final = "inboundExtAuthz"
+_TIMEOUT: Final = timedelta(seconds=1)
+_LONGEST: Final = timedelta(minutes=5)
+_PREFIX_LENGTH: Final = 64
+
+
+def external_authorization(fields: Fields) -> ExternalAuthorization | None:
+    """Read `inboundExternalAuthorization`; None where nobody is to be asked."""
+    fields.accept(*_AUTHORIZATION)
+    if not fields.flag("enable"):
+        return None
+    where, port = host(fields, "address"), fields.port("port")
+    if not (fields.raw("address") and fields.has("port")):
+        fields.wrong("enable", "needs the authorizer's address and port beside it")
+    return ExternalAuthorization(
+        server=HostPort(where, port or 1),
+        stat_prefix=_stat_prefix(fields),
+        timeout=_timeout(fields),
+        fails_open=fields.flag("failureModeAllow"),
+    )
+
+
+def tracing(fields: Fields, home: Namespace) -> Tracing | None:
+    """Read `tracing`; None where nothing is traced. The collector is `jaeger` of `home` by default."""
+    fields.accept(*_TRACING)
+    if not fields.flag("enable"):
+        return None
+    there = host(fields, "address", f"jaeger.{home}.svc.cluster.local")
+    default = Tracing(HostPort(there, 9411))
+    endpoint = fields.text("endpoint") or default.endpoint
+    if _PATH.fullmatch(endpoint) is None:
+        fields.wrong("endpoint", f"must be a path, such as {default.endpoint}")
+    return Tracing(HostPort(there, fields.port("port") or default.collector.port), endpoint)
+
+
+def _stat_prefix(fields: Fields) -> str:
+    text = fields.text("statPrefix") or _STAT_PREFIX
+    if not text.isprintable() or len(text) > _PREFIX_LENGTH:
+        fields.wrong("statPrefix", f"must be a word of up to {_PREFIX_LENGTH} characters")
+    return text
+
+
+def _timeout(fields: Fields) -> timedelta:
+    text = fields.text("timeout")
+    if not text:
+        return _TIMEOUT
+    found = parse_duration(text)
+    if found is None or not timedelta(milliseconds=1) <= found <= _LONGEST:
+        fields.wrong("timeout", "must be a duration from 1ms to 5m, such as 1s")
+        return _TIMEOUT
+    return found

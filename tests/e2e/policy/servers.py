@@ -1,0 +1,84 @@
+"""An authorizer and a collector of spans, as sidecars meet them."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import grpc
+from aiohttp import web
+
+from protos.envoy.service.auth.v3 import external_auth_pb2
+
+_DENIED = 7
+"""google.rpc.Code PERMISSION_DENIED."""
+
+
+@dataclass
+class Authorizer:
+    """`envoy.service.auth.v3.Authorization`: refuses by `decide`, and keeps what it was asked."""
+
+    port: int = 0
+    decide: Callable[[external_auth_pb2.CheckRequest], bool] = lambda _: True
+    asked: list[external_auth_pb2.CheckRequest] = field(default_factory=list)
+
+    @classmethod
+    async def start(cls, ends: AsyncExitStack) -> Self:
+        """Serve on a free port until the stack is unwound."""
+        made = cls()
+        server = grpc.aio.server()
+        handler = grpc.unary_unary_rpc_method_handler(
+            made._check,
+            request_deserializer=external_auth_pb2.CheckRequest.FromString,
+            response_serializer=external_auth_pb2.CheckResponse.SerializeToString,
+        )
+        service = "envoy.service.auth.v3.Authorization"
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Check": handler}),))
+        made.port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        ends.push_async_callback(server.stop, None)
+        return made
+
+    async def _check(
+        self, request: external_auth_pb2.CheckRequest, _: object
+    ) -> external_auth_pb2.CheckResponse:
+        self.asked.append(request)
+        answer = external_auth_pb2.CheckResponse()
+        answer.status.code = 0 if self.decide(request) else _DENIED
+        return answer
+
+
+@dataclass
+class Collector:
+    """A collector of Zipkin's spans; `told` is by path."""
+
+    port: int = 0
+    spans: list[dict[str, Any]] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)
+
+    @classmethod
+    async def start(cls, ends: AsyncExitStack) -> Self:
+        """Serve on a free port until the stack is unwound."""
+        made = cls()
+        app = web.Application()
+        app.router.add_post("/{path:.*}", made._take)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        ends.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        made.port = runner.addresses[0][1]
+        return made
+
+    async def _take(self, request: web.Request) -> web.Response:
+        self.paths.add(request.path)
+        self.spans += await request.json()
+        return web.Response(status=202)
+
+    async def traced(self, trace: str, count: int) -> list[dict[str, Any]]:
+        """Return the spans of a trace as soon as there are so many; TimeoutError after 20 seconds."""
+        async with asyncio.timeout(20):
+            while len(found := [each for each in self.spans if each["traceId"] == trace]) < count:
+                await asyncio.sleep(0.05)
+        return found

@@ -1,0 +1,90 @@
+"""The MeshConfig's authorizer and collector: who is asked about a request, and who is told of it."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.policy.applications import ECHO
+from tests.e2e.policy.policies import ALL, EVERYTHING, Document, config, http, path, routes, target
+from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.servers import Authorizer, Collector
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def authorizer() -> AsyncIterator[Authorizer]:
+    """One for the file."""
+    async with AsyncExitStack() as ends:
+        yield await Authorizer.start(ends)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def collector() -> AsyncIterator[Collector]:
+    """One for the file."""
+    async with AsyncExitStack() as ends:
+        yield await Collector.start(ends)
+
+
+def asking(port: int, **more: object) -> Document:
+    """Make the MeshConfig that names an authorizer on this machine."""
+    fields = {"enable": True, "address": "127.0.0.1", "port": port, **more}
+    return config(traffic={"inboundExternalAuthorization": fields})
+
+
+async def test_what_policy_admits_is_asked_about_and_nothing_else(
+    mesh: PolicyMesh, authorizer: Authorizer
+) -> None:
+    """It refuses some of it, and is told who calls; what policy refuses it never hears of, nor of TCP."""
+    rules = (routes("g", path("/a.*")), target("t", "shop/v1", ("shop/client",), http("g")))
+    authorizer.decide = lambda request: request.attributes.request.http.path != "/ab"
+    await mesh.enforce(*rules, asking(authorizer.port))
+    assert (await mesh.get("client", "v1", "/a")).status == 200
+    assert (await mesh.get("client", "v1", "/ab")).status == 403
+    assert (await mesh.get("client", "v1", "/b")).status == 403
+    heard = [each.attributes for each in authorizer.asked]
+    assert [each.request.http.path for each in heard] == ["/a", "/ab"]
+    assert {each.source.principal for each in heard} == {"spiffe://cluster.local/ns/shop/sa/client"}
+    assert {each.request.http.body for each in heard} == {""}
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL), asking(authorizer.port))
+    assert await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
+    assert len(authorizer.asked) == 2
+
+
+async def test_an_authorizer_that_is_not_there(mesh: PolicyMesh) -> None:
+    """Nothing passes, or all that policy admits, as the MeshConfig says; without it nobody is asked."""
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    await mesh.enforce(*rules, asking(9, timeout="200ms"))
+    assert (await mesh.get("client", "v1")).status == 403
+    await mesh.enforce(*rules, asking(9, timeout="200ms", failureModeAllow=True))
+    assert (await mesh.get("client", "v1")).status == 200
+    assert (await mesh.get("v2", "v1")).status != 200
+    await mesh.enforce(*rules)
+    assert (await mesh.get("client", "v1")).status == 200
+
+
+async def test_both_ends_tell_of_a_request(mesh: PolicyMesh, collector: Collector) -> None:
+    """In the trace that the application has begun, whose X-Request-Id arrives as it was written."""
+    tracing = {"enable": True, "address": "127.0.0.1", "port": collector.port, "endpoint": "/told"}
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    await mesh.enforce(*rules, config(observability={"tracing": tracing}))
+    trace = "463ac35c9f6413ad48485a3953bb6124"
+    told = {"X-B3-TraceId": trace, "X-B3-SpanId": "a2fb4a1d1a96d312", "X-B3-Sampled": "1"}
+    assert (await mesh.get("client", "v1", "/seen", headers=told)).status == 200
+    spans = await collector.traced(trace, 2)
+    assert {each["kind"] for each in spans} == {"CLIENT", "SERVER"}
+    assert {each["localEndpoint"]["serviceName"] for each in spans} == {"client.shop", "v1.shop"}
+    assert {each["tags"]["http.status_code"] for each in spans} == {"200"}
+    assert collector.paths == {"/told"}
+    silent = {**told, "X-B3-TraceId": "0" * 31 + "1", "X-B3-Sampled": "0"}
+    assert (await mesh.get("client", "v1", "/unseen", headers=silent)).status == 200
+    await mesh.enforce(*rules)
+    assert (
+        await mesh.get("client", "v1", "/after", headers={**told, "X-B3-TraceId": "2" * 32})
+    ).status == 200
+    assert {each["traceId"] for each in collector.spans} == {trace}

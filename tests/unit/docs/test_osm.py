@@ -1,0 +1,43 @@
+"""docs/osm.md is true: its examples are read without a word; every field without effect is in its table."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from providers.directory.manifests import Manifests
+from specs.osm.mesh_config import NOT_USED
+
+PAGE: Final = (Path(__file__).parents[3] / "docs" / "osm.md").read_text("utf-8")
+EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.split("\n")[1])
+def test_examples_are_read_without_a_word(text: str) -> None:
+    """As a user pastes them, each by itself."""
+    state = Manifests().apply("example.yaml", text)
+    assert state.objects()
+    assert state.problems() == ()
+
+
+def test_of_every_field_of_osm_s_that_has_no_effect_it_is_said() -> None:
+    """Its table names them; those of its successor alone are none of a MeshConfig of Open Service Mesh."""
+    table = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
+    named = {name.rpartition(".")[2] for row in table for name in re.findall(r"`(.*?)`", row)}
+    fields = {
+        name for section in ("traffic", "sidecar", "certificate") for name in NOT_USED[f"spec.{section}"]
+    }
+    assert fields - named == SUCCESSOR
+
+
+SUCCESSOR: Final = {
+    "enablePriviledgedInitContainer",
+    "http1PerRequestLoadBalancing",
+    "http2PerRequestLoadBalancing",
+    "interceptionMode",
+    "localDNSProxy",
+    "serviceAccessMode",
+    "sidecarTimeout",
+    "useHTTPSIngress",
+}
