@@ -272,7 +272,7 @@ def _injection(
         return MeshConfig() if view is None else view.config
 
     return Injection(
-        InjectionFile(settings.injection_config, cluster.home),
+        InjectionFile(settings.injection_config, cluster.home, metrics),
         Lookup(cluster.api, lambda: delivered.gathering.sources.merged),
         drivers.drivers,
         drivers.environment,

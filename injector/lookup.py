@@ -14,6 +14,10 @@ from mesh.objects import NamespaceObject, ObjectKey
 from providers.merge import Merged
 
 
+class NotShownError(Exception):
+    """An API server does not show what is looked up there."""
+
+
 class Lookup:
     """Asks an API server; `merged` is what is known of the mesh's objects, asked each time.
 
@@ -28,7 +32,9 @@ class Lookup:
     async def namespace(self, name: str, seconds: float) -> NamespaceObject:
         """Return a namespace with its labels; raise KubeError or TimeoutError where nothing is known of it.
 
-        One that is not there, which can only be by a race, says nothing.
+        The list of one name is read as a get is, from what is stored now, and needs no more than the watch of
+        namespaces does. Raises NotShownError where it is empty: what a namespace says that is not seen is not
+        guessed.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -39,7 +45,9 @@ class Lookup:
                 raise
             return known.value
         items = found["items"]
-        return namespace_of(items[0]) if items else NamespaceObject(Namespace(name))
+        if not items:
+            raise NotShownError(f"the API server does not show namespace {name!r} (yet)")
+        return namespace_of(items[0])
 
     async def version(self, seconds: float) -> tuple[int, int] | None:
         """Return the API server's version, asked until it has said; None while it does not."""

@@ -31,6 +31,17 @@ class Result(enum.StrEnum):
     REFUSED = "refused"
 
 
+class Cause(enum.StrEnum):
+    """Why a pod was refused, or not looked at: no rule has decided that."""
+
+    CANNOT = "cannot-have-one"
+    NO_CONFIGURATION = "no-configuration"
+    NO_NAMESPACE = "namespace-unknown"
+    LATE = "late"
+    FAULT = "fault"
+    NO_POD = "not-a-new-pod"
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What is answered: what became of the pod, what decided that, why, and how it is to be changed.
@@ -40,7 +51,7 @@ class Answer:
 
     result: Result
     words: str
-    reason: Reason | None = None
+    reason: Reason | Cause
     patch: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -53,7 +64,7 @@ def answer(
         pod = checked(document)
         found = injected(known, namespace, pod, ends=ends or _ends(document))
     except (CannotPatchError, DriverError) as error:
-        return Answer(Result.REFUSED, " ".join(str(error).split()))
+        return Answer(Result.REFUSED, " ".join(str(error).split()), Cause.CANNOT)
     decision = found.decision
     if found.pod is None:
         patch = tuple(operations(document, _noted(document, decision.words)))

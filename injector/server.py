@@ -4,18 +4,18 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 from aiohttp import web
 
 from admission.review import API_VERSION, KIND, BadReviewError, Operation, Review, asked
 from admission.server import json_of, patience
-from injector.configuration import InjectionConfig
+from injector.configured import Configured
 from injector.injecting import Known
-from injector.lookup import Lookup
+from injector.lookup import Lookup, NotShownError
 from injector.registration import PATH, SECONDS
-from injector.reviewing import Answer, Result, answer, response
+from injector.reviewing import Answer, Cause, Result, answer, response
 from kube.errors import KubeError
 from mesh.config import MeshConfig
 from mesh.kinds import POD
@@ -24,26 +24,10 @@ from sidecars.contract.driver import SidecarDriver
 _JSON: Final = "application/json"
 _AGAIN: Final = "who makes the pod tries again"
 
-Told = Callable[[str, float], None]
-"""Told of each pod what became of it, and how many seconds it took."""
+Told = Callable[[str, str, float], None]
+"""Told of each pod what became of it, what decided that, and how many seconds it took."""
 
 _log = structlog.get_logger("injector.server")
-
-
-class Configured(Protocol):
-    """Where the configuration stands: `config` is None while there is none, `error` says what is wrong."""
-
-    config: InjectionConfig | None
-    error: str
-
-    @property
-    def is_one(self) -> bool:
-        """Say whether it may become another one."""
-        ...
-
-    async def following(self, changed: Callable[[], None]) -> None:
-        """Keep it current, and say each time that it has changed, until cancelled."""
-        ...
 
 
 class Injection:
@@ -100,7 +84,7 @@ class Injection:
         except BadReviewError as error:
             return web.Response(status=400, text=f"{error}\n")
         said = await self._in_time(question, patience(request.query.get("timeout", ""), SECONDS))
-        self._told(said.result, time.monotonic() - began)
+        self._told(said.result, said.reason, time.monotonic() - began)
         _log.info(
             "pod reviewed",
             pod=f"{_metadata(question, 'namespace')}/{_metadata(question, 'name')}",
@@ -116,22 +100,25 @@ class Injection:
             async with asyncio.timeout(seconds):
                 return await self._answered(question, seconds)
         except TimeoutError:
-            return Answer(Result.REFUSED, f"there was no answer within {seconds:g} s: {_AGAIN}")
+            return Answer(Result.REFUSED, f"there was no answer within {seconds:g} s: {_AGAIN}", Cause.LATE)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and the pod is not made
             _log.error("a pod was not reviewed", error=f"{type(error).__name__}: {error}")
-            return Answer(Result.REFUSED, f"the control plane has failed, and its log says how: {_AGAIN}")
+            said = f"the control plane has failed, and its log says how: {_AGAIN}"
+            return Answer(Result.REFUSED, said, Cause.FAULT)
 
     async def _answered(self, question: Review, seconds: float) -> Answer:
         document, config = question.document, self._configured.config
         if document is None or question.operation is not Operation.CREATE or question.kind != POD:
-            return Answer(Result.SKIPPED, "only pods that are made are given sidecars")
+            return Answer(Result.SKIPPED, "only pods that are made are given sidecars", Cause.NO_POD)
         if config is None:
-            return Answer(Result.REFUSED, f"the injector has no configuration: {self._configured.error}")
+            said = f"the injector has no configuration: {self._configured.error}"
+            return Answer(Result.REFUSED, said, Cause.NO_CONFIGURATION)
         try:
             namespace = await self._lookup.namespace(_metadata(question, "namespace"), seconds / 2)
-        except (KubeError, TimeoutError) as error:
+        except (KubeError, TimeoutError, NotShownError) as error:
             said = str(error) or "the API server does not answer"
-            return Answer(Result.REFUSED, f"its namespace cannot be looked up: {said}")
+            said = f"its namespace cannot be looked up: {said}"
+            return Answer(Result.REFUSED, said, Cause.NO_NAMESPACE)
         version = await self._lookup.version(seconds / 4)
         known = Known(config, self._drivers, self._mesh_config(), self._environment, version=version)
         loop = asyncio.get_running_loop()

@@ -9,8 +9,8 @@ class InjectionMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._pods = Counter(
             "meshwright_injection_pods",
-            "Pods that an API server asked the injector about, by what became of them.",
-            ["result"],
+            "Pods that an API server asked the injector about, by what became of them and what decided that.",
+            ["result", "reason"],
             registry=registry,
         )
         self._seconds = Histogram(
@@ -20,7 +20,18 @@ class InjectionMetrics:
             registry=registry,
         )
 
-    def injection(self, result: str, seconds: float) -> None:
-        """Count a pod: `injected`, `unchanged`, `skipped` or `refused`."""
-        self._pods.labels(result).inc()
+        self._configurations = Counter(
+            "meshwright_injection_configurations",
+            "Configurations of injection that were read, by whether they were taken.",
+            ["result"],
+            registry=registry,
+        )
+
+    def injection(self, result: str, reason: str, seconds: float) -> None:
+        """Count a pod: `injected`, `unchanged`, `skipped` or `refused`, and what decided that."""
+        self._pods.labels(result, reason).inc()
         self._seconds.observe(seconds)
+
+    def injection_configuration(self, *, taken: bool) -> None:
+        """Count a configuration that was read."""
+        self._configurations.labels("taken" if taken else "refused").inc()

@@ -129,8 +129,8 @@ def test_a_label_is_all_it_takes(
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
     assert status == 1
     assert "namespace.inject.meshwright.dev: no: the namespace: label meshwright.dev/inject must be" in said
-    assert server.metric('meshwright_injection_pods_total{result="injected"}') >= 2
-    assert server.metric('meshwright_injection_pods_total{result="refused"}') == 1
+    assert server.metric('meshwright_injection_pods_total{reason="namespace",result="injected"}') >= 1
+    assert server.metric('meshwright_injection_pods_total{reason="cannot-have-one",result="refused"}') == 1
 
 
 def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from injector.configuration import read
+from injector.decision import Reason
 from injector.injecting import Known, injected
 from injector.reviewing import Answer, Result, answer, operations, response
 from injector.shapes import checked
@@ -111,7 +112,7 @@ def test_a_pod_that_cannot_have_one_is_not_made(document: Any, words: str) -> No
 def test_the_answer_is_as_the_api_has_it() -> None:
     """A patch in base64, with its type; warnings are lines of their own."""
     patch = ({"op": "add", "path": "/spec/x", "value": 1},)
-    said = response("u1", Answer(Result.INJECTED, "the policy is enabled", None, patch, ("look",)))
+    said = response("u1", Answer(Result.INJECTED, "the policy is enabled", Reason.POLICY, patch, ("look",)))
     assert said["allowed"] is True
     assert (said["patchType"], said["warnings"]) == ("JSONPatch", ["look"])
     assert json.loads(base64.b64decode(str(said["patch"]))) == list(patch)

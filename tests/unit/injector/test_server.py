@@ -11,11 +11,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from admin.metrics.registry import Metrics
 from admission.server import patience
 from controller.injection_file import InjectionFile
 from injector import server as injection
 from injector.lookup import Lookup
-from injector.reviewing import Answer, Result
+from injector.reviewing import Answer, Cause, Result
 from injector.server import Injection
 from mesh.config import MeshConfig
 from sidecars.registry import DriverRegistry
@@ -42,12 +43,12 @@ async def _asking(play: Part, *known: str, config: Any = None) -> AsyncIterator[
     told: list[str] = []
     async with Played(play) as server, api_of(server) as api:
         made = Injection(
-            InjectionFile(config, "meshwright-system"),
+            InjectionFile(config, "meshwright-system", Metrics()),
             Lookup(api, lambda: _merged(*known)),
             DRIVERS,
             {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
             MeshConfig,
-            lambda result, _: told.append(result),
+            lambda result, reason, _: told.append(f"{result}: {reason}"),
         )
         app = web.Application()
         made.add_to(app)
@@ -84,7 +85,7 @@ async def test_a_pod_is_given_its_sidecar_also_in_a_dry_run() -> None:
         for review in (_review(), _review(dryRun=True)):
             found = await _said(client, review)
             assert (found["allowed"], found["patchType"]) == (True, "JSONPatch")
-        assert told == ["injected", "injected"]
+        assert told == ["injected: namespace"] * 2
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ async def test_only_pods_that_are_made_are_changed(review: Any) -> None:
     """Whoever else registers it for more gets what he has asked for, as it was."""
     async with _asking(namespaces) as (client, told):
         found = await _said(client, review)
-        assert (found["allowed"], "patch" in found, told) == (True, False, ["skipped"])
+        assert (found["allowed"], "patch" in found, told) == (True, False, ["skipped: not-a-new-pod"])
 
 
 async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
@@ -126,7 +127,7 @@ async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
         assert (await _said(client, _review(), 3))["allowed"] is True
     async with _asking(away) as (client, told):
         found = await _said(client, _review(), 2)
-        assert (found["allowed"], told) == (False, ["refused"])
+        assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
         assert (
             "its namespace cannot be looked up: the API server does not answer" in found["status"]["message"]
         )
@@ -142,7 +143,7 @@ async def test_a_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
                 said = await asyncio.gather(*(_said(client, _review(), 1) for _ in range(5)))
             finally:
                 turn.set()
-        assert told == ["refused"] * 5
+        assert told == ["refused: late"] * 5
         assert all("there was no answer within 0.5 s" in each["status"]["message"] for each in said)
 
 
@@ -153,7 +154,7 @@ async def test_the_time_is_that_of_injections_registration(monkeypatch: pytest.M
     async def answered(_: Injection, review: object, seconds: float) -> Answer:
         del review
         asked.append(seconds)
-        return Answer(Result.SKIPPED, "tried")
+        return Answer(Result.SKIPPED, "tried", Cause.NO_POD)
 
     monkeypatch.setattr(Injection, "_answered", answered)
     async with _asking(namespaces) as (client, _):
@@ -174,7 +175,7 @@ async def test_a_fault_of_ours_refuses_the_pod_and_is_logged(
     monkeypatch.setattr(injection, "answer", fails)
     async with _asking(namespaces) as (client, told):
         found = await _said(client, _review())
-        assert (found["allowed"], told) == (False, ["refused"])
+        assert (found["allowed"], told) == (False, ["refused: fault"])
         assert "the control plane has failed, and its log says how" in found["status"]["message"]
 
 
@@ -191,7 +192,23 @@ async def test_a_namespace_with_a_mistake_keeps_the_words_that_are_right() -> No
 
     async with _asking(mistaken) as (client, told):
         found = await _said(client, _review())
-        assert (found["allowed"], told) == (True, ["skipped"])
+        assert (found["allowed"], told) == (True, ["skipped: namespace"])
         assert found["auditAnnotations"] == {
             "injection": "skipped: the namespace's annotation meshwright.dev/inject is false"
         }
+
+
+async def test_a_namespace_that_the_api_server_does_not_show_is_not_guessed() -> None:
+    """Its labels may say `false`: the pod is refused with a word, and who makes it tries again."""
+
+    async def empty(asked: Asked, line: Line) -> None:
+        if asked.path == "/version":
+            await line.answer({"major": "1", "minor": "29"})
+        else:
+            await line.answer({"kind": "NamespaceList", "metadata": {}, "items": []})
+
+    async with _asking(empty) as (client, told):
+        found = await _said(client, _review())
+        assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
+        said = "its namespace cannot be looked up: the API server does not show namespace 'shop' (yet)"
+        assert said in found["status"]["message"]

@@ -3,6 +3,7 @@
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from admin.metrics.registry import Metrics
 from controller.injection_file import InjectionFile
 from injector.lookup import Lookup
 from injector.server import Injection
@@ -17,12 +18,12 @@ async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> No
     """Nothing runs for it then: a work that ends would be the end of the server."""
     async with Played(namespaces) as server, api_of(server) as api:
         made = Injection(
-            InjectionFile(None, "meshwright-system"),
+            InjectionFile(None, "meshwright-system", Metrics()),
             Lookup(api, Merged),
             DriverRegistry.discover().drivers,
             {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
             MeshConfig,
-            lambda _result, _seconds: None,
+            lambda _result, _reason, _seconds: None,
         )
         assert [*made.works(lambda: None)] == []
         app = web.Application()

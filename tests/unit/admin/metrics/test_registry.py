@@ -190,7 +190,8 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.reported("status", "forbidden")
         metrics.reporting(leads=True)
         metrics.reviewed("allowed")
-        metrics.injection("allowed", 0.001)
+        metrics.injection("injected", "policy", 0.001)
+        metrics.injection_configuration(taken=True)
         metrics.enrolled("Join", "ok")
     one = {"word": proxies}
     metrics.expires({"service": proxies})
