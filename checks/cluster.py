@@ -9,6 +9,9 @@ from mesh.kinds import POD, Kind
 from sidecars.injection.context import NATIVE_SINCE
 from specs.kinds import READ
 
+_NAMED: Final = 8
+"""How many kinds are named."""
+
 RULES_SINCE: Final = (1, 25)
 """The first version of Kubernetes that judges rules (CEL) in definitions without being told to."""
 _KNOWN: Final[Mapping[str, str]] = {
@@ -61,13 +64,34 @@ def mesh_of(webhook: str) -> str:
     return next((mesh for end, mesh in _KNOWN.items() if webhook.endswith(end)), "")
 
 
-def open_service_mesh(control_plane: Sequence[str], pods: int) -> Check:
-    """Judge what of Open Service Mesh is still there: its Deployments, and Pods with its sidecar."""
+def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pods: int) -> Check:
+    """Judge what of Open Service Mesh is there: Deployments, webhook configurations, Pods with its sidecar.
+
+    Webhooks that outlive what answers them have API servers refuse what they ask about.
+    """
     name = "Open Service Mesh"
-    if not (control_plane or pods):
+    if not (control_plane or webhooks or pods):
         return Check.ok(name, "nothing of it is here")
-    said = f"{listed(control_plane) or 'no control plane'}, {counted(pods, POD.name)} with its sidecar"
+    with_sidecar = f"{counted(pods, POD.name)} with its sidecar"
+    if webhooks and not control_plane:
+        said = f"no control plane, {with_sidecar}, and its webhooks are still asked: {listed(webhooks)}"
+        do = f"nobody answers, and what they are asked about is not made: `kubectl delete {webhooks[0]}`"
+        return Check.failed(name, said, do)
+    said = f"{listed(control_plane) or 'no control plane'}, {with_sidecar}"
     return Check.warning(name, said, "`meshwright migrate osm --kubernetes`; docs/from-osm.md has the way")
+
+
+def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Check:
+    """Judge definitions of kinds that are read, and converted: by Service, and which of those are `away`."""
+    name = "conversion"
+    do = "docs/from-osm.md: take the conversion away, and apply `meshwright crds`, which needs nobody"
+    if gone := {service: found[service] for service in away}:
+        which = listed(sorted(each for kinds in gone.values() for each in kinds), _NAMED)
+        said = f"nobody ready is behind {listed(sorted(gone))}: objects cannot be read of {which}"
+        return Check.failed(name, said, do)
+    which = listed(sorted(each for kinds in found.values() for each in kinds), _NAMED)
+    said = f"{listed(sorted(found))} must be there for objects to be read of {which}"
+    return Check.warning(name, said, do)
 
 
 def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
@@ -82,11 +106,11 @@ def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
         return Check.failed(name, f"served in versions that are not read alone: {listed(unread)}", do)
     missing = [str(kind) for kind, versions in served.items() if not versions]
     if missing and not before:
-        return Check.failed(name, f"not defined: {listed(missing, 8)}", do)
+        return Check.failed(name, f"not defined: {listed(missing, _NAMED)}", do)
     older = [str(kind) for kind, versions in served.items() if READ[kind].versions[-1] not in (*versions,)]
     there = {kind: versions for kind, versions in served.items() if versions}
     if there and (others := [each for each in older if each not in missing]):
-        said = f"defined in older versions than are read: {listed(others, 8)}"
+        said = f"defined in older versions than are read: {listed(others, _NAMED)}"
         return Check.warning(name, said, f"it works; ours have the newest: {do}")
     if missing:
         return Check.ok(name, f"{len(there)} of {len(served)} are defined; the others are installed with it")

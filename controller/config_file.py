@@ -25,16 +25,21 @@ def only_document(path: Path, what: str, *, as_text: bool = False) -> object:
     The error calls the file `what`, and names it and the line. `as_text` leaves scalars as they are written.
     """
     try:
-        found = documents(path.read_text("utf-8-sig"), as_text=as_text)
+        return only_in(path.read_text("utf-8-sig"), f"{what} {path}", as_text=as_text)
     except OSError as error:
         raise SettingsError(f"cannot read {what} {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{what} {path} is not YAML: byte {error.start} is not UTF-8") from error
+
+
+def only_in(text: str, what: str, *, as_text: bool = False) -> object:
+    """Return the one document of a text, None of an empty one; raise SettingsError, which calls it `what`."""
+    found = documents(text, as_text=as_text)
     if len(found) > 1:
-        raise SettingsError(f"{what} {path} must hold one document; line {found[1].line} begins another")
+        raise SettingsError(f"{what} must hold one document; line {found[1].line} begins another")
     for fault in found[0].faults if found else ():
         wrong = "is not YAML: line" if fault.code is Code.BAD_SYNTAX else "is wrong in line"
-        raise SettingsError(f"{what} {path} {wrong} {fault.line}: {fault.expected}")
+        raise SettingsError(f"{what} {wrong} {fault.line}: {fault.expected}")
     return found[0].value if found else None
 
 

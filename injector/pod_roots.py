@@ -101,7 +101,7 @@ class Reach:
         if isinstance(value, NamespaceObject):
             if is_injected(self._config, value, self._revision):
                 self._asked.add(name)
-            if dict(value.labels).get(REVISION, "") != self._revision:
+            if not is_of(value, self._revision):
                 self._others.add(name)
         return before != self._has(name)
 
@@ -116,6 +116,16 @@ class Reach:
         if not self._of[key.namespace]:
             del self._of[key.namespace]
         return self._of[key.namespace] == int(has_sidecar)  # the first of them, or the last
+
+
+def asks_for_sidecars(config: InjectionConfig, namespace: NamespaceObject, revision: str) -> bool:
+    """Say whether a namespace asks the control plane of a revision, and no other, for sidecars."""
+    return is_of(namespace, revision) and is_injected(config, namespace, revision)
+
+
+def is_of(namespace: NamespaceObject, revision: str) -> bool:
+    """Say whether a namespace has chosen the control plane of a revision, or with none the default one."""
+    return dict(namespace.labels).get(REVISION, "") == revision
 
 
 def is_injected(config: InjectionConfig, namespace: NamespaceObject, revision: str = "") -> bool:

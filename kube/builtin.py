@@ -25,6 +25,13 @@ VALIDATING: Final = Resource(
     "ValidatingWebhookConfiguration",
     namespaced=False,
 )
+DEFINITIONS: Final = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
 
 _NUMBER: Final = re.compile(r"[0-9]+")
 

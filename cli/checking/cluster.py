@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,16 +15,21 @@ from checks.check import Check
 from checks.cluster import Injector
 from cli.checking import installed
 from cli.checking.asking import Asking, looked
+from cli.checking.webhooks import ready_behind
 from cli.errors import CommandFailed
 from injector.decision import OSM_UUID
 from kube.api import Api
-from kube.builtin import DAEMON_SETS, DEPLOYMENTS, MUTATING, PODS, minor_version
+from kube.builtin import DAEMON_SETS, DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING, minor_version
 from kube.connection import found
 from kube.discovery import Served, served
 from kube.errors import KubeError
-from specs.osm.own_names import CONTROL_PLANE
+from mesh.kinds import Kind
+from specs.kinds import READ
+from specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
+from specs.osm.unenforced import UNENFORCED
 from specs.reference.meanings.installed import INSTALLED
 
+_SERVICE: Final = "Service "
 _NODES: Final = frozenset({"istio-cni-node", "ztunnel", "linkerd-cni", "consul-cni", "kuma-cni-node"})
 
 
@@ -70,16 +76,17 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
         except KubeError as error:
             do = "name the right cluster with --kubeconfig and --context"
             return (Check.failed("API server", str(error), do),)
-        there = await _served(api)
+        there = partial(_there, await _served(api))
         looks: list[tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]] = [
-            ("kinds", lambda: _kinds(there, before=before)),
+            ("kinds", lambda: _kinds(there(), before=before)),
+            ("conversion", lambda: _conversions(asking)),
             ("other meshes", lambda: _other_meshes(asking)),
             ("Open Service Mesh", lambda: _osm(asking)),
         ]
         if before:
-            looks.insert(0, ("permissions", lambda: _permissions(asking, there, place)))
+            looks.insert(0, ("permissions", lambda: _permissions(asking, there(), place)))
         else:
-            looks += installed.looks(asking, place.home, place.manifests, version)
+            looks += installed.looks(asking, place.home, place.manifests, version, there)
         try:
             found = await asyncio.gather(*(looked(name, look) for name, look in looks))
         finally:
@@ -105,15 +112,32 @@ def _there(found: Served | KubeError) -> Served:
     return found
 
 
-async def _kinds(there: Served | KubeError, *, before: bool) -> Check:
-    versions = {
-        kind: tuple(each.version for each in _there(there).of(kind.group, kind.name)) for kind in INSTALLED
-    }
+async def _kinds(there: Served, *, before: bool) -> Check:
+    versions = {kind: tuple(each.version for each in there.of(kind.group, kind.name)) for kind in INSTALLED}
     return judging.kinds(versions, before=before)
 
 
-async def _permissions(asking: Asking, there: Served | KubeError, place: Place) -> Check:
-    plurals = {(each.group, each.kind): each.plural for each in _there(there).resources}
+async def _conversions(asking: Asking) -> Sequence[Check]:
+    """Look who converts kinds that are read; nothing where none is converted."""
+    found: dict[str, list[str]] = {}
+    for raw in await asking.all(DEFINITIONS):
+        spec = raw["spec"]
+        kind, conversion = Kind(spec["names"]["kind"], spec["group"]), spec.get("conversion") or {}
+        if (kind in READ or kind in UNENFORCED) and conversion.get("strategy") == "Webhook":
+            config = conversion["webhook"].get("clientConfig") or {}
+            found.setdefault(_converter(config), []).append(str(kind))
+    services = {name: name.removeprefix(_SERVICE).split("/") for name in found if name.startswith(_SERVICE)}
+    away = [name for name, at in services.items() if not await ready_behind(asking, *at)]
+    return (judging.conversions(found, away),) if found else ()
+
+
+def _converter(config: Mapping[str, Any]) -> str:
+    service = config.get("service")
+    return f"{_SERVICE}{service['namespace']}/{service['name']}" if service else str(config.get("url"))
+
+
+async def _permissions(asking: Asking, there: Served, place: Place) -> Check:
+    plurals = {(each.group, each.kind): each.plural for each in there.resources}
     unknown = permissions.unserved(place.manifests, plurals)
     answers = await asking.may(permissions.to_apply(place.manifests, plurals))
     do = "ask an administrator of the cluster, or `meshwright install --print` for one to read and apply"
@@ -140,5 +164,11 @@ async def _osm(asking: Asking) -> Check:
         for raw in await asking.all(DEPLOYMENTS)
         if raw["metadata"]["name"] in CONTROL_PLANE
     ]
+    hooks = [
+        f"{resource.kind.lower()}/{raw['metadata']['name']}"
+        for resource in (MUTATING, VALIDATING)
+        for raw in await asking.all(resource)
+        if any(each.get("name") in WEBHOOKS for each in raw.get("webhooks") or ())
+    ]
     pods = [raw for raw in await asking.all(PODS) if OSM_UUID in (raw["metadata"].get("labels") or {})]
-    return judging.open_service_mesh(sorted(planes), len(pods))
+    return judging.open_service_mesh(sorted(planes), hooks, len(pods))

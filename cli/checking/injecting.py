@@ -1,21 +1,16 @@
 """What the injector of a cluster goes by: its configuration, the MeshConfig, and the cluster's version."""
 
-from typing import Final
-
 from cli.checking.asking import Asking
 from cli.checking.pods import Injection, config_of
 from injector.configuration import CONFIG_MAP
 from kube.builtin import CONFIG_MAPS
-from kube.errors import ApiError
-from kube.resource import Resource
+from kube.discovery import served
 from mesh.config import MeshConfig
 from mesh.kinds import MESH_CONFIG
 from mesh.origins import InFile
+from providers.kubernetes.resources import newest
 from sidecars.registry import DriverRegistry
-from specs.kinds import READ
 from specs.shown import read_shown
-
-_CONFIGS: Final = Resource(MESH_CONFIG.group, READ[MESH_CONFIG].versions[1], "meshconfigs", MESH_CONFIG.name)
 
 
 async def injection_of(asking: Asking, home: str, version: tuple[int, int]) -> Injection:
@@ -27,14 +22,12 @@ async def injection_of(asking: Asking, home: str, version: tuple[int, int]) -> I
 
 async def mesh_config(asking: Asking, home: str) -> MeshConfig:
     """Return the MeshConfig of a control plane, the defaults without; raise KubeError."""
-    try:
-        found = (await asking.api.list(_CONFIGS, home))["items"]
-    except ApiError as error:
-        if not error.is_not_found:
-            raise
+    resource = newest(MESH_CONFIG, await served(asking.api, {MESH_CONFIG.group}))
+    if resource is None:
         return MeshConfig()
+    found = (await asking.api.list(resource, home))["items"]
     for raw in sorted(found, key=lambda each: str(each["metadata"]["name"])):
-        document = {**raw, "apiVersion": _CONFIGS.api_version, "kind": _CONFIGS.kind}
+        document = {**raw, "apiVersion": resource.api_version, "kind": resource.kind}
         for _, value in read_shown(document, InFile("")).objects:
             if isinstance(value, MeshConfig):
                 return value

@@ -1,21 +1,22 @@
 """A cluster's Pods beside what the injector would make of them now: functions of values."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
-
-import yaml
 
 from checks.check import counted
 from checks.installed import PodFound
+from controller.config_file import only_in
+from controller.errors import SettingsError
 from injector.comparing import differences
 from injector.configuration import CONFIG_KEY, ConfigurationError, InjectionConfig
 from injector.configuration import read as read_configuration
 from injector.decision import Reason, decide
 from injector.injecting import Known
-from injector.pod_roots import at_home, is_injected
+from injector.pod_roots import is_injected, is_of
 from injector.selectors import required
 from mesh.config import MeshConfig
+from mesh.names import Namespace
 from mesh.objects import NamespaceObject
 from sidecars.contract import kubernetes
 from sidecars.contract.driver import SidecarDriver
@@ -51,14 +52,13 @@ class Sorted:
 
 
 def config_of(raw: Mapping[str, Any] | None, home: str) -> InjectionConfig:
-    """Read the injector's configuration from its ConfigMap; raise ConfigurationError."""
-    if raw is None:
-        return at_home(home)
-    text = (raw.get("data") or {}).get(CONFIG_KEY, "")
+    """Read the configuration from its ConfigMap, as the control plane reads it; raise ConfigurationError."""
+    text = str(((raw or {}).get("data") or {}).get(CONFIG_KEY, ""))
     try:
-        return read_configuration(yaml.safe_load(text), CONFIG_KEY)
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{CONFIG_KEY}: is no YAML: {' '.join(str(error).split())}") from error
+        read = read_configuration(only_in(text, CONFIG_KEY), CONFIG_KEY)
+    except SettingsError as error:
+        raise ConfigurationError(str(error)) from error
+    return replace(read, control_plane_namespace=Namespace(home))
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
@@ -66,18 +66,27 @@ def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bo
     return all(each.holds(labels) for each in required(selector))
 
 
+def is_active(namespace: Mapping[str, Any]) -> bool:
+    """Say whether a namespace is not about to go."""
+    return bool((namespace.get("status") or {}).get("phase") != "Terminating")
+
+
 def sorted_out(
-    injection: Injection, namespaces: Sequence[NamespaceObject], pods: Sequence[Mapping[str, Any]]
+    injection: Injection,
+    namespaces: Sequence[NamespaceObject],
+    pods: Sequence[Mapping[str, Any]],
+    revision: str = "",
 ) -> Sorted:
-    """Sort the Pods of a cluster that have not ended."""
-    by_name = {str(each.name): each for each in namespaces}
-    asking = frozenset(name for name, each in by_name.items() if is_injected(injection.config, each))
+    """Sort the Pods of a cluster that have not ended; those of namespaces of another revision are its own."""
+    by_name = {str(each.name): each for each in namespaces if is_of(each, revision)}
+    config = injection.config
+    asking = frozenset(name for name, each in by_name.items() if is_injected(config, each, revision))
     there = [each for each in pods if _is_there(each) and each["metadata"]["namespace"] in by_name]
     ours = [each for each in there if _has_sidecar(each)]
     others = [each for each in there if not _has_sidecar(each)]
     running = [each for each in ours if each.get("status", {}).get("phase") == "Running"]
     return Sorted(
-        without=tuple(_without(injection.config, by_name, others)),
+        without=tuple(_without(config, by_name, others, revision)),
         outdated=tuple(_outdated(injection, by_name, ours)),
         unready=tuple(PodFound(_name(each), why) for each in running if (why := _unready(each))),
         injected=len(ours),
@@ -106,6 +115,7 @@ def _without(
     config: InjectionConfig,
     namespaces: Mapping[str, NamespaceObject],
     pods: Sequence[Mapping[str, Any]],
+    revision: str,
 ) -> Iterator[PodFound]:
     """Yield the Pods that would get a sidecar if they were made now, with what decides that."""
     for each in pods:
@@ -115,7 +125,7 @@ def _without(
         except CannotPatchError as error:
             yield PodFound(_name(each), f"would be refused: {error}")
             continue
-        if decision.inject and (decision.reason is Reason.POD or is_injected(config, namespace)):
+        if decision.inject and (decision.reason is Reason.POD or is_injected(config, namespace, revision)):
             yield PodFound(_name(each), decision.words)
 
 

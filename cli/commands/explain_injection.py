@@ -216,7 +216,7 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
         sys.stderr.write(f"there is no ConfigMap {home}/{CONFIG_MAP} to be read: the defaults are taken\n")
         return told
     try:
-        return replace(config_of(found, home), control_plane_namespace=home)
+        return config_of(found, home)
     except ConfigurationError as error:
         raise CommandFailed(f"ConfigMap {home}/{CONFIG_MAP}: {error}") from error
 

@@ -79,9 +79,10 @@ def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
         made.add_row(each.what, each.field, each.standing.value, f"{said}\n-> {each.do}" if each.do else said)
     console().print(made)
     if out is not None:
+        apply = "kubectl apply --server-side -f"
         sys.stdout.write(
-            f"\nkubectl apply --server-side -f {out / 'manifests'}\n"
-            f"meshwright install --print --values {out / 'values.yaml'}\n"
+            f"\nmeshwright install --print --values {out / 'values.yaml'} | {apply} -\n"
+            f"{apply} {out / 'manifests'}\n"
         )
 
 

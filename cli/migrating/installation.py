@@ -6,16 +6,18 @@ from typing import Final
 from cli.migrating.findings import Document, Finding, Standing, mapping, named
 from cli.migrating.objects import GROUPS, group_of
 from mesh import kinds
-from specs.osm.own_names import CONTROL_PLANE
+from specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
 
-_WEBHOOKS: Final = ("osm-inject.k8s.io", "osm-validator.k8s.io")
 _NOT_BEFORE: Final = "when no pod has its sidecar any more"
+_OURS: Final = "then `meshwright crds | kubectl apply --server-side --force-conflicts -f -`"
+UNCONVERTED: Final = '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
+"""What takes a conversion away. Definitions that are applied cannot: its webhook would stay."""
 
 
 def of_installation(document: Document) -> Iterator[Finding]:
     """Yield what is to be done about a part of Open Service Mesh; nothing for what is none."""
     match document.get("kind"):
-        case kinds.DEPLOYMENT.name if mapping(document.get("metadata")).get("name") in CONTROL_PLANE:
+        case kinds.DEPLOYMENT.name if _name(document) in CONTROL_PLANE:
             said = "Open Service Mesh's control plane: its sidecars live by it"
             do = f"uninstall it {_NOT_BEFORE}: `osm uninstall mesh`"
             yield Finding(named(document), Standing.TO_DO, said, do=do)
@@ -27,7 +29,8 @@ def of_installation(document: Document) -> Iterator[Finding]:
             yield Finding(named(document), Standing.TO_DO, said, do=do)
         case "CustomResourceDefinition" if _is_converted(document):
             said = "osm-bootstrap converts its versions: without that nobody can read its objects"
-            do = "before it goes: `meshwright crds | kubectl apply --server-side --force-conflicts -f -`"
+            patch = f"kubectl patch crd {_name(document)} --type=merge -p '{UNCONVERTED}'"
+            do = f"before it goes: `{patch}`, {_OURS}"
             yield Finding(named(document), Standing.TO_DO, said, "spec.conversion", do=do)
         case _:
             return
@@ -43,10 +46,14 @@ def root() -> Finding:
     return Finding("root certificate", Standing.TO_DO, said, do=do)
 
 
+def _name(document: Document) -> str:
+    return str(mapping(document.get("metadata")).get("name"))
+
+
 def _is_osm_webhook(document: Document) -> bool:
     webhooks = document.get("webhooks")
     names = [mapping(each).get("name") for each in webhooks] if isinstance(webhooks, list) else []
-    return any(each in _WEBHOOKS for each in names)
+    return any(each in WEBHOOKS for each in names)
 
 
 def _is_converted(document: Document) -> bool:

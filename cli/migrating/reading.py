@@ -29,6 +29,8 @@ _BESIDE: Final = (
 )
 _PODS: Final = tuple(Kind(name, group) for group, name in TEMPLATES)
 _POLICY: Final = tuple(kind for kind in READ if kind.group in {each.group for each in INSTALLED})
+_CONVERSION: Final = "conversion webhook"
+_UNCONVERTED: Final = "docs/from-osm.md has how to do without that conversion (Step by step, 2)"
 
 
 def from_files(where: Path) -> list[Document]:
@@ -76,7 +78,8 @@ def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:
     try:
         return asyncio.run(_all(Api(found(kubeconfig, context))))
     except KubeError as error:
-        raise CommandFailed(f"the cluster cannot be read whole: {error}") from error
+        do = f"; {_UNCONVERTED}" if _CONVERSION in str(error) else ""
+        raise CommandFailed(f"the cluster cannot be read whole: {error}{do}") from error
 
 
 async def _all(api: Api) -> list[Document]:

@@ -1,7 +1,11 @@
 """`migrate osm --kubernetes` on a real API, and what it writes, taken by the API server."""
 
 import json
+import shlex
 
+import yaml
+
+from cli.migrating.installation import UNCONVERTED
 from tests.kubernetes import objects
 from tests.kubernetes.kubectl import Document, Kubectl
 from tests.program import Program
@@ -50,3 +54,49 @@ def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
     kubectl(*taken)
     after = found()
     assert not {f"Namespace {here}", f"MeshConfig {here}/osm-mesh-config", f"Pod {here}/old"} & after.keys()
+
+
+def test_a_cluster_that_osm_was_installed_in_takes_ours_step_by_step(
+    shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, program: Program
+) -> None:
+    """Its osm-bootstrap converts, and is gone: until that is taken away nothing can be read."""
+    here, crd = kubectl.namespace, "trafficsplits.split.smi-spec.io"
+    at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--control-plane-namespace", here)
+    out = program.files / "moved"
+    config = {"service": {"namespace": here, "name": "osm-bootstrap", "path": "/convert", "port": 9443}}
+    webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
+    theirs = {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
+    applied = ("apply", "--server-side", "-f", "-")
+
+    def conversion() -> Document | None:
+        status, said, complaint = program.run("check", *at, "--before", "--json")
+        assert status in (0, 1), complaint
+        lines = {each["name"]: each for each in json.loads(said)["checks"]}
+        return lines.get("conversion")
+
+    assert conversion() is None
+    kubectl("patch", "crd", crd, "--type=merge", "-p", json.dumps(theirs))
+    try:
+        line = conversion()
+        assert line is not None
+        assert line["status"] == "failed"
+        assert f"Service {here}/osm-bootstrap: objects cannot be read of TrafficSplit" in line["said"]
+        refused = kubectl.run(*applied, "--force-conflicts", given=definitions)
+        assert "should not be set when strategy is not set to Webhook" in refused.err
+        kubectl.apply(MESH)
+        status, said, complaint = program.run("migrate", "osm", *at, "--out", str(out), "--json")
+        assert status in (0, 1), complaint
+        (do,) = (each["do"] for each in json.loads(said)["findings"] if each["field"] == "spec.conversion")
+        first, second = (each for each in do.split("`") if each.startswith(("kubectl ", "meshwright ")))
+        assert second == "meshwright crds | kubectl apply --server-side --force-conflicts -f -"
+        kubectl(*shlex.split(first)[1:])
+        kubectl(*applied, "--force-conflicts", given=definitions)
+        assert conversion() is None
+        printed = program.run("install", "--print", "-n", here, "--values", str(out / "values.yaml"))
+        assert printed[0] == 0, printed[2]
+        made = kubectl(*applied, "--dry-run=server", given=printed[1])
+        count = sum(1 for each in yaml.safe_load_all(printed[1]) if each)
+        assert made.count("serverside-applied (server dry run)") == count
+        kubectl(*applied[:-1], str(out / "manifests"), "--dry-run=server", "--force-conflicts")
+    finally:
+        kubectl("patch", "crd", crd, "--type=merge", "-p", UNCONVERTED)

@@ -63,6 +63,26 @@ def test_other_meshes_are_known_by_their_webhooks() -> None:
     assert "Istio (istio-sidecar-injector)" in found.said
 
 
+def test_what_is_left_of_open_service_mesh() -> None:
+    """Webhooks that nobody answers any more keep Pods and policy from being made."""
+    hook = "mutatingwebhookconfiguration/osm-webhook-osm"
+    assert cluster.open_service_mesh([], [], 0).status is Status.OK
+    assert cluster.open_service_mesh(["osm-system/osm-controller"], [hook], 3).status is Status.WARNING
+    assert cluster.open_service_mesh([], [], 1).status is Status.WARNING
+    left = cluster.open_service_mesh([], [hook], 1)
+    assert (left.status, "1 Pod with its sidecar" in left.said) == (Status.FAILED, True)
+    assert left.do.endswith(f"`kubectl delete {hook}`")
+
+
+def test_kinds_that_somebody_converts() -> None:
+    """Without whom nobody can read them."""
+    found = {"Service osm-system/osm-bootstrap": ["TrafficSplit"], "https://a": ["TrafficTarget"]}
+    there, gone = (cluster.conversions(found, away) for away in ([], ["Service osm-system/osm-bootstrap"]))
+    assert (there.status, gone.status) == (Status.WARNING, Status.FAILED)
+    assert "TrafficSplit, TrafficTarget" in there.said
+    assert gone.said.endswith("objects cannot be read of TrafficSplit")
+
+
 def test_kinds_by_their_versions() -> None:
     """Unread is a failure, missing one once it is installed, older is to be looked at."""
     newest = {kind: READ[kind].versions[-1:] for kind in (TRAFFIC_TARGET, HTTP_ROUTE_GROUP)}
