@@ -29,6 +29,7 @@ TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("batch", "Job"): _TEMPLATE,
 }
 """Where the pod stands in what makes pods, by API group and kind."""
+_TYPE: Final = ("apiVersion", "kind")
 _END: Final = frozenset({"CronJob", "Job"})
 
 Change = Callable[[Pod, "Place"], tuple[Pod | None, "Said"]]
@@ -106,7 +107,7 @@ def pods_in(manifest: object, default: str) -> Iterator[tuple[Place, object]]:
 
     Nobody has looked at what they are; `default` is the namespace of what names none.
     """
-    for document in _flat(manifest):
+    for document in objects_in(manifest):
         if (place := _place(document, default)) is not None:
             try:
                 yield place, _at(document, place.path)
@@ -118,24 +119,33 @@ def namespaces_in(manifests: Iterator[object]) -> Mapping[str, NamespaceObject]:
     """Return the namespaces that manifests define, with their labels and annotations."""
     found = {}
     for each in manifests:
-        for document in _flat(each):
+        for document in objects_in(each):
             if document.get("apiVersion") == "v1" and document.get("kind") == "Namespace":
                 defined = namespace_of(checked(document))
                 found[str(defined.name)] = defined
     return found
 
 
-def _flat(document: object) -> Iterator[Manifest]:
+def objects_in(document: object) -> Iterator[Manifest]:
+    """Yield a manifest's objects: itself, or what a List holds."""
     if isinstance(document, Mapping):
-        yield document
-        for each in _items(document) or ():
-            yield from _flat(each)
+        if (items := _items(document)) is None:
+            yield document
+        for each in items or ():
+            yield from objects_in(each)
 
 
 def _items(document: Manifest) -> list[object] | None:
-    """Return what a List holds; None for what is none."""
-    items = document.get("items")
-    return items if str(document.get("kind", "")).endswith("List") and isinstance(items, list) else None
+    """Return what a List holds; None for what is none.
+
+    An API server's lists are of one kind each (`PodList`), whose items need not say it themselves.
+    """
+    items, kind = document.get("items"), str(document.get("kind", ""))
+    if not kind.endswith("List") or not isinstance(items, list):
+        return None
+    own = kind.removesuffix("List")
+    of = {"apiVersion": document.get("apiVersion"), "kind": own} if own else {}
+    return [{**of, **each} if isinstance(each, Mapping) else each for each in items]
 
 
 def _changed(document: object, default: str, change: Change) -> Outcome:
@@ -144,7 +154,8 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
     if (items := _items(document)) is not None:
         found = [_changed(each, default, change) for each in items]
         of_all = tuple(said for each in found for said in each.said)
-        return Outcome({**document, "items": [each.manifest for each in found]}, of_all)
+        kept = [_as_it_stood(each.manifest, was) for each, was in zip(found, document["items"], strict=True)]
+        return Outcome({**document, "items": kept}, of_all)
     if (place := _place(document, default)) is None:
         return Outcome(document)
     try:
@@ -152,6 +163,13 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
     except DriverError as error:
         return Outcome(document, (Said(place.what, changed=False, why=str(error), failed=True),))
     return Outcome(document if pod is None else _with(document, place.path, pod), (said,))
+
+
+def _as_it_stood(item: Manifest, was: object) -> Manifest:
+    """Return an item of a list without what it need not say there, and did not."""
+    if not isinstance(was, Mapping):
+        return item
+    return {name: each for name, each in item.items() if name in was or name not in _TYPE}
 
 
 def _place(document: Manifest, default: str) -> Place | None:

@@ -34,18 +34,19 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What becomes of a MeshConfig: the manifest in its place, and what is said elsewhere."""
+    """What becomes of a MeshConfig: the manifest in its place, if one can be, and what is said elsewhere."""
 
     findings: tuple[Finding, ...]
-    manifest: Document
-    settings: Mapping[str, object]
-    injection: Mapping[str, object]
+    manifest: Document | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    injection: Mapping[str, object] = field(default_factory=dict)
 
 
 def configured(document: Document, home: str) -> Configured:
     """Say what becomes of a MeshConfig, which the control plane's own namespace is to have."""
-    what, findings = named(document), list[Finding]()
-    spec: Document = {}
+    what, findings, spec = named(document), list[Finding](), dict[str, Any]()
+    if refused := _refused(what, document):
+        return Configured(refused)
     settings: dict[str, object] = {}
     injection: dict[str, Any] = {}
     for section, name, value in _fields(mapping(document.get("spec"))):
@@ -64,6 +65,13 @@ def configured(document: Document, home: str) -> Configured:
     metadata = {"name": mapping(document.get("metadata")).get("name") or "osm-mesh-config", "namespace": home}
     head = {"apiVersion": document.get("apiVersion"), "kind": MESH_CONFIG.name, "metadata": metadata}
     return Configured(tuple(findings), {**head, "spec": spec}, settings, injection)
+
+
+def _refused(what: str, document: Document) -> tuple[Finding, ...]:
+    """Return what is wrong with it beside the fields of its spec."""
+    without = {**document, "spec": {}} if isinstance(document.get("spec"), dict | None) else document
+    found = (of_problem(what, each) for each in read(without).problems)
+    return tuple(each for each in found if each.standing is Standing.REFUSED)
 
 
 def _fields(spec: Document) -> Iterator[tuple[str, str, object]]:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from catalog.lint.codes import Code
 from cli.errors import CommandFailed
 from cli.migrating import installation, namespaces, objects, pods
-from cli.migrating.findings import LOST, Document, Finding, mapping, named
+from cli.migrating.findings import LOST, Document, Finding, Standing, mapping, named
 from cli.migrating.mesh_config import Configured, configured
 from injector.configuration import ConfigurationError, InjectionConfig
 from injector.configuration import read as read_configuration
@@ -46,11 +47,11 @@ def moved(
         each for each in given if each.get("kind") == NAMESPACE.name and each.get("apiVersion") == "v1"
     ]
     mesh = mesh or _only(namespaces.meshes(of_kind))
-    configs = [configured(each, home) for each in _mesh_configs(given)]
-    values = _values(mesh, configs)
+    settled = _settled(_mesh_configs(given), home)
+    values = _values(mesh, settled)
     config = _checked(values)
-    findings = [each for found in configs for each in found.findings]
-    manifests = [found.manifest for found in configs]
+    findings = [*settled.findings]
+    manifests = [] if settled.manifest is None else [settled.manifest]
     for each in of_kind:
         found, manifest = namespaces.of_namespace(config, each)
         findings += found
@@ -97,14 +98,29 @@ def _preset(document: Document) -> Document | None:
     return {**head, "spec": mapping(spec)}
 
 
-def _values(mesh: str, configs: list[Configured]) -> dict[str, Any]:
+def _settled(documents: list[Document], home: str) -> Configured:
+    """Say what becomes of MeshConfigs. One in `home` was written before; of all others one counts."""
+    there = [each for each in documents if mapping(each.get("metadata")).get("namespace") == home]
+    theirs = [each for each in documents if each not in there]
+    if not documents:
+        return Configured(())
+    first, *others = theirs or there
+    found = configured(first, home)
+    said = f"a mesh has one MeshConfig, and {named(first)} is taken: leave the one that is meant"
+    code = str(Code.SEVERAL_CONFIGS)
+    more = [Finding(named(each), Standing.REFUSED, said, code=code) for each in others]
+    more += [finding for each in there if theirs for finding in objects.of_object(each)]
+    return replace(found, findings=(*found.findings, *more))
+
+
+def _values(mesh: str, settled: Configured) -> dict[str, Any]:
     """Return the chart's values: injection as it was there, and what its MeshConfig said besides."""
-    config: dict[str, Any] = {"mesh": mesh} if mesh else {}
-    settings: dict[str, Any] = {"namespace_selector": f"{OSM_MONITORED}={mesh}"} if mesh else {}
-    for each in configs:
-        config |= each.injection
-        settings |= each.settings
-    return {"injection": {"enabled": True, "config": config}, "settings": settings}
+    config = {**({"mesh": mesh} if mesh else {}), **settled.injection}
+    selector = {"namespace_selector": f"{OSM_MONITORED}={mesh}"} if mesh else {}
+    return {
+        "injection": {"enabled": True, "config": config},
+        "settings": {**selector, **settled.settings},
+    }
 
 
 def _checked(values: Mapping[str, Any]) -> InjectionConfig:

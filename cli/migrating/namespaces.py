@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from cli.migrating import objects
 from cli.migrating.findings import Document, Finding, Standing, mapping, named
 from injector.configuration import InjectionConfig
 from injector.decision import OSM_IGNORE, OSM_INJECT, OSM_MONITORED, decide
@@ -22,7 +23,8 @@ _ANY: Final[Pod] = {"spec": {"containers": [{"name": "any", "image": "any"}]}}
 def meshes(documents: Iterable[Document]) -> tuple[str, ...]:
     """Return the meshes that namespaces are in, by the label that says so."""
     labels = (mapping(mapping(each.get("metadata")).get("labels")) for each in documents)
-    return tuple(sorted({str(each[OSM_MONITORED]) for each in labels if OSM_MONITORED in each}))
+    named = (each.get(OSM_MONITORED) for each in labels)
+    return tuple(sorted({each for each in named if isinstance(each, str)}))
 
 
 def is_of_osm(namespace: NamespaceObject) -> bool:
@@ -35,6 +37,9 @@ def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Fin
     found = namespace_of(document)
     if not is_of_osm(found):
         return (), None
+    refused = tuple(each for each in objects.of_object(document) if each.standing is Standing.REFUSED)
+    if refused:
+        return refused, None
     unread = tuple(
         Finding(
             named(document), Standing.UNUSED, f"{value!r}: nothing here reads it", f"metadata.{where}.{key}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from cli.errors import CommandFailed
 from cli.migrating.findings import Document, mapping
-from injector.manifests import TEMPLATES
+from injector.manifests import TEMPLATES, objects_in
 from kube.api import Api
 from kube.connection import found
 from kube.discovery import Served, served
@@ -60,17 +60,7 @@ def _of_file(root: Path, name: str) -> Iterator[Document]:
     for each in documents(content, as_json=name.endswith(".json")):
         for fault in each.faults:
             raise CommandFailed(f"{root / name}, line {fault.line}: {fault.expected}")
-        yield from _opened(each.value)
-
-
-def _opened(value: object) -> Iterator[Document]:
-    document = mapping(value)
-    items = document.get("items")
-    if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
-        for each in items:
-            yield from _opened(each)
-    elif document:
-        yield document
+        yield from map(dict, objects_in(each.value))
 
 
 def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:

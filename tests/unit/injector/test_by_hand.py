@@ -134,6 +134,17 @@ def test_json_stays_json() -> None:
     assert document["manifests"]["items"] == [json.loads(found.stdout)]
 
 
+def test_a_list_of_one_kind_is_a_list() -> None:
+    """As API servers have them, whose items do not say what they are; nor do they afterwards."""
+    items = [{"metadata": {"name": "pod"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}]
+    text = json.dumps({"apiVersion": "v1", "kind": "PodList", "items": items})
+    made = injected(text)
+    (item,) = json.loads(made.stdout)["items"]
+    names = [each["name"] for each in item["spec"]["initContainers"]]
+    assert (names, item.keys()) == (["meshwright-init", "meshwright-sidecar"], {"metadata", "spec"})
+    assert json.loads(run("uninject", "-f", "-", given=made.stdout).stdout) == json.loads(text)
+
+
 def test_a_no_is_json_as_well() -> None:
     """What keeps which pod from its sidecar; there are no manifests that somebody might apply."""
     text = f"{POD}---\n{POD.replace('name: pod', 'name: bad, annotations: {meshwright.dev/inject: perhaps}')}"

@@ -21,6 +21,7 @@ from tests.unit.cli import osm_demo
 Run = Callable[..., Done]
 Document = dict[str, Any]
 
+OSM: Final = "openservicemesh.io"
 SPEC: Final[Document] = {
     "sidecar": {
         "enablePrivilegedInitContainer": True,
@@ -188,6 +189,62 @@ def test_what_osms_chart_makes_its_mesh_config_of_counts_where_there_is_none(
     presets = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     found = migrate({**presets, "data": {"preset-mesh-config.json": json.dumps(spec)}})
     assert [each["spec"] for each in found["manifests"]] == [{"traffic": {"enableEgress": True}}]
+
+
+def test_of_several_mesh_configs_one_counts_and_the_others_are_said(migrate: Callable[..., Document]) -> None:
+    """What each says would be mixed into what nobody has written."""
+    other = {**MESH_CONFIG, "metadata": {"name": "other", "namespace": "elsewhere"}}
+    plain = {**MESH_CONFIG, "spec": {"traffic": {"enableEgress": True}}}
+    found = migrate(plain, {**other, "spec": {"traffic": {"enableEgress": False}}}, lost=True)
+    assert [each["spec"] for each in found["manifests"]] == [plain["spec"]]
+    (said,) = (each for each in found["findings"] if each["what"] == "MeshConfig elsewhere/other")
+    assert (said["standing"], said["code"]) == ("refused", "MW2040")
+    assert "MeshConfig osm-system/osm-mesh-config is taken" in said["said"]
+
+
+def test_what_was_written_before_is_no_second_mesh_config(migrate: Callable[..., Document]) -> None:
+    """Asked again while Open Service Mesh is still there, the report and the values are the same."""
+    first = migrate(MESH_CONFIG, lost=True)
+    (manifest,) = first["manifests"]
+    again = migrate(manifest, MESH_CONFIG, lost=True)
+    assert (again["manifests"], again["values"]) == (first["manifests"], first["values"])
+    alone = standings(migrate(manifest), "MeshConfig meshwright-system/osm-mesh-config")
+    assert set(alone.values()) == {"works"}
+
+
+@pytest.mark.parametrize(
+    ("given", "what", "field"),
+    [
+        ({**MESH_CONFIG, "spec": [1]}, "MeshConfig osm-system/osm-mesh-config", "spec"),
+        ({**MESH_CONFIG, "metadata": {"name": "../../x"}}, "MeshConfig ../../x", "metadata.name"),
+        ({**namespace("shop"), "metadata": {"name": "../x"}}, "", ""),
+        (
+            {**namespace("shop"), "metadata": {"name": "../x", "labels": {f"{OSM}/monitored-by": "osm"}}},
+            "Namespace ../x",
+            "metadata.name",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_not_written(
+    given: Document, what: str, field: str, migrate: Callable[..., Document], tmp_path: Path
+) -> None:
+    """Nothing is lost without a word, and no file is written elsewhere."""
+    found = migrate(given, lost=bool(what), more=("--out", "to"))
+    assert found["manifests"] == []
+    assert [*(tmp_path / "to" / "manifests").iterdir()] == []
+    refused = {(each["what"], each["field"]) for each in found["findings"] if each["standing"] == "refused"}
+    assert refused == ({(what, field)} if what else set())
+
+
+def test_lists_are_opened_also_those_whose_items_do_not_say_what_they_are(
+    migrate: Callable[..., Document],
+) -> None:
+    """kubectl's, and an API server's own."""
+    said = {"apiVersion": "v1", "kind": "List", "items": [MESH_CONFIG]}
+    item = {"metadata": namespace("watched")["metadata"]}
+    bare = {"apiVersion": "v1", "kind": "NamespaceList", "metadata": {}, "items": [item]}
+    found = migrate(said, bare, lost=True)
+    assert {each["kind"] for each in found["manifests"]} == {"MeshConfig", "Namespace"}
 
 
 def test_who_got_no_sidecar_gets_none(migrate: Callable[..., Document]) -> None:
