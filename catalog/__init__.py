@@ -12,9 +12,10 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     [Namespace], [MeshConfig] -> permissive
     [TrafficTarget], [HTTPRouteGroup], [TCPRoute], permissive -> access
     [TrafficSplit], [HTTPRouteGroup] -> splits
-    groups, conflicts, access -> inbound
+    [UpstreamTrafficSetting] -> limits
+    groups, conflicts, access, limits -> inbound
     addresses, endpoints, access, splits -> outbound
-    outbound, permissive, readiness -> destinations
+    outbound, permissive, readiness, limits -> destinations
     groups, scope, conflicts, permissive, outbound, destinations -> reachable
     addresses, backing -> closed
     inbound, reachable, closed -> whole

@@ -7,6 +7,7 @@ from typing import Protocol
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
 from mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
+from mesh.limits import UpstreamTrafficSetting
 from mesh.names import Namespace
 from mesh.origins import Origin
 from mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
@@ -121,6 +122,7 @@ MeshObject = (
     | TCPRoute
     | TrafficSplit
     | TrafficTarget
+    | UpstreamTrafficSetting
     | Workload
 )
 

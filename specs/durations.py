@@ -3,6 +3,9 @@
 import re
 from datetime import timedelta
 from decimal import Decimal
+from typing import Final
+
+from specs.fields import Fields
 
 _UNITS = "ms|us|µs|ns|h|m|s"
 _PART = re.compile(rf"(?P<number>\d{{1,9}}(?:\.\d{{1,9}})?)(?P<unit>{_UNITS})")
@@ -16,6 +19,10 @@ _MICROSECONDS = {
     "µs": Decimal(1),
     "ns": Decimal("0.001"),
 }
+SHORTEST_WAIT: Final = timedelta(milliseconds=1)
+LONGEST_WAIT: Final = timedelta(hours=1)
+"""How long a proxy may be told to wait for something."""
+
 _LONGEST = 100 * 365 * 24 * _MICROSECONDS["h"]
 
 
@@ -26,3 +33,15 @@ def parse_duration(text: str) -> timedelta | None:
     parts = (Decimal(part["number"]) * _MICROSECONDS[part["unit"]] for part in _PART.finditer(text))
     total = sum(parts, Decimal(0))
     return None if total > _LONGEST else timedelta(microseconds=int(total))
+
+
+def wait(fields: Fields, name: str) -> timedelta | None:
+    """Return how long to wait, None where that is not said; from 1ms to 1h."""
+    text = fields.text(name)
+    if text is None:
+        return None
+    found = parse_duration(text)
+    if found is None or not SHORTEST_WAIT <= found <= LONGEST_WAIT:
+        fields.wrong(name, "must be a duration from 1ms to 1h, such as 250ms or 5s")
+        return None
+    return found

@@ -28,6 +28,7 @@ from mesh.kinds import (
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UDP_ROUTE,
+    UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
     Kind,
 )
@@ -39,6 +40,7 @@ from specs.core.services import namespace, service, service_account
 from specs.manifest import Manifest, split_api_version
 from specs.osm.mesh_config import mesh_config
 from specs.osm.unenforced import UNENFORCED
+from specs.osm.upstream_traffic import upstream_traffic_setting
 from specs.own.workload import workload
 from specs.smi.access import traffic_target
 from specs.smi.routes import http_route_group, tcp_route, udp_route
@@ -71,6 +73,7 @@ _READERS: Final = (
     Reader(UDP_ROUTE, V1_TO_4[3:], udp_route),
     Reader(TRAFFIC_SPLIT, V1_TO_4, traffic_split),
     Reader(MESH_CONFIG, V1_TO_4[:3], mesh_config),
+    Reader(UPSTREAM_TRAFFIC_SETTING, V1_TO_4[:1], upstream_traffic_setting),
     Reader(WORKLOAD, ("v1alpha1",), workload),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),

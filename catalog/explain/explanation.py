@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.explain import names, ports, preconditions
+from catalog.explain import limits, names, ports, preconditions
 from catalog.explain.conclusion import conclusion
 from catalog.explain.passing import of_client, of_server
 from catalog.explain.remedy import Manifest, remedy
@@ -73,6 +73,7 @@ def _backends(view: View, request: Request, port: ServicePort, split: TrafficSpl
     for key, their_port, weight in oracle.backends(view, request, port, split):
         share = f" (weight {weight})" if split is not None else ""
         yield from preconditions.waiting(view, request, key, their_port, split)
+        yield from limits.of_caller(view, key)
         yield from _answering(view, request, key, their_port, share)
 
 
@@ -90,6 +91,8 @@ def _answering(
         yield Step(f"Service {key}{share} is answered by {who}{none}", origin)
         at_server = oracle.at_server(view, request, place)
         yield from of_server(request, at_server)
+        if asked and not isinstance(at_server, TurnedDown):
+            yield from limits.of_server(view, at_server, place)
         permissive = oracle.accepts_everyone(view, place[0].identity.namespace)
         if not permissive and not isinstance(at_server, TurnedDown):
             yield from of_place(view, at_server, place)

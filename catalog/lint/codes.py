@@ -64,3 +64,9 @@ class Code(ProblemCode):
         "MW2058",
         "A TCPRoute admits every HTTP request where another TrafficTarget admits its source only some.",
     )
+    UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is no Service; it has no effect."
+    FOREIGN_HOST = "MW2081", "An UpstreamTrafficSetting is for a Service of another namespace; it is refused."
+    OVERRULED_SETTING = "MW2082", "Another UpstreamTrafficSetting for the same host takes precedence."
+    RATE_OF_NO_REQUESTS = "MW2083", "An UpstreamTrafficSetting limits requests where no port speaks HTTP."
+    RATES_DIFFER = "MW2084", "Two UpstreamTrafficSettings limit one port of a workload; one counts there."
+    NO_LIMITS = "MW2085", "An UpstreamTrafficSetting says no limit that is known."

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final
 
-from catalog.lint import effect, matches, opening, reach, scope, servers, services, splits, targets
+from catalog.lint import effect, limits, matches, opening, reach, scope, servers, services, splits, targets
 from catalog.lint.codes import Code
 from catalog.lint.lint import Further, Lint, Nothing, fine
 from catalog.lint.told import say
@@ -11,6 +11,7 @@ from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
+from catalog.store.osm import settings as all_settings
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets
@@ -51,6 +52,7 @@ class Linter:
             ObservedAll(of_target, lint, all_targets(view)),
             ObservedAll(of_group, lint, http_route_groups(view)),
             ObservedAll(of_split, lint, all_splits(view)),
+            ObservedAll(of_setting, lint, all_settings(view)),
             ObservedAll(of_service, lint, view.services),
             ObservedAll(of_workload, lint, view.workloads),
             ObservedAll(of_config, lint, configs(view)),
@@ -110,6 +112,12 @@ def of_group(lint: Lint, key: PolicyKey) -> Problems:
 def of_split(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a TrafficSplit."""
     return tuple(splits.problems(lint, all_splits(lint.view)[key]))
+
+
+@derived
+def of_setting(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of an UpstreamTrafficSetting."""
+    return tuple(limits.problems(lint.view, all_settings(lint.view)[key]))
 
 
 @derived

@@ -7,6 +7,7 @@ whoever looks at that alone is not concerned by them.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from catalog.policy.limits import connection_limits
 from catalog.policy.outbound import answering, permitted
 from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination
 from catalog.relations.permissive import asked_for
@@ -68,6 +69,7 @@ def _destination(
         endpoints=(),
         as_called=as_called,
         caller=client,
+        limits=connection_limits(view, key),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from catalog.policy.access import Everything, Matching, Nothing, grant
+from catalog.policy.limits import rate_limits
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules, SocketAddress
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
@@ -14,6 +15,7 @@ from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.kinds import TRAFFIC_TARGET
+from mesh.limits import RateLimits
 from mesh.names import IpAddress, Port
 from mesh.objects import ObjectKey
 from mesh.service import EscapedSlashes, Protocol, Service
@@ -43,6 +45,7 @@ def inbound_ports(view: View, group: ProxyGroup) -> tuple[InboundPort, ...]:
             access=access(view, group.identity, number, protocol),
             listen=_listen(group, number),
             escaped_slashes=_escaped_slashes(protocol, behind),
+            rates=_rates(view, protocol, behind),
         )
         for number, protocol, behind in served(services, group.ports)
         if number not in refused
@@ -87,6 +90,12 @@ def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> Escaped
     """
     kept = any(each.escaped_slashes is EscapedSlashes.KEEP for each in services)
     return EscapedSlashes.KEEP if kept and protocol.is_http else EscapedSlashes.REJECT
+
+
+def _rates(view: View, protocol: Protocol, services: Iterable[Service]) -> RateLimits:
+    """Return how much a port takes; where no request is seen, connections alone are counted."""
+    found = rate_limits(view, tuple(each.key for each in services))
+    return found if protocol.is_http else RateLimits(found.connections)
 
 
 def _application(group: ProxyGroup, port: Port) -> SocketAddress:

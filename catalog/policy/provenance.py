@@ -12,6 +12,7 @@ from typing import Final
 
 from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.inbound import access, inbound_ports
+from catalog.policy.limits import connection_limits, rate_limits
 from catalog.policy.outbound import permitted, routes, spoken_there
 from catalog.policy.reachable import reachable
 from catalog.policy.whole import proxy_policy
@@ -170,14 +171,16 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield inbound_ports.node(view, group)
         case AllOutbound():
             yield reachable.node(view, group)
-        case Admitting(number, protocol):
+        case Admitting(number, protocol, services):
             yield access.node(view, identity, number, protocol)
+            yield rate_limits.node(view, services)
         case Calls(called, number):
             for port in _ports(view, called, number):
                 yield _ways.node(view, asked_for(view, identity, called), called, port)
                 yield spoken_there.node(view, called, port)
         case Reached(key, target_port):
             client = asked_for(view, identity, key)
+            yield connection_limits.node(view, key)
             answering = answering_at(view, client, key, target_port) if key in view.services else ()
             yield endpoints_of.node(view, key, answering)
             for port, _ in answering:

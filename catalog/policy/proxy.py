@@ -11,6 +11,7 @@ from mesh.callers import AuthenticatedName, Caller, IpRange
 from mesh.config import ExternalAuthorization, TlsVersion, Tracing
 from mesh.hashing import HashedOnce, Shared, hashed_once
 from mesh.identity import ServiceIdentity
+from mesh.limits import ConnectionLimits, RateLimits
 from mesh.names import IpAddress, Port, TrustDomain
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
@@ -112,7 +113,7 @@ class InboundPort:
     """A port at which the workload is called, and who may.
 
     `listen` is where the proxy binds in explicit interception, None in transparent; `application` is where
-    the application listens.
+    the application listens. `rates`: how much it takes of those who may call.
     """
 
     port: Port
@@ -122,6 +123,7 @@ class InboundPort:
     access: Access
     listen: SocketAddress | None = None
     escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
+    rates: RateLimits = field(default_factory=RateLimits)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -182,7 +184,7 @@ class ServiceDestination(HashedOnce):
 
     `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
     the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then. `caller` is
-    who calls, None where that makes no difference: everybody in the mesh may.
+    who calls, None where that makes no difference: everybody in the mesh may. `limits` hold for each caller.
     """
 
     service: ServiceKey
@@ -193,6 +195,7 @@ class ServiceDestination(HashedOnce):
     endpoints: tuple[DestinationEndpoint, ...]
     as_called: bool = False
     caller: ServiceIdentity | None = None
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
 @dataclass(frozen=True, slots=True)

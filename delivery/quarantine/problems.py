@@ -24,6 +24,7 @@ from mesh.kinds import (
     TCP_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
+    UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
 )
 from mesh.objects import ObjectKey
@@ -44,7 +45,7 @@ _WORDS: Final = 200
 _OTHERS: Final = 3
 """Objects that are named of those behind what the machine does not let a proxy have."""
 
-_POLICIES: Final = (HTTP_ROUTE_GROUP, TRAFFIC_SPLIT, TCP_ROUTE, TRAFFIC_TARGET)
+_POLICIES: Final = (HTTP_ROUTE_GROUP, TRAFFIC_SPLIT, UPSTREAM_TRAFFIC_SETTING, TCP_ROUTE, TRAFFIC_TARGET)
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
 
 _UNTIL: Final = "until it is edited or accepted; it is offered again from time to time, or by proxy retry"

@@ -34,7 +34,7 @@ from mesh.identity import ServiceIdentity
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
-from sidecars.envoy import access_log, names, rbac
+from sidecars.envoy import access_log, names, rates, rbac
 from sidecars.envoy.connection_manager import connection_manager
 from sidecars.envoy.features import order
 from sidecars.envoy.typed import packed, reference
@@ -62,7 +62,8 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
         route = names.inbound_routes(port.port)
         features = order.inbound(policy.trust_domain, policy.denials, port)
         manager = connection_manager(route, policy.terms, policy.primary, features)
-        return Filters((manager,), frozenset({reference(ROUTE, route), *_asked(policy.terms, inbound=True)}))
+        needed = frozenset({reference(ROUTE, route), *_asked(policy.terms, inbound=True)})
+        return Filters((*_counted(port), manager), needed)
     cluster = names.local_cluster(policy.primary, port.port)
     if caller is None:
         rules = rbac.rules(port.access, policy.trust_domain)
@@ -77,10 +78,17 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
     return Filters(
         (
             _Filter(name="envoy.filters.network.rbac", typed_config=packed(guard)),
+            *_counted(port),
             _Filter(name="envoy.filters.network.tcp_proxy", typed_config=packed(proxy)),
         ),
         frozenset({reference(CLUSTER, cluster)}),
     )
+
+
+def _counted(port: InboundPort) -> tuple[_Filter, ...]:
+    """Return what counts the connections of a port, if they are limited."""
+    limit = port.rates.connections
+    return () if limit is None else (rates.of_connections(port.port, limit),)
 
 
 def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:

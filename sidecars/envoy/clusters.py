@@ -1,6 +1,6 @@
 """Clusters (CDS): destinations in the mesh and outside, the application itself, and the way out."""
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
@@ -17,13 +17,15 @@ from catalog.policy.proxy import (
 )
 from catalog.store.settings import HeaderLimits
 from mesh.host_port import HostPort
+from mesh.limits import ConnectionLimits
 from mesh.names import IpAddress, Port
 from mesh.service import ServiceKey
-from protos.envoy.config.cluster.v3 import circuit_breaker_pb2, cluster_pb2
+from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
 from sidecars.envoy import names, tls
+from sidecars.envoy.thresholds import UNLIMITED, circuit_breakers
 from sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
 from xds.protocol.resource import ENDPOINT, Resource, encode
 
@@ -32,7 +34,6 @@ ALIKE: Final = 64
 
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = Duration(seconds=5)
-_NO_LIMIT = UInt32Value(value=2**32 - 1)
 _Cluster = cluster_pb2.Cluster
 
 
@@ -45,7 +46,8 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     """
     name = names.cluster(wanted)
     message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
-    message.MergeFrom(_destination(terms.headers, is_http=wanted.is_http, as_called=wanted.as_called))
+    alike = _destination(terms.headers, wanted.limits, is_http=wanted.is_http, as_called=wanted.as_called)
+    message.MergeFrom(alike)
     needed = tls.references(terms)
     return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
 
@@ -96,7 +98,7 @@ def passthrough() -> Resource:
             type=_Cluster.DiscoveryType.ORIGINAL_DST,
             lb_policy=_Cluster.LbPolicy.CLUSTER_PROVIDED,
             connect_timeout=_CONNECT_TIMEOUT,
-            circuit_breakers=_no_limits(),
+            circuit_breakers=circuit_breakers(),
         )
     )
 
@@ -114,10 +116,12 @@ def blackhole() -> Resource:
 
 
 @lru_cache(ALIKE)
-def _destination(headers: HeaderLimits, *, is_http: bool, as_called: bool) -> _Cluster:
+def _destination(
+    headers: HeaderLimits, limits: ConnectionLimits, *, is_http: bool, as_called: bool
+) -> _Cluster:
     """Return what the clusters of destinations have in common; it is merged into each."""
     message = _Cluster()
-    message.CopyFrom(_unlimited(headers, is_http=is_http))
+    message.CopyFrom(_limited(headers, limits, is_http=is_http))
     if as_called:
         message.type = _Cluster.DiscoveryType.ORIGINAL_DST
         message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
@@ -129,15 +133,27 @@ def _destination(headers: HeaderLimits, *, is_http: bool, as_called: bool) -> _C
     return message
 
 
-@lru_cache(ALIKE)
 def _unlimited(headers: HeaderLimits, *, is_http: bool) -> _Cluster:
+    return _limited(headers, UNLIMITED, is_http=is_http)
+
+
+@lru_cache(ALIKE)
+def _limited(headers: HeaderLimits, limits: ConnectionLimits, *, is_http: bool) -> _Cluster:
     """Return what all clusters have in common that lead to somebody: of fixed addresses, as it stands."""
     return _Cluster(
         type=_Cluster.DiscoveryType.STATIC,
-        connect_timeout=_CONNECT_TIMEOUT,
-        circuit_breakers=_no_limits(),
-        typed_extension_protocol_options=_protocol_options(headers, is_http=is_http),
+        connect_timeout=_connect_timeout(limits),
+        circuit_breakers=circuit_breakers(limits),
+        typed_extension_protocol_options=_protocol_options(headers, limits, is_http=is_http),
     )
+
+
+def _connect_timeout(limits: ConnectionLimits) -> Duration:
+    if limits.connect_timeout is None:
+        return _CONNECT_TIMEOUT
+    found = Duration()
+    found.FromTimedelta(limits.connect_timeout)
+    return found
 
 
 def _of_host(name: str, where: HostPort, alike: _Cluster) -> _Cluster:
@@ -166,28 +182,18 @@ def _is_address(host: str) -> bool:
     return True
 
 
-@cache
-def _no_limits() -> circuit_breaker_pb2.CircuitBreakers:
-    """Lift Envoy's default of 1024 connections and requests: no policy object asks for a limit yet."""
-    return circuit_breaker_pb2.CircuitBreakers(
-        thresholds=[
-            circuit_breaker_pb2.CircuitBreakers.Thresholds(
-                max_connections=_NO_LIMIT,
-                max_pending_requests=_NO_LIMIT,
-                max_requests=_NO_LIMIT,
-                max_retries=_NO_LIMIT,
-            )
-        ]
-    )
-
-
-def _protocol_options(headers: HeaderLimits, *, is_http: bool) -> dict[str, Any]:
+def _protocol_options(headers: HeaderLimits, limits: ConnectionLimits, *, is_http: bool) -> dict[str, Any]:
     if not is_http:
         return {}
     options = http_protocol_options_pb2.HttpProtocolOptions(
         common_http_protocol_options=protocol_pb2.HttpProtocolOptions(
             max_headers_count=UInt32Value(value=headers.count),
             max_response_headers_kb=UInt32Value(value=headers.kibibytes),
+            max_requests_per_connection=(
+                None
+                if limits.requests_per_connection is None
+                else UInt32Value(value=limits.requests_per_connection)
+            ),
         ),
         use_downstream_protocol_config=http_protocol_options_pb2.HttpProtocolOptions.UseDownstreamHttpConfig(
             http_protocol_options=protocol_pb2.Http1ProtocolOptions(),

@@ -33,6 +33,7 @@ from catalog.policy.proxy import (
     ServiceDestination,
 )
 from mesh.hashing import Shared
+from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from mesh.service import EscapedSlashes, ServiceKey, Upstream
 from sidecars.contract.driver import Piece, Pieces, each_piece
 from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
@@ -43,6 +44,9 @@ _Judged = partial(Piece, faults=judged)
 
 BATCHES: Final = 64
 """Into how many what many proxies have in common is divided: of a service, one of them is made again."""
+
+_COUNTED: Final = RateLimit(1, RateUnit.SECOND)
+"""Some rate."""
 
 REMEMBERED: Final = 2048
 """How many pieces of what is called: the very same for all its callers is known without comparing it."""
@@ -81,7 +85,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
     for port in policy.inbound:
         if inbound_listeners.is_open(port):
             bare = replace(port, services=(), listen=None, escaped_slashes=EscapedSlashes.REJECT)
-            behind = replace(bare, access=OnlyRules())
+            behind = replace(bare, access=OnlyRules(), rates=RateLimits())
             yield _Judged(clusters.application, (headers, primary, behind), Application(port.services))
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
@@ -157,7 +161,7 @@ def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
     yield _cluster(terms, replace(destination, endpoints=(), caller=caller))
     if not destination.as_called:
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
-        places = replace(destination, is_http=False, server_name="", identities=())
+        places = replace(destination, is_http=False, server_name="", identities=(), limits=ConnectionLimits())
         reached = Reached(destination.service, destination.target_port)
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))
 
@@ -183,12 +187,14 @@ def _calling(policy: ProxyPolicy) -> Calling:
 def _port_of_listener(port: InboundPort) -> InboundPort:
     """Leave out what stands in a port's route configuration: of HTTP, all rules but those from outside.
 
-    Connections of outsiders are chosen by the listener. Their rules are whole here, to be the same units.
+    Connections of outsiders are chosen by the listener. Their rules are whole here, to be the same units. Of
+    the rates of requests it asks whether there are any.
     """
-    access = port.access
+    access, rates = port.access, port.rates
     if port.protocol.is_http:
         access = OnlyRules(tuple(each for each in access.rules if each.from_outside))
-    return replace(port, services=(), access=access)
+        rates = RateLimits(rates.connections, _COUNTED if rates.of_requests else None)
+    return replace(port, services=(), access=access, rates=rates)
 
 
 def _of_listener(part: Reachable) -> Reachable:

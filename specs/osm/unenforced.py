@@ -31,7 +31,6 @@ UNENFORCED: Final[Mapping[Kind, str]] = {
     Kind("IngressBackend", _POLICY): _OUTSIDE,
     Kind("Retry", _POLICY): "sidecars repeat no request that has failed",
     Kind("Telemetry", _POLICY): "access logs are the same for all sidecars",
-    Kind("UpstreamTrafficSetting", _POLICY): "neither connections nor requests nor their rate are limited",
     Kind("ExtensionService", _CONFIG): "no sidecar calls it",
     Kind("MeshRootCertificate", _CONFIG): (
         "certificates are issued by this control plane's own authority, in its own trust domain"

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from mesh.config import TlsVersion
+from mesh.limits import RateUnit
 from mesh.names import DNS_LABEL, DNS_SUBDOMAIN, LONGEST_NAME
 from mesh.policy import RouteKind
 from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
+from specs.osm.upstream_traffic import HEADER_NAME
 from specs.smi.routes import METHODS
 
 
@@ -66,6 +68,13 @@ RANGE: Final = _pattern("IPv4 range", r"[0-9]{1,3}(\.[0-9]{1,3}){3}(/[0-9.]+)?")
 DURATION: Final = _pattern("duration", r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns|h|m|s))+", maxLength=64)
 HOST: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]*", maxLength=LONGEST_NAME + 1)
 PATH: Final = _pattern("path", "(/[!-~]*)?")
+UPSTREAM: Final = _pattern(
+    "name with a dot, or IP address",
+    rf"{DNS_LABEL}(\.{DNS_LABEL})+|[0-9a-f:]*:[0-9a-f:.]*".replace("a-z", "A-Za-z").replace("a-f", "A-Fa-f"),
+    maxLength=LONGEST_NAME,
+)
+UNIT: Final = _enum(*RateUnit)
+HEADER: Final = _pattern("name of a header", HEADER_NAME)
 DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)
 PORT_NAME: Final = _pattern("name of a port", "(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 QUANTITY: Final = Form(

@@ -81,7 +81,7 @@ def test_one_policy_for_each_target_that_admits_somebody(case: str) -> None:
             assert sorted(own) == [HTTP_FILTER, *looking]
             policies = set(own[HTTP_FILTER]["rbac"]["rules"].get("policies", {}))
             assert policies == admitting_somebody(view(case), group.policy.identity, port)
-            assert OF_A_ROUTE not in json.dumps(made)
+            assert HTTP_FILTER not in json.dumps(made)
         assert OF_A_ROUTE not in json.dumps(found)
 
 

@@ -21,7 +21,9 @@ from mesh.kinds import (
     TCP_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
+    UPSTREAM_TRAFFIC_SETTING,
 )
+from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
 from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
 from mesh.origins import InFile
@@ -77,7 +79,8 @@ class Mesh:
 
 
 def changed(dice: random.Random, mesh: Mesh) -> None:
-    """Change one thing of a mesh."""
+    """Change one thing of a mesh; and its limits, by other dice: what the histories find stays found."""
+    _limits(random.Random(_thrown(dice)), mesh)  # noqa: S311 - dice
     kind = dice.randrange(24)
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
@@ -100,6 +103,29 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
         _admission(dice, mesh)
     else:
         mesh.settings = dice.choice(SETTINGS)
+
+
+def _thrown(dice: random.Random) -> int:
+    """Return a number of dice as they lie; they are not thrown for it."""
+    state: tuple[int, ...] = dice.getstate()[1]
+    return state[0] + state[-1]
+
+
+def _limits(dice: random.Random, mesh: Mesh) -> None:
+    if dice.random() < 0.8:
+        return
+    key = _key(dice)
+    limit = dice.choice((None, 1, 2))
+    rate = None if limit is None else RateLimit(limit, RateUnit.SECOND)
+    route = RouteRate("/a.*", RateLimit(1, RateUnit.HOUR))
+    setting = UpstreamTrafficSetting(
+        key,
+        f"{dice.choice(NAMES)}.{dice.choice(NAMESPACES)}",
+        ConnectionLimits(connections=dice.choice((None, 1)), requests=limit),
+        RateLimits(dice.choice((None, rate)), rate, dice.choice(((), (route,)))),
+        dice.choice(("", "2026-01-01T00:00:00Z")),
+    )
+    _put(dice, mesh, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, key), setting)
 
 
 SETTINGS = (

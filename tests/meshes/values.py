@@ -3,12 +3,14 @@
 from datetime import UTC, datetime
 
 import catalog.store.inventory
+import catalog.store.osm
 import catalog.store.smi  # noqa: F401 - declares the policies that a view may be made of
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
 from mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
+from mesh.limits import UpstreamTrafficSetting
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
 from mesh.origins import InFile
@@ -226,7 +228,13 @@ def object_key(thing: object) -> ObjectKey:
             return ObjectKey(ENDPOINT_SLICE, at_namespace, named)
         case PodTemplate(kind=kind, key=at):
             return ObjectKey.of(kind, at)
-        case HTTPRouteGroup(key=name) | TCPRoute(key=name) | TrafficSplit(key=name) | TrafficTarget(key=name):
+        case (
+            HTTPRouteGroup(key=name)
+            | TCPRoute(key=name)
+            | TrafficSplit(key=name)
+            | TrafficTarget(key=name)
+            | UpstreamTrafficSetting(key=name)
+        ):
             return ObjectKey.of(kind_meant(type(thing).__name__, None), name)
         case _:
             raise TypeError(f"no key for {thing!r}")
@@ -244,6 +252,7 @@ def _value(thing: object) -> MeshObject:
         | HTTPRouteGroup
         | TCPRoute
         | TrafficSplit
-        | TrafficTarget,
+        | TrafficTarget
+        | UpstreamTrafficSetting,
     )
     return thing

@@ -5,10 +5,11 @@ through those that can change it in reverse (Envoy's documentation, "HTTP filter
 
 1. what a request lacks if it is denied (`denials`): whoever denies it answers at once, with that in hand;
 2. who is admitted (`access`): a request that the mesh refuses costs nothing further, and whatever stands
-   behind may rely on the rules having been obeyed. What counts requests (rate limits) comes after it, what
-   changes or delays them (faults) last;
-3. who is asked besides (`authorization`), for what policy admits;
-4. `router`, which is terminal: Envoy demands that it is the last.
+   behind may rely on the rules having been obeyed. What changes or delays requests (faults) comes last;
+3. how many are admitted in a time (`rates`): nobody uses up what is allowed to others by what is denied, and
+   who is asked next is spared what is over it;
+4. who is asked besides (`authorization`), for what policy admits;
+5. `router`, which is terminal: Envoy demands that it is the last.
 
 What is no filter decides before any of them: Envoy reads a request's headers, judges their size (`limits`),
 and makes its path what it is to be (`paths`), then looks for a route, and begins with the filters. What each
@@ -26,6 +27,7 @@ from sidecars.envoy.features.denials import Denials
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.features.limits import Limits
 from sidecars.envoy.features.paths import Paths
+from sidecars.envoy.features.rates import Rates
 from sidecars.envoy.features.request_log import RequestLog
 from sidecars.envoy.features.router import Router
 from sidecars.envoy.features.spans import Spans
@@ -40,7 +42,9 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
     """Return the features of an inbound port."""
     paths, log = Paths(port.escaped_slashes, guarded=True), RequestLog(inbound=True)
     looked_for = Denials(port.access, trust_domain, denials)
-    return (*_OF_ALL, log, paths, looked_for, Access(port.access, trust_domain), _AUTHORIZATION, _ROUTER)
+    rates = (Rates(port.rates),) if port.rates.of_requests else ()
+    access = Access(port.access, trust_domain)
+    return (*_OF_ALL, log, paths, looked_for, access, *rates, _AUTHORIZATION, _ROUTER)
 
 
 def outbound(service: OutboundService) -> tuple[Feature, ...]:

@@ -17,6 +17,7 @@ from mesh.kinds import (
     TCP_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
+    UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
     Kind,
 )
@@ -61,6 +62,7 @@ class Installed:
 AGE: Final = Column("Age", ("metadata.creationTimestamp",), "How long it has been there.", "date")
 _OURS: Final = "meshwright"
 _SMI: Final = (_OURS, "smi")
+_OSM: Final = (_OURS, "osm")
 
 _NO_NAMED_MATCHES: Final = "self.kind != 'TCPRoute' || !has(self.matches) || size(self.matches) == 0"
 _DEFAULT: Final = SidecarSettings()
@@ -135,6 +137,12 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             Column("Backends", ("spec.backends[*].service",), "To whom."),
         ),
         keys={"spec.backends": "service"},
+    ),
+    UPSTREAM_TRAFFIC_SETTING: Installed(
+        short_names=("upstreamtrafficsetting",),
+        categories=_OSM,
+        columns=(Column("Host", ("spec.host",), "Whose calls are limited."),),
+        keys={"spec.httpRoutes": "path"},
     ),
     MESH_CONFIG: Installed(
         short_names=("meshconfig",),

@@ -6,7 +6,7 @@ from typing import Final
 from mesh import kinds
 from mesh.kinds import Kind
 from specs.reference.meaning import Meanings
-from specs.reference.meanings import core, osm, own, smi
+from specs.reference.meanings import core, osm, osm_policy, own, smi
 
 _CONTROLLER: Final = "Makes pods; what they will be is known before they run."
 
@@ -16,6 +16,10 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     kinds.HTTP_ROUTE_GROUP: ("Kinds of HTTP requests, by name.", smi.HTTP_ROUTE_GROUP),
     kinds.TCP_ROUTE: ("Connections whatever they carry.", smi.TCP_ROUTE),
     kinds.TRAFFIC_SPLIT: ("To which services the calls of one go, in which ratio.", smi.TRAFFIC_SPLIT),
+    kinds.UPSTREAM_TRAFFIC_SETTING: (
+        "How much of what a service is sent is taken, at once and in a time.",
+        osm_policy.UPSTREAM_TRAFFIC_SETTING,
+    ),
     kinds.MESH_CONFIG: ("The settings of the mesh.", osm.MESH_CONFIG),
     kinds.NAMESPACE: ("A namespace, and what holds for all that runs in it.", core.NAMESPACE),
     kinds.SERVICE_ACCOUNT: ("An identity.", core.SERVICE_ACCOUNT),

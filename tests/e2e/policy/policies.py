@@ -76,6 +76,16 @@ def split(name: str, apex: str, weights: Mapping[str, int], *matches: str) -> Do
     return _object("split", "TrafficSplit", "shop", name, spec)
 
 
+def upstream_traffic(service: str, **spec: Any) -> Document:
+    """Make an UpstreamTrafficSetting of a service."""
+    return {
+        "apiVersion": "policy.openservicemesh.io/v1alpha1",
+        "kind": "UpstreamTrafficSetting",
+        "metadata": {"name": service, "namespace": "shop"},
+        "spec": {"host": f"{service}.shop.svc.cluster.local", **spec},
+    }
+
+
 def _account(name: str) -> Document:
     namespace, account = name.split("/")
     return {"kind": "ServiceAccount", "namespace": namespace, "name": account}

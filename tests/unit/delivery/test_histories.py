@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from catalog.lint.problems import Linter
 from catalog.lint.problems import problems as found_from_nothing
+from catalog.policy.limits import connection_limits
 from catalog.policy.outbound import visible
 from catalog.relations.groups import groups
 from delivery.problems import AllProblems
@@ -16,6 +17,7 @@ from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Step
 from engine.graph import Graph
 from engine.node import Derivation
+from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
 from tests.pins import Pin
@@ -91,7 +93,7 @@ KILLED_BY = {
     "services by label": 42,
     "services by name": 44,
     "services by namespace": 63,
-    "settings": 5,
+    "settings": 9,
     "slices by address": 25,
     "slices by service": 29,
     "trust bundle": 39,
@@ -121,11 +123,14 @@ MESHED = {"sidecars by namespace"}
 """Those that problems alone need of Services which nobody is behind; see its test."""
 SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
 """Those that a suggestion needs, in place of a name that nobody has; see its test."""
+LIMITED = {"UpstreamTrafficSettings", "UpstreamTrafficSettings by host"}
+"""Those of limits; see their test."""
 
 
 def test_every_table_and_index_has_its_mutant() -> None:
     """A new one cannot be forgotten."""
-    assert names() == KILLED_BY.keys() | NOT_READ | ONE_BY_ONE | CLAIMED | LINTED.keys() | MESHED | SUGGESTED
+    others = NOT_READ | ONE_BY_ONE | CLAIMED | LINTED.keys() | MESHED | SUGGESTED | LIMITED
+    assert names() == KILLED_BY.keys() | others
 
 
 @pytest.mark.parametrize("name", KILLED_BY)
@@ -152,6 +157,21 @@ def test_what_a_client_sees_follows_splits_and_identities(
         view.apply(view.edits_to(a.view(*before, *policy, each).known()))
         seen.append([key.name for key in pin.value()])
     assert (seen == [["a", "b"], ["a", "c"]]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(LIMITED)])
+def test_limits_follow_their_settings(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting comes, and is edited."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    service = a.service("shop")
+    view = a.view(service)
+    pin = Pin(connection_limits, view, service.key)
+    seen = [pin.value().connections]
+    for limit in (1, 2):
+        setting = UpstreamTrafficSetting(a.policy_key("s"), "shop.default", ConnectionLimits(limit))
+        view.apply(view.edits_to(a.view(service, setting).known()))
+        seen.append(pin.value().connections)
+    assert (seen == [None, 1, 2]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(CLAIMED)])

@@ -8,7 +8,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from benchmarks.meshes import CONFIG, NAMESPACES, callers, mesh, service_objects, sourced, split, workload
+from benchmarks.meshes import (
+    CONFIG,
+    NAMESPACES,
+    callers,
+    mesh,
+    service_key,
+    service_objects,
+    sourced,
+    split,
+    workload,
+)
 from catalog.relations.identities import service_identities
 from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
@@ -19,9 +29,11 @@ from delivery.snapshots.published import Published, Step
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
 from mesh.config import MeshConfig
-from mesh.kinds import WORKLOAD
+from mesh.kinds import UPSTREAM_TRAFFIC_SETTING, WORKLOAD
+from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
 from mesh.names import Namespace
-from mesh.objects import ObjectKey
+from mesh.objects import ObjectKey, Sourced
+from mesh.policy import PolicyKey
 from sidecars.envoy import outbound_listeners
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
@@ -100,9 +112,21 @@ class Server:
         place = ObjectKey.of(WORKLOAD, moved.key)
         found["endpoint"] = self.work(Edits({place: sourced(place, moved)}))
         found["weight"] = self.work(Edits({key: sourced(key, weighed)}))
+        limits = setting(MOVED)
+        found["limits"] = self.work(Edits({limits.key: limits}))
         new = service_objects(last + 5, last + 100)  # nobody calls it, and it is in an open namespace
         found["service"] = self.work(Edits({key: sourced(key, value) for key, value in new[:2]}))
         return found
+
+
+def setting(number: int) -> Sourced:
+    """Return limits of a service, for its callers and for itself."""
+    name = service_key(number)
+    rates = RateLimits(requests=RateLimit(1, RateUnit.HOUR))
+    found = UpstreamTrafficSetting(
+        PolicyKey(name.namespace, "limits"), f"{name.name}.{name.namespace}", ConnectionLimits(1), rates
+    )
+    return sourced(ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, found.key), found)
 
 
 def _last(steps: Iterator[Step | None]) -> Step:
@@ -114,7 +138,7 @@ def _last(steps: Iterator[Step | None]) -> Step:
 def test_a_change_costs_what_it_touches_not_what_the_mesh_is_large(mode: str) -> None:
     """The same values, pieces and groups in a mesh of four times as many services."""
     small, large = Server(50, mode).all_work(), Server(200, mode).all_work()
-    for change in ("endpoint", "weight", "service"):
+    for change in ("endpoint", "weight", "limits", "service"):
         assert large[change] == small[change], change
 
 
@@ -127,6 +151,9 @@ def test_what_everybody_may_call_is_made_once(services: int) -> None:
     assert found["start"].encoded == 3 * services + 1 + own - (served - 1)
     assert found["endpoint"] == Work(found["endpoint"].computed, 1, served, frozenset({ENDPOINT}))
     assert found["weight"] == Work(found["weight"].computed, 1, served, frozenset({ROUTE}))
+    # One cluster, which all callers share, and the listener and rules of who is called.
+    limited = Work(found["limits"].computed, 3, served, frozenset({CLUSTER, LISTENER, ROUTE}))
+    assert found["limits"] == limited
     new = frozenset({LISTENER, ROUTE, CLUSTER, ENDPOINT})
     assert found["service"] == Work(found["service"].computed, 4, served, new)
 

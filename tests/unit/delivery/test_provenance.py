@@ -25,8 +25,10 @@ from mesh.kinds import (
     TCP_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
+    UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
 )
+from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
 from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import EndpointSlice, ObjectKey
 from mesh.origins import InFile
@@ -53,6 +55,12 @@ THINGS = (
     a.target("to-bank", "buyer", "bank", a.http("money")),
     a.route_group("all", a.match("any", "/.*")),
     a.route_group("money", a.match("pay", "/pay")),
+    UpstreamTrafficSetting(
+        a.policy_key("limits"),
+        "bank.default",
+        ConnectionLimits(1),
+        RateLimits(RateLimit(1, RateUnit.HOUR), RateLimit(1, RateUnit.HOUR)),
+    ),
 )
 
 
@@ -112,6 +120,7 @@ def test_an_inbound_route_configuration_names_whom_it_admits_by_what() -> None:
         CONFIG,
         "Service default/bank",
         "TrafficTarget default/to-bank",
+        "UpstreamTrafficSetting default/limits",
         "Workload default/bank",
     ]
 
@@ -221,6 +230,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
         TCP_ROUTE,
         TRAFFIC_SPLIT,
         TRAFFIC_TARGET,
+        UPSTREAM_TRAFFIC_SETTING,
         WORKLOAD,
     }
 

@@ -223,11 +223,6 @@ kind: Retry
 metadata: {name: retry, namespace: bookbuyer}
 spec: {source: {kind: ServiceAccount, name: bookbuyer, namespace: bookbuyer}, retryPolicy: {numRetries: 5}}
 ---
-apiVersion: policy.openservicemesh.io/v1alpha1
-kind: UpstreamTrafficSetting
-metadata: {name: limits, namespace: bookstore}
-spec: {host: bookstore.bookstore.svc.cluster.local, connectionSettings: {tcp: {maxConnections: 1}}}
----
 apiVersion: config.openservicemesh.io/v1alpha2
 kind: MeshConfig
 metadata: {name: osm-mesh-config, namespace: osm-system}
@@ -242,11 +237,10 @@ def test_policy_that_is_not_enforced_is_a_warning(lint: Lint, run: Run, tmp_path
         ("warning", "MW1030", "IngressBackend bookstore/front", '"IngressBackend"'),
         ("warning", "MW1030", "MeshConfig osm-system/osm-mesh-config", ""),
         ("warning", "MW1030", "Retry bookbuyer/retry", '"Retry"'),
-        ("warning", "MW1030", "UpstreamTrafficSetting bookstore/limits", '"UpstreamTrafficSetting"'),
     ]
     done = run("lint", str(tmp_path / "mesh"), "--strict")
-    assert (done.returncode, done.stdout.count("is not enforced here: ")) == (1, 5)
-    assert done.stdout.endswith("\n5 warnings\n")
+    assert (done.returncode, done.stdout.count("is not enforced here: ")) == (1, 4)
+    assert done.stdout.endswith("\n4 warnings\n")
     assert "plays no part" not in done.stdout
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,17 @@ def test_objects_with_anything_anywhere_read_the_same(data: st.DataObject) -> No
 
 
 def _said(reading: Any) -> Any:
-    """Return a reading without what no object in a cluster has: misspelt fields of Kubernetes' own kinds."""
+    """Return a reading without what no object in a cluster has: misspelt fields of Kubernetes' own kinds.
+
+    Of a mapping where none belongs it is not said how many keys it has: those that are not read are gone.
+    """
     slips = ("MW1027", "MW1028")
-    return reading.objects, reading.key, [each for each in reading.problems if each.code not in slips]
+    problems = [
+        replace(each, value="a mapping") if each.value.startswith("a mapping of ") else each
+        for each in reading.problems
+        if each.code not in slips
+    ]
+    return reading.objects, reading.key, problems
 
 
 def test_what_is_not_read_is_not_kept() -> None:

@@ -15,7 +15,7 @@ ALIKE = (
     connection_manager._nameless,
     tls._of_nobody,
     clusters._destination,
-    clusters._unlimited,
+    clusters._limited,
 )
 
 

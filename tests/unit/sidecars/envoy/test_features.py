@@ -11,6 +11,7 @@ from catalog.policy.proxy import MeshTerms, OnlyRules
 from catalog.store.settings import DenialReasons
 from mesh.config import ExternalAuthorization, Tracing
 from mesh.host_port import HostPort
+from mesh.limits import RateLimit, RateLimits, RateUnit
 from mesh.names import ServiceName
 from mesh.service import Protocol
 from protos.envoy.config.route.v3 import route_pb2
@@ -45,6 +46,15 @@ def test_the_order_of_filters() -> None:
     assert [each.name for each in manager_of(*INBOUND).http_filters] == [
         "meshwright.looked_for",
         "envoy.filters.http.rbac",
+        "envoy.filters.http.ext_authz",
+        "envoy.filters.http.router",
+    ]
+    limited = replace(inbound(OnlyRules()), rates=RateLimits(requests=RateLimit(1, RateUnit.SECOND)))
+    features = order.inbound(TERMS.trust_domain, TERMS.denials, limited)
+    assert [each.name for each in manager_of(*features).http_filters] == [
+        "meshwright.looked_for",
+        "envoy.filters.http.rbac",
+        "envoy.filters.http.local_ratelimit",
         "envoy.filters.http.ext_authz",
         "envoy.filters.http.router",
     ]

@@ -1,0 +1,66 @@
+"""The steps about limits: whether a request is over one depends on others, so it is said which there are."""
+
+from collections.abc import Iterator
+
+from catalog.explain.steps import Step, origin_of
+from catalog.oracle.limits import at_place, for_callers
+from catalog.oracle.requests import Request, fits
+from catalog.oracle.targets import Place
+from catalog.store.view import View
+from mesh.kinds import UPSTREAM_TRAFFIC_SETTING
+from mesh.limits import ConnectionLimits, RateLimit, UpstreamTrafficSetting
+from mesh.policy import HTTPMatch
+from mesh.service import ServiceKey
+
+_AT_ONCE = (
+    ("connections", "connections"),
+    ("pending_requests", "requests that wait for a connection"),
+    ("requests", "requests"),
+    ("retries", "retries"),
+)
+
+
+def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
+    """Yield how much the client's sidecar lets go to a service at once."""
+    setting = for_callers(view, key)
+    if setting is None or setting.connections == ConnectionLimits():
+        return
+    found = [(getattr(setting.connections, name), word) for name, word in _AT_ONCE]
+    at_once = ", ".join(f"{limit} {word}" for limit, word in found if limit is not None)
+    if at_once:
+        text = f"to Service {key} the client's sidecar lets {at_once} at once, and refuses what is over it"
+        yield _step(view, setting, text)
+
+
+def of_server(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
+    """Yield how much the sidecar of who answers takes."""
+    where, is_http = place
+    setting = at_place(view, where)
+    if setting is None:
+        return
+    if (limit := setting.rates.connections) is not None:
+        yield _step(view, setting, f"it takes {_amount(limit, 'connections')}, and closes those over it", 1)
+    if not is_http:
+        return
+    for each in setting.rates.routes:
+        if fits(HTTPMatch("", each.path_regex), request):
+            what = f"requests for {each.path_regex}"
+            yield _requests(view, setting, each.limit, what)
+            return
+    if setting.rates.requests is not None:
+        yield _requests(view, setting, setting.rates.requests, "requests")
+
+
+def _requests(view: View, setting: UpstreamTrafficSetting, limit: RateLimit, what: str) -> Step:
+    text = f"it takes {_amount(limit, what)}, and answers {limit.status} to those over it"
+    return _step(view, setting, text, 1)
+
+
+def _amount(limit: RateLimit, what: str) -> str:
+    burst = f" and {limit.burst} more at once" if limit.burst else ""
+    return f"{limit.amount} {what} a {limit.unit}{burst}"
+
+
+def _step(view: View, setting: UpstreamTrafficSetting, text: str, depth: int = 0) -> Step:
+    said = f"{text} (UpstreamTrafficSetting {setting.key})"
+    return Step(said, origin_of(view, UPSTREAM_TRAFFIC_SETTING, setting.key), depth)

@@ -1,0 +1,56 @@
+"""Open Service Mesh's own policy."""
+
+from typing import Final
+
+from specs.reference.meaning import DURATION, HEADER, UNIT, UPSTREAM, Meaning, Meanings, under
+
+
+def _rate(counted: str, refused: str) -> Meanings:
+    return {
+        counted: Meaning(f"How many {counted} are taken in each unit of time; {refused}."),
+        "unit": Meaning("The unit of time.", form=UNIT),
+        "burst": Meaning(f"How many {counted} more may come at once."),
+    }
+
+
+_REQUESTS: Final[Meanings] = {
+    **_rate("requests", "more are answered at once"),
+    "responseStatusCode": Meaning("The status of that answer: one of an error that Envoy knows."),
+    "responseHeadersToAdd": Meaning("Headers that it has besides: at most ten, each once."),
+    "responseHeadersToAdd[].name": Meaning("The header's name.", form=HEADER),
+    "responseHeadersToAdd[].value": Meaning("Its value, as it is."),
+}
+_CONNECTIONS: Final[Meanings] = {
+    "tcp": Meaning("Of connections."),
+    "tcp.maxConnections": Meaning("How many a caller's sidecar has at once.", "no limit"),
+    "tcp.connectTimeout": Meaning("How long it waits for one: 1ms to 1h.", "the mesh's", DURATION),
+    "http": Meaning("Of requests."),
+    "http.maxRequests": Meaning("How many a caller's sidecar has under way at once.", "no limit"),
+    "http.maxRequestsPerConnection": Meaning("How many a connection takes; 0 is any number.", "no limit"),
+    "http.maxPendingRequests": Meaning("How many wait for a connection at once.", "no limit"),
+    "http.maxRetries": Meaning("How many are tried again at once.", "no limit"),
+}
+_RATES: Final[Meanings] = {
+    "rateLimit": Meaning("How much each workload of the service takes in a time."),
+    "rateLimit.local": Meaning("What its sidecar counts by itself."),
+    "rateLimit.local.tcp": Meaning("Of connections, at each port.", "no limit"),
+    **under("rateLimit.local.tcp", _rate("connections", "more are closed")),
+    "rateLimit.local.http": Meaning("Of requests, at each port.", "no limit"),
+    **under("rateLimit.local.http", _REQUESTS),
+    "httpRoutes": Meaning("Requests that are counted by themselves: the first route that fits decides."),
+    "httpRoutes[].path": Meaning("A regular expression (RE2) that the whole path matches; each once."),
+    "httpRoutes[].rateLimit": Meaning("How many of them are taken.", "no limit of their own"),
+    "httpRoutes[].rateLimit.local": Meaning("What the sidecar counts by itself."),
+    **under("httpRoutes[].rateLimit.local", _REQUESTS),
+}
+
+UPSTREAM_TRAFFIC_SETTING: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("Of several for one host the oldest is in force."),
+    "spec": Meaning("What is limited."),
+    "spec.host": Meaning(
+        "The service, of the object's namespace, by its name with the namespace.", form=UPSTREAM
+    ),
+    "spec.connectionSettings": Meaning("What each caller's sidecar lets go there at once."),
+    **under("spec.connectionSettings", _CONNECTIONS),
+    **under("spec", _RATES),
+}
