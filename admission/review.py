@@ -34,13 +34,14 @@ class Operation(enum.StrEnum):
 class Review:
     """A question about one object: `document` as it will be, None where it is to be deleted.
 
-    `before` is what it is now, None where it is new.
+    `before` is what it is now, None where it is new. With `dry_run` nothing is to come of it anywhere.
     """
 
     uid: str
     operation: Operation
     document: Document | None
     before: Document | None = None
+    dry_run: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -81,7 +82,7 @@ def asked(body: object) -> Review:
         missing = "oldObject" if operation is Operation.DELETE else "object"
         raise BadReviewError(f"request.{missing} is missing")
     document = None if operation is Operation.DELETE or document is None else _named(document, request)
-    return Review(uid, operation, document, before)
+    return Review(uid, operation, document, before, dry_run=request.get("dryRun") is True)
 
 
 def answered(uid: str, *, refused: str = "", warnings: Sequence[str] = ()) -> Mapping[str, object]:

@@ -47,9 +47,15 @@ class ProxyIssuing:
 
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
         """Issue a certificate; raise CertificateError."""
-        terms, now = asked(request, self._terms()), self._clock()
+        return self._issue(request.name, asked(request, self._terms()))
+
+    def issue_for(self, name: ProxyName) -> ProxyCertificate:
+        """Issue a certificate for as long as is usual; raise CertificateError."""
+        return self._issue(name, self._terms())
+
+    def _issue(self, name: ProxyName, terms: ProxyTerms) -> ProxyCertificate:
         within, term = terms.claim_within, terms.term
-        issued = issue_proxy(self._issuer, self._ledger, request.name, terms.validity, now, within, term)
+        issued = issue_proxy(self._issuer, self._ledger, name, terms.validity, self._clock(), within, term)
         self._first.note(self._ledger)
         self._issued()
         return issued

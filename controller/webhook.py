@@ -148,6 +148,8 @@ class Webhook:
     async def look(self) -> None:
         """Have its certificate, and what the cluster is told of roots, be as roots are now."""
         await self.tls.look(self._clock())
+        if self._injection is not None:
+            self._injection.look()
         self._look_again()
 
     def _look_again(self) -> None:

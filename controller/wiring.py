@@ -115,19 +115,7 @@ class Parts:
     @property
     def proxies(self) -> ProxyIssuing:
         """Return what issues and revokes proxy certificates on request."""
-
-        def terms() -> ProxyTerms:
-            told = self.reloading.settings
-            within = told.proxy_claim_days
-            return ProxyTerms(
-                timedelta(days=told.proxy_certificate_days),
-                None if within is None else timedelta(days=within),
-            )
-
-        issued = self.metrics.issued
-        return ProxyIssuing(
-            self.opened, self.clock, terms, lambda: issued("proxy", IssuerKind.BUILT_IN.value)
-        )
+        return _proxies(self.opened, self.reloading, self.metrics, self.clock)
 
     @property
     def tokens(self) -> JoinTokens:
@@ -156,6 +144,20 @@ class Parts:
         )
 
 
+def _proxies(
+    found: Opened, reloading: Reloading, metrics: Metrics, clock: Callable[[], datetime]
+) -> ProxyIssuing:
+    def terms() -> ProxyTerms:
+        told = reloading.settings
+        within = told.proxy_claim_days
+        return ProxyTerms(
+            timedelta(days=told.proxy_certificate_days),
+            None if within is None else timedelta(days=within),
+        )
+
+    return ProxyIssuing(found, clock, terms, lambda: metrics.issued("proxy", IssuerKind.BUILT_IN.value))
+
+
 def _kubernetes_proof(cluster: "Cluster", view: Callable[[], View | None]) -> "KubernetesProof":
     from controller.token_reviews import kubernetes_proof
 
@@ -172,7 +174,9 @@ def join(
     answers = StateFile(settings.state, DNS_ANSWERS)
     sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
     delivered = delivering(settings, found, signs, drivers, sources, verdicts, metrics, clock)
-    webhook = _webhook(settings, cluster, found, delivered, drivers, metrics, clock)
+    reloading = Reloading(settings)
+    proxies = _proxies(found, reloading, metrics, clock)
+    webhook = _webhook(settings, cluster, found, delivered, drivers, proxies, metrics, clock)
     pods = _pod_roots(settings, cluster, found, delivered, clock)
     pages, events, confirmations = DriverPages(), Broker(), Confirmations()
     patient = patience(found, confirmations, settings.trust_seconds)
@@ -181,7 +185,7 @@ def join(
     changed = partial(roots_changed, delivered, tls, events, webhook, pods, clock)
     return Parts(
         settings=settings,
-        reloading=Reloading(settings),
+        reloading=reloading,
         clock=clock,
         metrics=metrics,
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
@@ -236,6 +240,7 @@ def _webhook(
     found: Opened,
     delivered: Delivery,
     drivers: MeshDrivers,
+    proxies: ProxyIssuing,
     metrics: Metrics,
     clock: Callable[[], datetime],
 ) -> "Webhook | None":
@@ -244,6 +249,7 @@ def _webhook(
         return None
     from controller.webhook import Webhook
 
+    injects = settings.injection
     return Webhook(
         place,
         cluster,
@@ -255,29 +261,45 @@ def _webhook(
         metrics=metrics,
         clock=clock,
         register=settings.webhook_register,
-        injection=_injection(settings, cluster, delivered, drivers, metrics) if settings.injection else None,
+        injection=_injection(settings, cluster, delivered, drivers, proxies, metrics, clock)
+        if injects
+        else None,
         revision=settings.revision,
     )
 
 
 def _injection(
-    settings: Settings, cluster: "Cluster", delivered: Delivery, drivers: MeshDrivers, metrics: Metrics
+    settings: Settings,
+    cluster: "Cluster",
+    delivered: Delivery,
+    drivers: MeshDrivers,
+    proxies: ProxyIssuing,
+    metrics: Metrics,
+    clock: Callable[[], datetime],
 ) -> "Injection":
     from controller.injection_file import InjectionFile
+    from injector.configuration import Identity
     from injector.lookup import Lookup
+    from injector.secret_keeper import PodSecrets
     from injector.server import Injection
+
+    configured = InjectionFile(settings.injection_config, cluster.home, metrics)
 
     def mesh_config() -> MeshConfig:
         view = delivered.loop.state.view
         return MeshConfig() if view is None else view.config
 
+    def by_secret() -> bool:
+        return configured.config is not None and configured.config.identity is Identity.SECRET
+
     return Injection(
-        InjectionFile(settings.injection_config, cluster.home, metrics),
+        configured,
         Lookup(cluster.api, lambda: delivered.gathering.sources.merged),
         drivers.drivers,
         drivers.environment,
         mesh_config,
         metrics.injection,
+        PodSecrets(cluster.api, cluster.home, proxies, clock, by_secret, settings.namespaces),
     )
 
 

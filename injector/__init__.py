@@ -8,9 +8,10 @@
     reviewing      what an API server asks, and is answered: a JSON patch
     registration   the MutatingWebhookConfiguration, as it should be
     pod_roots      the ConfigMap by which a pod believes the control plane, and where it is to be
+    pod_secrets    the Secret of a pod that does not join by its token, and what becomes of it
     server         the path at which API servers ask; lookup: what it asks them in turn
-    keeper         that ConfigMap made, watched and mended
+    keeper         that ConfigMap made, watched and mended; secret_keeper: those Secrets
 
-All but `server`, `lookup` and `keeper` are functions of values. Nothing here reads a file, or decides what a
-sidecar is allowed to do.
+All but `server`, `lookup` and the two keepers are functions of values. Nothing here reads a file, or decides
+what a sidecar is allowed to do.
 """

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from injector.api_defaults import amount, is_filled_in, is_nothing, key_of
+from injector.configuration import Identity
 from injector.injecting import Known, injected
 from mesh.objects import NamespaceObject
 from sidecars.contract.kubernetes import Pod
+from sidecars.injection.context import own_uuid
 from sidecars.injection.names import (
     ADDED_ANNOTATION,
     INIT_CONTAINER,
@@ -62,7 +64,9 @@ def differences(known: Known, namespace: NamespaceObject, pod: Pod) -> tuple[Dif
     plain = restored(pod)
     roots = (pod.get("metadata", {}).get("annotations") or {}).get(ROOTS_ANNOTATION, "")
     # Who injects by hand may have put the roots there: nothing is known of others here.
-    anew = injected(replace(known, roots=known.roots or roots.encode()), namespace, plain).pod
+    uuid = own_uuid(pod) if known.config.identity is Identity.SECRET else None
+    known = replace(known, roots=known.roots or roots.encode(), uuid=uuid or known.uuid)
+    anew = injected(known, namespace, plain).pod
     if anew is None:
         return None
     return tuple(_Comparing(cast("Mapping[str, Any]", pod)).pods(cast("Mapping[str, Any]", anew)))

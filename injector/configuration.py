@@ -5,6 +5,7 @@ mesh: osm                            # its name; namespaces that another mesh mo
 neverInjectSelector: [...]           # label selectors of pods; never wins over always
 alwaysInjectSelector: [...]
 interception: init-container         # or cni: who sets the rules in a pod
+identity: token                      # or secret: how a pod comes by its certificate
 sidecar:
 image: proxy:1
 initImage: init:1                  # the image, where it is not said
@@ -51,6 +52,18 @@ class Policy(enum.StrEnum):
     DISABLED = "disabled"
 
 
+class Identity(enum.StrEnum):
+    """How a pod comes by its proxy's certificate.
+
+    TOKEN: its agent makes a key, and joins by the pod's ServiceAccount token. SECRET: key and certificate are
+    made before the pod and stand in a Secret of its namespace, as Open Service Mesh had it; for clusters
+    whose API server projects or judges no tokens.
+    """
+
+    TOKEN = "token"  # noqa: S105 - a word
+    SECRET = "secret"  # noqa: S105 - a word
+
+
 class ConfigurationError(DriverError):
     """The configuration is wrong: the message has a line for each fault, with its field."""
 
@@ -69,6 +82,7 @@ class InjectionConfig:
     pull_secrets: tuple[str, ...] = ()
     placement: Placement | None = None
     rules_by: RulesBy = RulesBy.INIT_CONTAINER
+    identity: Identity = Identity.TOKEN
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: RESOURCES)
     control_plane_namespace: Namespace = CONTROL_PLANE_NAMESPACE
     joining: Joining = field(default_factory=Joining)
@@ -109,6 +123,7 @@ def _configuration(fields: Fields) -> InjectionConfig:
         pull_secrets=sidecar.texts("imagePullSecrets"),
         placement=Placement(placement) if placement else None,
         rules_by=RulesBy(fields.choice("interception", tuple(RulesBy), RulesBy.INIT_CONTAINER)),
+        identity=Identity(fields.choice("identity", tuple(Identity), Identity.TOKEN)),
         resources=_resources(sidecar),
         control_plane_namespace=_namespace(plane),
         joining=joining,

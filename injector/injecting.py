@@ -4,16 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from injector.configuration import InjectionConfig
+from injector.configuration import Identity, InjectionConfig
 from injector.decision import Decision, decide
 from injector.overlays import chosen
 from injector.shapes import checked
 from mesh.config import MeshConfig
+from mesh.identity import ProxyName
+from mesh.names import ProxyUuid
 from mesh.objects import NamespaceObject
 from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Pod, spec_of
 from sidecars.contract.pod import Placement
 from sidecars.injection.context import Injector, injector_context, read_annotations
+from sidecars.injection.names import PROXY_UUID_LABEL
 from sidecars.injection.restoring import restored
 from sidecars.selection import INIT_VARIABLE, LINUX_VARIABLE
 
@@ -25,7 +29,8 @@ MESH: Final = "meshwright"
 class Known:
     """What is known besides the pod: drivers by name, the environment that chooses among them and images.
 
-    `roots` (PEM) stand in the pods, where they are at hand; `version` is the cluster's.
+    `roots` (PEM) stand in the pods, where they are at hand; `version` is the cluster's. `uuid` is what the
+    pod's proxy is to have, whatever its labels say; None leaves it to them, or to the pod's own UID.
     """
 
     config: InjectionConfig
@@ -34,15 +39,20 @@ class Known:
     environment: Mapping[str, str] = field(default_factory=dict)
     roots: bytes = b""
     version: tuple[int, int] | None = None
+    uuid: ProxyUuid | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """What became of a pod: `pod` is None where it is left as it is. `warnings` are for who asked."""
+    """What became of a pod: `pod` is None where it is left as it is. `warnings` are for who asked.
+
+    `needs` is the proxy for which a certificate must be made, in a Secret; None where the pod joins itself.
+    """
 
     decision: Decision
     pod: Pod | None = None
     warnings: tuple[str, ...] = ()
+    needs: ProxyName | None = None
 
 
 def injected(known: Known, namespace: NamespaceObject, pod: Pod, *, ends: bool = False) -> Injected:
@@ -57,17 +67,30 @@ def injected(known: Known, namespace: NamespaceObject, pod: Pod, *, ends: bool =
     if not decision.inject:
         return Injected(decision)
     checked(restored(pod))  # nobody has looked at what its annotations hold of it
+    if config.identity is Identity.SECRET and known.uuid is None:
+        raise CannotPatchError(
+            "identity is secret: a pod's Secret is made with the pod, by the webhook and by nobody else; "
+            "by hand `identity: token` is what there is"
+        )
     context = injector_context(
         _injector(known),
         known.mesh_config,
         namespace,
-        pod,
-        None,
+        pod if known.uuid is None else _named(pod, known.uuid),
+        known.uuid,
         overlays=chosen(config.overlays, config.default_overlays, namespace, pod),
         reason=decision.words,
     )
     patched = known.drivers[context.selection.driver].patch(context)
-    return Injected(decision, patched, tuple(_warnings(pod, context.placement, ends=ends)))
+    needs = context.proxy if config.identity is Identity.SECRET else None
+    return Injected(decision, patched, tuple(_warnings(pod, context.placement, ends=ends)), needs)
+
+
+def _named(pod: Pod, uuid: ProxyUuid) -> Pod:
+    """Return a pod whose label says this UUID."""
+    metadata = pod.get("metadata", {})
+    labels = {**(metadata.get("labels") or {}), PROXY_UUID_LABEL: uuid}
+    return {**pod, "metadata": {**metadata, "labels": labels}}
 
 
 def _injector(known: Known) -> Injector:
@@ -82,7 +105,7 @@ def _injector(known: Known) -> Injector:
         image_pull_policy=config.pull_policy,
         pull_secrets=config.pull_secrets,
         resources=config.resources,
-        joining=replace(config.joining, roots=known.roots),
+        joining=None if config.identity is Identity.SECRET else replace(config.joining, roots=known.roots),
         placement=config.placement,
         version=known.version,
         rules_by=config.rules_by,

@@ -75,7 +75,7 @@ def _webhook(
     return {
         "name": name,
         "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
+        "sideEffects": "NoneOnDryRun",
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
         "reinvocationPolicy": "IfNeeded",

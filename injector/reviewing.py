@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from injector.decision import Reason
 from injector.injecting import Known, injected
 from injector.shapes import checked
+from mesh.identity import ProxyName
 from mesh.objects import NamespaceObject
 from sidecars.contract.errors import CannotPatchError, DriverError
 from sidecars.injection.names import ADDED_ANNOTATION, REASON_ANNOTATION
@@ -37,6 +38,7 @@ class Cause(enum.StrEnum):
     CANNOT = "cannot-have-one"
     NO_CONFIGURATION = "no-configuration"
     NO_NAMESPACE = "namespace-unknown"
+    NO_SECRET = "no-secret"  # noqa: S105 - a word
     LATE = "late"
     FAULT = "fault"
     NO_POD = "not-a-new-pod"
@@ -46,7 +48,8 @@ class Cause(enum.StrEnum):
 class Answer:
     """What is answered: what became of the pod, what decided that, why, and how it is to be changed.
 
-    `patch` are the operations, and `words` say why; a pod that is refused is not made.
+    `patch` are the operations, and `words` say why; a pod that is refused is not made. `needs` is the proxy
+    whose certificate must stand in a Secret before the pod is made.
     """
 
     result: Result
@@ -54,6 +57,7 @@ class Answer:
     reason: Reason | Cause
     patch: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
+    needs: ProxyName | None = None
 
 
 def answer(
@@ -71,7 +75,7 @@ def answer(
         return Answer(Result.SKIPPED, decision.words, decision.reason, patch)
     patch = tuple(operations(document, cast("Mapping[str, Any]", found.pod)))
     result = Result.INJECTED if patch else Result.UNCHANGED
-    return Answer(result, decision.words, decision.reason, patch, found.warnings)
+    return Answer(result, decision.words, decision.reason, patch, found.warnings, found.needs)
 
 
 def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -11,15 +12,19 @@ from aiohttp import web
 
 from admission.review import API_VERSION, KIND, BadReviewError, Operation, Review, asked
 from admission.server import json_of, patience
+from certs.errors import CertificateError
+from injector.configuration import Identity
 from injector.configured import Configured
 from injector.injecting import Known
 from injector.lookup import Lookup, NotShownError
 from injector.registration import PATH, SECONDS
 from injector.reviewing import Answer, Cause, Result, answer, response
+from injector.secret_keeper import PodSecrets
 from kube.errors import KubeError
 from mesh.config import MeshConfig
 from mesh.kinds import POD
 from sidecars.contract.driver import SidecarDriver
+from sidecars.injection.names import PROXY_UUID_LABEL
 
 _JSON: Final = "application/json"
 _AGAIN: Final = "who makes the pod tries again"
@@ -44,10 +49,12 @@ class Injection:
         environment: Mapping[str, str],
         mesh_config: Callable[[], MeshConfig],
         told: Told,
+        secrets: PodSecrets,
     ) -> None:
         self._configured, self._lookup = configured, lookup
         self._drivers, self._environment = drivers, environment
         self._mesh_config, self._told = mesh_config, told
+        self._secrets = secrets
         self._thread = ThreadPoolExecutor(1, "injection")
 
     @property
@@ -61,6 +68,11 @@ class Injection:
         if configured.error:
             kept = "the one before holds" if configured.config else "no pod that is to have a sidecar is made"
             yield f"the injection configuration is wrong, {kept}: {configured.error}"
+        yield from self._secrets.remarks()
+
+    def look(self) -> None:
+        """Have what pods were given be as roots and the configuration are now."""
+        self._secrets.look()
 
     def add_to(self, app: web.Application) -> None:
         """Answer at the path of injection, too."""
@@ -72,8 +84,14 @@ class Injection:
 
     def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name; `changed` is told of another configuration."""
+
+        def taken() -> None:
+            self.look()
+            changed()
+
         if self._configured.is_one:
-            yield "injection configuration", self._configured.following(changed)
+            yield "injection configuration", self._configured.following(taken)
+        yield from self._secrets.works()
 
     async def _review(self, request: web.Request) -> web.Response:
         if request.content_type != _JSON:
@@ -121,10 +139,30 @@ class Injection:
             return Answer(Result.REFUSED, said, Cause.NO_NAMESPACE)
         version = await self._lookup.version(seconds / 4)
         known = Known(config, self._drivers, self._mesh_config(), self._environment, version=version)
+        if config.identity is Identity.SECRET:
+            own = _labels(question).get(PROXY_UUID_LABEL)
+            known = replace(known, uuid=self._secrets.uuid_for(namespace.name, own))
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, answer, known, namespace, document)
+        answered = await loop.run_in_executor(self._thread, answer, known, namespace, document)
+        return answered if answered.needs is None or question.dry_run else await self._given(answered)
+
+    async def _given(self, answered: Answer) -> Answer:
+        """Have the Secret made that a pod needs; without it the pod is not made."""
+        assert answered.needs is not None  # noqa: S101 - who calls has looked
+        try:
+            await self._secrets.give(answered.needs)
+        except (CertificateError, KubeError) as error:
+            said = f"identity is secret, and its Secret cannot be made: {error}"
+            return Answer(Result.REFUSED, said, Cause.NO_SECRET)
+        return answered
 
 
 def _metadata(question: Review, field: str) -> str:
     metadata = (question.document or {}).get("metadata")
     return str(metadata.get(field, "")) if isinstance(metadata, Mapping) else ""
+
+
+def _labels(question: Review) -> Mapping[str, str]:
+    metadata = (question.document or {}).get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    return labels if isinstance(labels, Mapping) else {}

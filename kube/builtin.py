@@ -8,6 +8,7 @@ from kube.resource import Raw, Resource
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 PODS: Final = Resource("", "v1", "pods", "Pod")
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
+SECRETS: Final = Resource("", "v1", "secrets", "Secret")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
 SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")

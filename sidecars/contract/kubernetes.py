@@ -162,16 +162,6 @@ class Pod(TypedDict, total=False):
     spec: PodSpec
 
 
-class Secret(TypedDict):
-    """A Secret; `data` is base64."""
-
-    apiVersion: str
-    kind: str
-    metadata: Metadata
-    type: str
-    data: dict[str, str]
-
-
 def spec_of(pod: Pod) -> PodSpec:
     """Return what a pod runs; nothing where it does not say."""
     return pod.get("spec", {})

@@ -1,13 +1,12 @@
 """The patch itself."""
 
-import base64
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.kubernetes import Pod, Probe, Secret
+from sidecars.contract.kubernetes import Pod, Probe
 from sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, RulesBy
 from sidecars.injection import hooks, names, own, probes
 from sidecars.injection.checks import all_containers, check
@@ -17,7 +16,6 @@ from sidecars.injection.own import OwnContainer
 from sidecars.injection.parts import Parts, parts, require_whole
 from sidecars.injection.restoring import Added, empty, restored
 from sidecars.injection.sidecar import Sidecar
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from specs.core.endpoints import OWN_UID
 
 _OURS: Final = "meshwright.dev/"
@@ -66,29 +64,6 @@ def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
             f"its annotations would have {total} bytes, and a pod may have {MOST_ANNOTATED}: of those of "
             f"the injection {largest} is the largest, with {sizes[largest]}"
         )
-
-
-def secret(context: InjectorContext) -> Secret | None:
-    """Return the Secret that the patched pod mounts; None in a dry run, and without a certificate."""
-    certificate = context.bootstrap_certificate
-    if context.dry_run or certificate is None or context.proxy is None:
-        return None
-    files = {
-        AUTHORITY_FILE: context.trust_bundle,
-        CHAIN_FILE: certificate.chain_pem,
-        KEY_FILE: certificate.key.reveal(),
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": names.secret_name(context.proxy.uuid),
-            "namespace": context.namespace,
-            "labels": {names.PROXY_UUID_LABEL: context.proxy.uuid},
-        },
-        "type": "Opaque",
-        "data": {name: base64.b64encode(content).decode("ascii") for name, content in files.items()},
-    }
 
 
 def _placed(pod: Pod, made: Parts, context: InjectorContext) -> Added:

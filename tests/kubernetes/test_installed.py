@@ -34,13 +34,13 @@ _WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordinat
 """What comes and goes with whatever happens on a cluster."""
 
 
-def _values(tag: str, **settings: str) -> Document:
+def _values(tag: str, identity: str = "token", **settings: str) -> Document:
     image = {"tag": tag, "pullPolicy": "Never"}
     return {
         "image": image,
         "proxyImage": {**image, "tag": _TAGS[0]},
         "persistence": {"keep": False},
-        "injection": {"config": {"sidecar": {"resources": {}}}},
+        "injection": {"config": {"identity": identity, "sidecar": {"resources": {}}}},
         "settings": settings,
     }
 
@@ -128,12 +128,25 @@ class Shop:
             routes("all"),
             target("buyers", kubectl.namespace, "buyer", "shop", "all"),
         )
-        for name in ("shop", "buyer"):
-            kubectl.apply(pod(name, application(name), serviceAccountName=name))
-        for name in ("shop", "buyer"):
-            kubectl.until_pod(name)
-            found = kubectl.get("pod", name)["spec"]["initContainers"]
+        self._begin("shop", "buyer")
+
+    def _begin(self, *names: str) -> None:
+        for name in names:
+            self._kubectl.apply(pod(name, application(name), serviceAccountName=name))
+        for name in names:
+            self._kubectl.until_pod(name)
+            found = self._kubectl.get("pod", name)["spec"]["initContainers"]
             assert {each["image"] for each in found} == {"meshwright/proxy:1"}
+
+    def buyer_by_secret(self) -> None:
+        """Have the buyer's Pod made anew, which is given its certificate in a Secret that it owns."""
+        self._kubectl("delete", "pod", "buyer", "--grace-period=1")
+        self._begin("buyer")
+        made = self._kubectl.get("pod", "buyer")
+        name = f"meshwright-proxy-{made['metadata']['labels']['meshwright.dev/proxy-uuid']}"
+        assert name in [each.get("secret", {}).get("secretName") for each in made["spec"]["volumes"]]
+        owned = self._kubectl.until(lambda each: each["metadata"].get("ownerReferences"), "secret", name)
+        assert [each["uid"] for each in owned["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
 
     def answers(self) -> None:
         """Have the buyer call, until it is the shop that answers: first it must be told where that is."""
@@ -169,10 +182,12 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
         shop = Shop(kubectl)
         shop.answers()
 
-        release.do("upgrade", str(CHART), values=_values("2", log_level="debug"))
+        release.do("upgrade", str(CHART), values=_values("2", "secret", log_level="debug"))
         assert release.image() == "meshwright/control-plane:2"
         assert release.webhooks() == webhooks, "Helm left it as it was"
         _judges(administrator)
+        shop.answers()
+        shop.buyer_by_secret()
         shop.answers()
 
         release.do("rollback", "1")

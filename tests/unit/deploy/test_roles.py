@@ -11,7 +11,7 @@ from tests.typed import ROOT
 from tests.unit.docs.test_roles import FILES
 
 ALL = {
-    "injection": {"enabled": True},
+    "injection": {"enabled": True, "config": {"identity": "secret"}},
     "cni": {"enabled": True, "namespace": "meshwright-system"},
     "certManager": {"enabled": True, "issuer": "Issuer/mesh"},
 }
@@ -45,10 +45,15 @@ def test_the_chart_grants_what_our_roles_do() -> None:
 
 
 def test_what_is_switched_off_is_not_granted() -> None:
-    """No webhook, no grant to register one; no Secret is ever read."""
+    """No webhook, no grant to register one; no Secret is anything to us where no pod is given one."""
     of = {each.group for each in granted(_documents(_BARE))}
     assert not of & {"admissionregistration.k8s.io", "cert-manager.io"}
-    assert not [each for each in granted(_documents(ALL)) if each.resource == "secrets"]
+    joining = _documents({**ALL, "injection": {"enabled": True}})
+    assert not [each for each in granted(joining) if each.resource == "secrets"]
+    more = {*granted(_documents(ALL))} - {*granted(joining)}
+    assert sorted((each.resource, each.verb) for each in more) == [
+        ("secrets", verb) for verb in ("create", "delete", "list", "patch")
+    ]
     assert not [each for each in granted(_documents(ALL)) if "*" in (each.verb, each.group, each.resource)]
 
 

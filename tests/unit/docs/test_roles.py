@@ -7,7 +7,15 @@ from typing import Any
 import yaml
 
 DOCS = Path(__file__).parents[3] / "docs"
-FILES = ("rbac.yaml", "webhook.yaml", "injection.yaml", "joining.yaml", "cert-manager.yaml", "cni.yaml")
+FILES = (
+    "rbac.yaml",
+    "webhook.yaml",
+    "injection.yaml",
+    "joining.yaml",
+    "secrets.yaml",
+    "cert-manager.yaml",
+    "cni.yaml",
+)
 
 
 def test_the_page_has_each_rule_of_our_roles() -> None:

@@ -5,6 +5,7 @@ import contextlib
 import json
 import threading
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from controller.injection_file import InjectionFile
 from injector import server as injection
 from injector.lookup import Lookup
 from injector.reviewing import Answer, Cause, Result
+from injector.secret_keeper import PodSecrets
 from injector.server import Injection
 from mesh.config import MeshConfig
 from sidecars.registry import DriverRegistry
@@ -32,14 +34,20 @@ POD = {
 DRIVERS = DriverRegistry.discover().drivers
 
 
-def _review(document: object = POD, **more: Any) -> dict[str, Any]:
+def review_of(document: object = POD, **more: Any) -> dict[str, Any]:
+    """Return the question about a pod that is to be made."""
     request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": document, **more}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
 @contextlib.asynccontextmanager
-async def _asking(play: Part, *known: str, config: Any = None) -> AsyncIterator[tuple[Any, list[str]]]:
-    """Give a client of the injector, whose cluster is as it is played, and what became of pods."""
+async def asking(
+    play: Part, *known: str, config: Any = None, proxies: Any = None
+) -> AsyncIterator[tuple[Any, list[str]]]:
+    """Give a client of the injector, whose cluster is as it is played, and what became of pods.
+
+    `proxies` issues certificates, where any are asked for.
+    """
     told: list[str] = []
     async with Played(play) as server, api_of(server) as api:
         made = Injection(
@@ -49,6 +57,7 @@ async def _asking(play: Part, *known: str, config: Any = None) -> AsyncIterator[
             {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
             MeshConfig,
             lambda result, reason, _: told.append(f"{result}: {reason}"),
+            PodSecrets(api, "meshwright-system", proxies, lambda: datetime.now(UTC), lambda: False),
         )
         app = web.Application()
         made.add_to(app)
@@ -71,7 +80,8 @@ async def away(asked: Asked, line: Line) -> None:
     await line.hang()
 
 
-async def _said(client: Any, review: object, seconds: int = 10) -> dict[str, Any]:
+async def said_of(client: Any, review: object, seconds: int = 10) -> dict[str, Any]:
+    """Return what is answered within so many seconds."""
     answer = await client.post(f"/inject?timeout={seconds}s", json=review)
     assert answer.status == 200
     found: dict[str, Any] = (await answer.json())["response"]
@@ -81,9 +91,9 @@ async def _said(client: Any, review: object, seconds: int = 10) -> dict[str, Any
 
 async def test_a_pod_is_given_its_sidecar_also_in_a_dry_run() -> None:
     """Of a name that it is yet to be given."""
-    async with _asking(namespaces) as (client, told):
-        for review in (_review(), _review(dryRun=True)):
-            found = await _said(client, review)
+    async with asking(namespaces) as (client, told):
+        for review in (review_of(), review_of(dryRun=True)):
+            found = await said_of(client, review)
             assert (found["allowed"], found["patchType"]) == (True, "JSONPatch")
         assert told == ["injected: namespace"] * 2
 
@@ -94,14 +104,14 @@ async def test_a_pod_is_given_its_sidecar_also_in_a_dry_run() -> None:
         (b"", "application/json", 400),
         (b"{", "application/json", 400),
         (b"[]", "application/json", 400),
-        (json.dumps(_review(None)).encode(), "application/json", 400),
-        (json.dumps(_review()).encode(), "text/plain", 415),
-        (json.dumps(_review()).encode(), "application/json; charset=utf-8", 200),
+        (json.dumps(review_of(None)).encode(), "application/json", 400),
+        (json.dumps(review_of()).encode(), "text/plain", 415),
+        (json.dumps(review_of()).encode(), "application/json; charset=utf-8", 200),
     ],
 )
 async def test_what_is_no_review_is_said_to_be_none(body: bytes, content: str, status: int) -> None:
     """In one sentence."""
-    async with _asking(namespaces) as (client, told):
+    async with asking(namespaces) as (client, told):
         answer = await client.post("/inject", data=body, headers={"Content-Type": content})
         assert (answer.status, len(told)) == (status, int(status == 200))
 
@@ -109,24 +119,24 @@ async def test_what_is_no_review_is_said_to_be_none(body: bytes, content: str, s
 @pytest.mark.parametrize(
     "review",
     [
-        _review(operation="UPDATE", oldObject=POD),
-        _review(operation="DELETE", object=None, oldObject=POD),
-        _review({**POD, "kind": "Service"}),
+        review_of(operation="UPDATE", oldObject=POD),
+        review_of(operation="DELETE", object=None, oldObject=POD),
+        review_of({**POD, "kind": "Service"}),
     ],
 )
 async def test_only_pods_that_are_made_are_changed(review: Any) -> None:
     """Whoever else registers it for more gets what he has asked for, as it was."""
-    async with _asking(namespaces) as (client, told):
-        found = await _said(client, review)
+    async with asking(namespaces) as (client, told):
+        found = await said_of(client, review)
         assert (found["allowed"], "patch" in found, told) == (True, False, ["skipped: not-a-new-pod"])
 
 
 async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
     """A namespace that nobody knows refuses the pod, in time, with a word."""
-    async with _asking(away, "shop") as (client, _):
-        assert (await _said(client, _review(), 3))["allowed"] is True
-    async with _asking(away) as (client, told):
-        found = await _said(client, _review(), 2)
+    async with asking(away, "shop") as (client, _):
+        assert (await said_of(client, review_of(), 3))["allowed"] is True
+    async with asking(away) as (client, told):
+        found = await said_of(client, review_of(), 2)
         assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
         assert (
             "its namespace cannot be looked up: the API server does not answer" in found["status"]["message"]
@@ -136,11 +146,11 @@ async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
 async def test_a_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
     """Thousands at once have one thread: each is answered before its API server gives up."""
     turn = threading.Event()
-    async with _asking(namespaces) as (client, told):
+    async with asking(namespaces) as (client, told):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(injection, "answer", lambda *_: turn.wait(60))
             try:
-                said = await asyncio.gather(*(_said(client, _review(), 1) for _ in range(5)))
+                said = await asyncio.gather(*(said_of(client, review_of(), 1) for _ in range(5)))
             finally:
                 turn.set()
         assert told == ["refused: late"] * 5
@@ -157,9 +167,9 @@ async def test_the_time_is_that_of_injections_registration(monkeypatch: pytest.M
         return Answer(Result.SKIPPED, "tried", Cause.NO_POD)
 
     monkeypatch.setattr(Injection, "_answered", answered)
-    async with _asking(namespaces) as (client, _):
+    async with asking(namespaces) as (client, _):
         for seconds in (10, 30, 3):
-            await _said(client, _review(), seconds)
+            await said_of(client, review_of(), seconds)
     assert asked == [9, 9, 2]
     assert (patience("10s"), patience("")) == (4, 4)
 
@@ -173,8 +183,8 @@ async def test_a_fault_of_ours_refuses_the_pod_and_is_logged(
         raise RuntimeError("no such luck")
 
     monkeypatch.setattr(injection, "answer", fails)
-    async with _asking(namespaces) as (client, told):
-        found = await _said(client, _review())
+    async with asking(namespaces) as (client, told):
+        found = await said_of(client, review_of())
         assert (found["allowed"], told) == (False, ["refused: fault"])
         assert "the control plane has failed, and its log says how" in found["status"]["message"]
 
@@ -190,8 +200,8 @@ async def test_a_namespace_with_a_mistake_keeps_the_words_that_are_right() -> No
         metadata = {"name": "shop", "annotations": annotations}
         await line.answer({"kind": "NamespaceList", "metadata": {}, "items": [{"metadata": metadata}]})
 
-    async with _asking(mistaken) as (client, told):
-        found = await _said(client, _review())
+    async with asking(mistaken) as (client, told):
+        found = await said_of(client, review_of())
         assert (found["allowed"], told) == (True, ["skipped: namespace"])
         assert found["auditAnnotations"] == {
             "injection": "skipped: the namespace's annotation meshwright.dev/inject is false"
@@ -207,8 +217,8 @@ async def test_a_namespace_that_the_api_server_does_not_show_is_not_guessed() ->
         else:
             await line.answer({"kind": "NamespaceList", "metadata": {}, "items": []})
 
-    async with _asking(empty) as (client, told):
-        found = await _said(client, _review())
+    async with asking(empty) as (client, told):
+        found = await said_of(client, review_of())
         assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
         said = "its namespace cannot be looked up: the API server does not show namespace 'shop' (yet)"
         assert said in found["status"]["message"]

@@ -1,11 +1,15 @@
 """An injector that was given no configuration: the default one holds, for as long as the server runs."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from admin.metrics.registry import Metrics
 from controller.injection_file import InjectionFile
 from injector.lookup import Lookup
+from injector.secret_keeper import PodSecrets
 from injector.server import Injection
 from mesh.config import MeshConfig
 from providers.merge import Merged
@@ -16,6 +20,7 @@ from tests.unit.kube.played import Played, api_of
 
 async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> None:
     """Nothing runs for it then: a work that ends would be the end of the server."""
+    nobody: Any = None
     async with Played(namespaces) as server, api_of(server) as api:
         made = Injection(
             InjectionFile(None, "meshwright-system", Metrics()),
@@ -24,8 +29,12 @@ async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> No
             {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
             MeshConfig,
             lambda _result, _reason, _seconds: None,
+            PodSecrets(api, "meshwright-system", nobody, lambda: datetime.now(UTC), lambda: False),
         )
-        assert [*made.works(lambda: None)] == []
+        works = dict(made.works(lambda: None))
+        assert [*works] == ["pods' Secrets"]  # which waits until it is wanted
+        for each in works.values():
+            each.close()
         app = web.Application()
         made.add_to(app)
         request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": POD}
