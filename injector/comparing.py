@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from injector.api_defaults import amount, is_filled_in, is_nothing, key_of
 from injector.configuration import Identity
-from injector.injecting import Known, injected
+from injector.injecting import TO_COME, Known, injected
 from mesh.objects import NamespaceObject
 from sidecars.contract.kubernetes import Pod
 from sidecars.injection.context import own_uuid
@@ -64,8 +64,8 @@ def differences(known: Known, namespace: NamespaceObject, pod: Pod) -> tuple[Dif
     plain = restored(pod)
     roots = (pod.get("metadata", {}).get("annotations") or {}).get(ROOTS_ANNOTATION, "")
     # Who injects by hand may have put the roots there: nothing is known of others here.
-    uuid = own_uuid(pod) if known.config.identity is Identity.SECRET else None
-    known = replace(known, roots=known.roots or roots.encode(), uuid=uuid or known.uuid)
+    uuid = (own_uuid(pod) or TO_COME) if known.config.identity is Identity.SECRET else None
+    known = replace(known, roots=known.roots or roots.encode(), uuid=uuid)
     anew = injected(known, namespace, plain).pod
     if anew is None:
         return None

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from injector.comparing import Difference, differences
+from injector.configuration import Identity
 from injector.decision import rules
-from injector.injecting import Known
+from injector.injecting import TO_COME, Known
 from injector.overlays import chosen
 from injector.reviewing import Answer, Result, answer
 from injector.selectors import Operator, Requirement, required
@@ -90,6 +91,8 @@ def explained(
 
     `ends` says that it is to end by itself, as a Job's.
     """
+    if known.config.identity is Identity.SECRET:
+        known = replace(known, uuid=TO_COME)
     said = answer(known, namespace, document, ends=ends)
     steps, overlays = tuple[Step, ...](), tuple[str, ...]()
     try:

@@ -24,6 +24,9 @@ from sidecars.selection import INIT_VARIABLE, LINUX_VARIABLE
 MESH: Final = "meshwright"
 """What a mesh is called that has no name."""
 
+TO_COME: Final = ProxyUuid("yet-to-be-made")
+"""What a proxy is called that is asked about before its pod is made, where the webhook makes its UUID."""
+
 
 @dataclass(frozen=True, slots=True)
 class Known:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from injector.comparing import differences
 from injector.configuration import read
 from injector.injecting import Known, injected
 from injector.shapes import checked
-from mesh.names import Namespace
+from mesh.names import Namespace, ProxyUuid
 from mesh.objects import NamespaceObject
+from sidecars.contract.errors import CannotPatchError
 from sidecars.registry import DriverRegistry
 
 DRIVERS = DriverRegistry.discover().drivers
@@ -195,3 +197,22 @@ def test_every_way_of_a_sidecar_is_as_itself(place: str, rules: str) -> None:
     """As it was made, and as an API server has it."""
     known = _known(sidecar={**SIDECAR, "placement": place}, interception=rules)
     assert _said(known, _standing(known)) == []
+
+
+def test_a_pod_of_a_secret_is_compared_with_its_own() -> None:
+    """Its UUID is nobody's to change; what joins by its token would be given one, and the other way round."""
+    by_secret = _known(identity="secret")
+    standing = _standing(replace(by_secret, uuid=ProxyUuid("5b1c")))
+    assert differences(by_secret, SHOP, checked(standing)) == ()
+    other = differences(_known(), SHOP, checked(standing))
+    back = differences(by_secret, SHOP, checked(_standing()))
+    assert other
+    assert back
+    volumes = {"spec.volumes[meshwright-credentials]", "spec.volumes[meshwright-token]"}
+    assert volumes <= {each.field.partition("].")[0].rstrip("]") + "]" for each in (*other, *back)}
+
+
+def test_by_hand_there_is_no_pod_of_a_secret() -> None:
+    """A template stands for many pods, and a Secret is of one."""
+    with pytest.raises(CannotPatchError, match="identity is secret: a pod's Secret is made with the pod"):
+        injected(_known(identity="secret"), SHOP, checked(_author_s()))
