@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from types import TracebackType
 from typing import Final, Self
 
+from kube.builtin import PODS
 from kube.call import JSON, Call
 from kube.connection import Connection
 from kube.lists import Objects
@@ -144,6 +145,12 @@ class Api:
         asked = f"{path.partition('?')[0]}"
         call = Call("get", Resource("", "", asked, "", namespaced=False))
         return value(await self._transport.answered(call, path, {"Accept": accept}))
+
+    async def proxied(self, namespace: str, pod: str, port: int, path: str) -> str:
+        """Return the text that a Pod answers at a path, by way of the API server; raise KubeError."""
+        call = Call("get", PODS, namespace, f"{pod}:{port}", "proxy")
+        found = await self._transport.answered(call, f"{call.path}{path}", is_json=False)
+        return found.decode(errors="replace")
 
     def watch(
         self, resource: Resource, namespace: str | None, params: Mapping[str, str], silence: float

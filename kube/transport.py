@@ -74,12 +74,15 @@ class Transport:
         if self._session is not None:
             await self._session.close()
 
-    async def answered(self, call: Call, path: str = "", headers: Mapping[str, str] | None = None) -> bytes:
+    async def answered(
+        self, call: Call, path: str = "", headers: Mapping[str, str] | None = None, *, is_json: bool = True
+    ) -> bytes:
         """Return the body of an answer, at `path` where that is not the call's own; raise KubeError."""
         waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
         try:
             async with self._asked(call, path or call.path, headers or {}, waiting) as answer:
-                demand_json(answer, call)
+                if is_json:
+                    demand_json(answer, call)
                 return await body(answer, call)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:  # while the answer was read
             raise self._unreachable(call, error) from error

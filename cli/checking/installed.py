@@ -7,6 +7,7 @@ from checks import installed as judging
 from checks import permissions
 from checks.check import Check
 from checks.installed import Runner
+from cli.checking import answered
 from cli.checking.asking import Asking
 from cli.checking.injecting import injection_of
 from cli.checking.pods import Injection, Sorted, is_active, sorted_out
@@ -60,6 +61,7 @@ def looks(
     found = _Installed(asking, home, webhooks, version)
     return [
         ("control plane", found.control_plane),
+        ("readiness", found.answered),
         ("its permissions", lambda: _permissions(asking, home, manifests)),
         ("policy webhook", lambda: webhooks.looked_at(VALIDATING)),
         ("policy webhook asked", lambda: webhooks.judged(newest(HTTP_ROUTE_GROUP, there()))),
@@ -88,10 +90,16 @@ class _Installed:
         self._asking, self._home, self._webhooks = asking, home, webhooks
         self._version = version
 
-    async def control_plane(self) -> Check:
+    async def _runners(self) -> Sequence[Raw]:
         pods = await self._asking.all(PODS, self._home)
-        found = [_runner(each) for each in pods if each["spec"].get("serviceAccountName") == ACCOUNT]
+        return [each for each in pods if each["spec"].get("serviceAccountName") == ACCOUNT]
+
+    async def control_plane(self) -> Check:
+        found = map(_runner, await self._runners())
         return judging.control_plane([each for each in found if each is not None], self._home)
+
+    async def answered(self) -> Sequence[Check]:
+        return await answered.looked_at(self._asking.api, self._home, await self._runners())
 
     async def injects(self) -> Sequence[Check]:
         raw, name = await self._webhooks.ours(MUTATING), "injection webhook asked"

@@ -15,6 +15,7 @@ from tests.kubernetes.containers import PYTHON, application, pod
 from tests.kubernetes.helm import CHART, Helm
 from tests.kubernetes.kubectl import SECONDS, Kubectl
 from tests.kubernetes.objects import Document, account, routes, service, target
+from tests.typed import Command, Executed
 from tools.real_parts import own_images
 from tools.real_parts.node import Node
 from tools.real_parts.node_flags import NODE, SOCKET
@@ -181,6 +182,7 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
     with namespaced(administrator) as kubectl:
         shop = Shop(kubectl)
         shop.answers()
+        _is_well(administrator, tmp_path)
 
         release.do("upgrade", str(CHART), values=_values("2", "secret", log_level="debug"))
         assert release.image() == "meshwright/control-plane:2"
@@ -199,6 +201,19 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
     assert administrator.get("crd", "-l", "app.kubernetes.io/name=meshwright")["items"], "with policy in them"
     administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
     _until_nothing_is_left(before, administrator)
+
+
+def _is_well(administrator: Kubectl, folder: Path) -> None:
+    """From outside: nothing has failed, and both sidecars are connected, with certificates that are valid."""
+    home = ("--control-plane-namespace", HOME, "--kubeconfig", str(administrator.kubeconfig))
+    words = ("check", "--kubernetes", "--json", *home, "--values", str(folder / "values.json"))
+    done = Executed(administrator.enter).run(Command(folder, words, {}), SECONDS)
+    said = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 0, said
+    wanted = {"readiness", "proxies", "certificates", "policy webhook asked", "injection webhook asked"}
+    assert {said[each]["status"] for each in wanted} == {"ok"}, said
+    assert said["proxies"]["said"] == "2 connected, 0 expected, 0 disconnected"
+    assert "the first of proxy ends in " in said["certificates"]["said"]
 
 
 def _judges(administrator: Kubectl) -> None:
