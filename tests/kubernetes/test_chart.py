@@ -21,6 +21,7 @@ SWITCHED: Final = (
     {"revision": "next", "crds": {"install": False}},
     {"crds": {"keep": False}, "persistence": {"enabled": False}},
     {"persistence": {"storageClassName": "fast", "size": "5Gi", "keep": False}},
+    {"settings": {"roots_config_map": "mine"}, "injection": {"enabled": True}},
     {"networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": True}},
     {"serviceMonitor": {"enabled": True, "labels": {"release": "on"}}, "dashboards": {"enabled": True}},
     {"certManager": {"enabled": True, "issuer": "ClusterIssuer/mesh"}},

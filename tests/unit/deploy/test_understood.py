@@ -78,6 +78,16 @@ def test_the_injector_reads_its_configuration() -> None:
     assert (said.image, said.pull_secrets, said.policy) == ("mine:1", ("registry",), "disabled")
 
 
+@pytest.mark.parametrize(("said", "name"), [({}, "meshwright-roots"), ({"roots_config_map": "mine"}, "mine")])
+def test_the_config_map_of_roots_has_one_name(said: dict[str, str], name: str) -> None:
+    """For who makes it, who is permitted to, and the Pods that mount it."""
+    values = {"settings": said}
+    assert _injection(**values).joining.roots_config_map == name
+    role = _found("ClusterRole", "meshwright-joining", values, "mesh")
+    (rule,) = (each for each in role["rules"] if each["resources"] == ["configmaps"])
+    assert rule["resourceNames"] == [name]
+
+
 def test_the_plug_in_is_what_its_own_manifest_has() -> None:
     """But for where it is, and its image's name."""
     documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "cni.yaml").read_text("utf-8"))

@@ -3,6 +3,11 @@
 meshwright{{ with .Values.revision }}-{{ . }}{{ end }}
 {{- end -}}
 
+{{- /* The ConfigMap by which Pods believe the control plane. */ -}}
+{{- define "meshwright.roots" -}}
+{{ .Values.settings.roots_config_map | default "meshwright-roots" }}
+{{- end -}}
+
 {{- define "meshwright.selector" -}}
 app.kubernetes.io/name: meshwright
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
