@@ -60,6 +60,7 @@ UDP_ROUTE: Final = _known("UDPRoute", "specs.smi-spec.io")
 TRAFFIC_SPLIT: Final = _known("TrafficSplit", "split.smi-spec.io")
 MESH_CONFIG: Final = _known("MeshConfig", "config.openservicemesh.io")
 UPSTREAM_TRAFFIC_SETTING: Final = _known("UpstreamTrafficSetting", "policy.openservicemesh.io")
+EGRESS: Final = _known("Egress", "policy.openservicemesh.io")
 WORKLOAD: Final = _known("Workload", "meshwright.dev")
 
 ADMISSION: Final = Kind("admission")

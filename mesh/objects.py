@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mesh.config import MeshConfig
+from mesh.egress import Egress
 from mesh.identity import ServiceIdentity
 from mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
 from mesh.limits import UpstreamTrafficSetting
@@ -112,7 +113,8 @@ class NamespaceObject:
 
 
 MeshObject = (
-    EndpointSlice
+    Egress
+    | EndpointSlice
     | HTTPRouteGroup
     | MeshConfig
     | NamespaceObject

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.policy.proxy import InboundPort, InterceptionKind, OutboundService, ProxyPolicy
-from mesh.kinds import MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, WORKLOAD, Kind
+from mesh.kinds import EGRESS, MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, WORKLOAD, Kind
 from mesh.objects import ObjectKey
 from mesh.service import ExternalHost
 from sidecars.contract.driver import Capability
@@ -48,6 +48,8 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
         yield from _of_inbound(port)
     for service in policy.outbound:
         yield from _of_outbound(service)
+    for key in {each for out in policy.outside for each in out.by}:
+        yield Requirement(Capability.EGRESS, ObjectKey.of(EGRESS, key))
 
 
 def _of_inbound(port: InboundPort) -> Iterator[Requirement]:

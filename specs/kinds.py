@@ -11,6 +11,7 @@ from mesh.kinds import (
     CRON_JOB,
     DAEMON_SET,
     DEPLOYMENT,
+    EGRESS,
     ENDPOINT_SLICE,
     ENDPOINTS,
     HTTP_ROUTE_GROUP,
@@ -38,6 +39,7 @@ from specs.core.endpoints import endpoint_slice, endpoints, pod
 from specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
 from specs.core.services import namespace, service, service_account
 from specs.manifest import Manifest, split_api_version
+from specs.osm.egress import egress
 from specs.osm.mesh_config import mesh_config
 from specs.osm.unenforced import UNENFORCED
 from specs.osm.upstream_traffic import upstream_traffic_setting
@@ -74,6 +76,7 @@ _READERS: Final = (
     Reader(TRAFFIC_SPLIT, V1_TO_4, traffic_split),
     Reader(MESH_CONFIG, V1_TO_4[:3], mesh_config),
     Reader(UPSTREAM_TRAFFIC_SETTING, V1_TO_4[:1], upstream_traffic_setting),
+    Reader(EGRESS, V1_TO_4[:1], egress),
     Reader(WORKLOAD, ("v1alpha1",), workload),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),

@@ -6,7 +6,17 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from mesh.names import IpAddress, Namespace, Port, ServiceName, is_dns_label, is_dns_subdomain
+from mesh.identity import ServiceIdentity
+from mesh.kinds import SERVICE_ACCOUNT
+from mesh.names import (
+    IpAddress,
+    Namespace,
+    Port,
+    ServiceAccountName,
+    ServiceName,
+    is_dns_label,
+    is_dns_subdomain,
+)
 from mesh.service import ServiceKey
 from specs.codes import Code
 from specs.fields import Fields
@@ -40,6 +50,17 @@ def namespace_name(fields: Fields, name: str, default: Namespace) -> Namespace:
         fields.wrong(name, LABEL_RULE)
         return default
     return Namespace(value)
+
+
+def account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
+    """Return the ServiceAccount that a section of kind, name and namespace names, `namespace` by default."""
+    fields.choice("kind", (SERVICE_ACCOUNT.name,), SERVICE_ACCOUNT.name)
+    if not fields.has("kind"):
+        fields.required_text("kind", "must be ServiceAccount")
+    name = object_name(fields, "name")
+    found = ServiceIdentity(namespace_name(fields, "namespace", namespace), ServiceAccountName(name))
+    fields.close()
+    return found
 
 
 def parse_service(text: str, namespace: Namespace) -> ServiceKey | None:

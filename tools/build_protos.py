@@ -36,6 +36,7 @@ ROOTS = (
     "envoy/extensions/filters/http/local_ratelimit/v3/local_rate_limit.proto",
     "envoy/extensions/filters/http/rbac/v3/rbac.proto",
     "envoy/extensions/filters/http/router/v3/router.proto",
+    "envoy/extensions/filters/listener/http_inspector/v3/http_inspector.proto",
     "envoy/extensions/filters/listener/original_dst/v3/original_dst.proto",
     "envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector.proto",
     "envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.proto",

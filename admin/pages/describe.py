@@ -6,6 +6,7 @@ Each line has its parts for programs and `text` for people. All functions are pu
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from admin.pages import describe_outside
 from admin.pages.access import requests_of
 from admin.pages.jsonable import Document
 from catalog.policy.proxy import (
@@ -31,6 +32,7 @@ def listeners(policy: ProxyPolicy) -> list[Document]:
     """Return where the proxy takes calls: each port of the workload, and each service that it may call."""
     lines = [_inbound_listener(port) for port in policy.inbound]
     lines += [_outbound_listener(service) for service in policy.outbound]
+    lines += describe_outside.listeners(policy.outside)
     if policy.passthrough:
         lines.append({"direction": "outbound", "text": "outbound calls to unknown destinations pass"})
     return lines
@@ -40,7 +42,7 @@ def routes(policy: ProxyPolicy) -> list[Document]:
     """Return whom each port admits, and where calls of each service go."""
     lines = [line for port in policy.inbound for line in _admission(port)]
     lines += [_route(service, route) for service in policy.outbound for route in service.routes]
-    return lines
+    return lines + describe_outside.routes(policy.outside)
 
 
 def clusters(policy: ProxyPolicy) -> list[Document]:

@@ -70,3 +70,17 @@ class Code(ProblemCode):
     RATE_OF_NO_REQUESTS = "MW2083", "An UpstreamTrafficSetting limits requests where no port speaks HTTP."
     RATES_DIFFER = "MW2084", "Two UpstreamTrafficSettings limit one port of a workload; one counts there."
     NO_LIMITS = "MW2085", "An UpstreamTrafficSetting says no limit that is known."
+    EGRESS_MATCH = "MW2070", "An Egress names an unknown HTTPRouteGroup, or one that is empty."
+    EGRESS_TO_MESH = (
+        "MW2071",
+        "An Egress names a host or an address that is a Service's of the mesh; it stays the mesh's.",
+    )
+    EGRESS_SOURCES = "MW2072", "No workload has any of an Egress's sources as its identity."
+    EGRESS_OVERRULED = (
+        "MW2073",
+        "An Egress's hosts are not looked at where all connections pass, or where servers speak first.",
+    )
+    EGRESS_EXPLICIT = (
+        "MW2074",
+        "An Egress is for a workload in explicit interception, whose calls do not come to its sidecar.",
+    )

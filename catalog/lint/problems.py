@@ -3,7 +3,19 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final
 
-from catalog.lint import effect, limits, matches, opening, reach, scope, servers, services, splits, targets
+from catalog.lint import (
+    effect,
+    egress,
+    limits,
+    matches,
+    opening,
+    reach,
+    scope,
+    servers,
+    services,
+    splits,
+    targets,
+)
 from catalog.lint.codes import Code
 from catalog.lint.lint import Further, Lint, Nothing, fine
 from catalog.lint.told import say
@@ -11,6 +23,7 @@ from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
+from catalog.store.osm import egresses
 from catalog.store.osm import settings as all_settings
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
@@ -53,6 +66,7 @@ class Linter:
             ObservedAll(of_group, lint, http_route_groups(view)),
             ObservedAll(of_split, lint, all_splits(view)),
             ObservedAll(of_setting, lint, all_settings(view)),
+            ObservedAll(of_egress, lint, egresses(view)),
             ObservedAll(of_service, lint, view.services),
             ObservedAll(of_workload, lint, view.workloads),
             ObservedAll(of_config, lint, configs(view)),
@@ -118,6 +132,12 @@ def of_split(lint: Lint, key: PolicyKey) -> Problems:
 def of_setting(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of an UpstreamTrafficSetting."""
     return tuple(limits.problems(lint.view, all_settings(lint.view)[key]))
+
+
+@derived
+def of_egress(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of an Egress."""
+    return tuple(egress.problems(lint.view, egresses(lint.view)[key]))
 
 
 @derived

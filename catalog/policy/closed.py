@@ -1,7 +1,8 @@
 """Where nobody is called: addresses of the mesh's services at which a workload may not call anybody.
 
-With egress, what is unknown to a proxy goes to wherever it was going. To such an address there is no way:
-behind it are sidecars that take no plain text, or nobody at all, and the caller would wait in vain.
+With passthrough, what is unknown to a proxy goes to wherever it was going, and so may what an Egress names,
+at its ports. To such an address there is no way: behind it are sidecars that take no plain text, or nobody at
+all, and the caller would wait in vain.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,10 +11,12 @@ from typing import Final
 from catalog.policy.proxy import Reachable, SocketAddress
 from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing
+from catalog.relations.outside import services_by_port
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
 from mesh.hashing import Shared
+from mesh.names import Port
 from mesh.service import ServiceKey
 
 
@@ -23,6 +26,26 @@ def closed(view: View, parts: Iterable[Reachable]) -> Shared[SocketAddress]:
     found = _beside(view, first)
     opened = {place for each in others for place in _places(each)}
     return Shared(each for each in found if each not in opened) if opened else found
+
+
+def closed_at(view: View, parts: Iterable[Reachable], ports: frozenset[Port]) -> Shared[SocketAddress]:
+    """Return the same at some ports alone, whether there is passthrough or not."""
+    found = [each for port in sorted(ports) for each in _at(view, port)]
+    opened = {each for part in parts for each in _opened(view, part, ports)} if found else set()
+    return Shared(each for each in found if each not in opened)
+
+
+@derived
+def _opened(view: View, part: Reachable, ports: frozenset[Port]) -> frozenset[SocketAddress]:
+    """Return the addresses at some ports that are in one part."""
+    del view
+    return frozenset(each for each in _places(part) if each.port in ports)
+
+
+@derived
+def _at(view: View, port: Port) -> tuple[SocketAddress, ...]:
+    found = {each for key in services_by_port(view).get(port, ()) for each in _addresses(view, key)}
+    return tuple(sorted(each for each in found if each.port == port))
 
 
 @derived

@@ -16,6 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, NewType, TypeVar
 
+from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange
 from catalog.policy.proxy import (
     Access,
     AccessRule,
@@ -62,7 +63,8 @@ def units(value: object) -> Iterator[Unit]:
     """Yield the units of a policy or of a part of it, some more than once; none of anything else."""
     match value:
         case ProxyPolicy():
-            for each in (*value.inbound, *value.outbound):
+            ranges = (each for port in value.outside for each in port.ranges)
+            for each in (*value.inbound, *value.outbound, *ranges):
                 yield from units(each)
         case InboundPort(access=access):
             if isinstance(access, EveryoneInTheMesh):
@@ -74,6 +76,10 @@ def units(value: object) -> Iterator[Unit]:
             for route in value.routes:
                 if route.split is not None:
                     yield from (route,) if route.matches is None else route.matches
+        case OutsideRange(hosts=hosts):
+            for host in hosts:
+                for way in host.routes:
+                    yield from way.matches or ()
         case _:
             pass
 
@@ -91,7 +97,10 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
                 value,
                 inbound=tuple(without(each, left_out) for each in value.inbound),
                 reachable=tuple(_reachable_without(each, left_out) for each in value.reachable),
+                outside=tuple(_outside_without(each, left_out) for each in value.outside),
             )
+        case OutsideRange():
+            return replace(value, hosts=tuple(_host_without(each, left_out) for each in value.hosts))
         case InboundPort():
             return replace(value, access=_access_without(value.access, left_out))
         case OutboundService() if value.protocol.is_http:
@@ -122,6 +131,20 @@ def narrowed(value: T, to: object) -> T:
 
 def _reachable_without(found: Reachable, left_out: AbstractSet[Unit]) -> Reachable:
     return replace(found, services=Shared(without(each, left_out) for each in found.services))
+
+
+def _outside_without(port: OutsidePort, left_out: AbstractSet[Unit]) -> OutsidePort:
+    return replace(port, ranges=tuple(without(each, left_out) for each in port.ranges))
+
+
+def _host_without(host: OutsideHost, left_out: AbstractSet[Unit]) -> OutsideHost:
+    """Return what is left for a host: where no route is, its requests are refused."""
+    found = []
+    for route in host.routes:
+        matches = route.matches and tuple(each for each in route.matches if each not in left_out)
+        if matches != ():
+            found.append(replace(route, matches=matches))
+    return replace(host, routes=tuple(found))
 
 
 def _access_without(access: Access, left_out: AbstractSet[Unit]) -> Access:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.policy.destinations import answering_at, endpoints_of
+from catalog.policy.egress import said
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.limits import connection_limits, rate_limits
 from catalog.policy.outbound import permitted, routes, spoken_there
@@ -104,6 +105,11 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaving:
+    """What may be called outside the mesh."""
+
+
+@dataclass(frozen=True, slots=True)
 class MeshWide:
     """What the mesh's configuration alone decides."""
 
@@ -130,6 +136,7 @@ Part = (
     | Application
     | Calls
     | Reached
+    | Leaving
     | MeshWide
     | Certified
     | Roots
@@ -171,6 +178,9 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield inbound_ports.node(view, group)
         case AllOutbound():
             yield reachable.node(view, group)
+            yield said.node(view, identity)
+        case Leaving():
+            yield said.node(view, identity)
         case Admitting(number, protocol, services):
             yield access.node(view, identity, number, protocol)
             yield rate_limits.node(view, services)
@@ -200,7 +210,7 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
                 yield workload_object(view, workload)
         case Calls(called):
             yield _service(called)
-        case Reached() | MeshWide() | AllInbound() | AllOutbound():
+        case Reached() | Leaving() | MeshWide() | AllInbound() | AllOutbound():
             if (config := min(configs(view), key=config_order, default=None)) is not None:
                 yield config
         case Whole() | Certified() | Roots():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Self, TypeVar
 
+from catalog.policy.outside import OutsidePort
 from catalog.store.settings import DenialReasons, HeaderLimits
 from mesh.callers import AuthenticatedName, Caller, IpRange
 from mesh.config import ExternalAuthorization, TlsVersion, Tracing
@@ -245,8 +246,9 @@ class ProxyPolicy:
     """Everything that a group of proxies needs; all sequences sorted, so equal needs are equal values.
 
     What may be called is in `reachable`: what everybody may call first, then what the group itself may; no
-    service is in both. `passthrough`: calls to unknown destinations pass, but to those in `closed`;
-    `transparent`: how connections are led to the proxy (all three in transparent interception only).
+    service is in both. `outside`: what Egresses let it call; `passthrough`: calls to unknown destinations
+    pass; of either, but to those in `closed`. `transparent`: how connections are led to the proxy (all four
+    in transparent interception only).
     """
 
     identity: ServiceIdentity
@@ -263,6 +265,7 @@ class ProxyPolicy:
     denials: DenialReasons = DenialReasons.CALLERS
     authorization: ExternalAuthorization | None = None
     tracing: Tracing | None = None
+    outside: tuple[OutsidePort, ...] = ()
 
     @property
     def outbound(self) -> tuple[OutboundService, ...]:

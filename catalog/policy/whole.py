@@ -2,10 +2,19 @@
 
 from dataclasses import replace
 
-from catalog.policy.closed import closed
+from catalog.policy.closed import closed, closed_at
 from catalog.policy.destinations import with_endpoints
+from catalog.policy.egress import beside, said
 from catalog.policy.inbound import inbound_ports
-from catalog.policy.proxy import InterceptionKind, ProxyPolicy, Reachable, ServiceDestination, TlsRange
+from catalog.policy.outside import OutsidePort
+from catalog.policy.proxy import (
+    InterceptionKind,
+    ProxyPolicy,
+    Reachable,
+    ServiceDestination,
+    SocketAddress,
+    TlsRange,
+)
 from catalog.policy.reachable import reachable
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
@@ -40,7 +49,10 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
     """
     parts = reachable(view, group)
     kind = interception_kind(group)
-    passthrough = view.config.egress and kind is InterceptionKind.TRANSPARENT
+    transparent = kind is InterceptionKind.TRANSPARENT
+    passthrough = view.config.egress and transparent
+    named = said(view, group.identity) if transparent else ()
+    shut = _closed(view, parts, named, passthrough=passthrough)
     return ProxyPolicy(
         identity=group.identity,
         primary=group.primary,
@@ -49,14 +61,24 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         tls=tls_range(view),
         inbound=inbound_ports(view, group),
         reachable=parts,
+        outside=beside(view, named, parts, shut, passthrough=passthrough),
         passthrough=passthrough,
-        closed=closed(view, parts) if passthrough else Shared(),
+        closed=shut,
         transparent=_transparent(group),
         headers=view.settings.headers,
         denials=view.settings.denials,
         authorization=view.config.authorization,
         tracing=_tracing(view),
     )
+
+
+def _closed(
+    view: View, parts: tuple[Reachable, ...], outside: tuple[OutsidePort, ...], *, passthrough: bool
+) -> Shared[SocketAddress]:
+    """Return where nobody is called though there is a way out: at every port, or at those of Egresses."""
+    if passthrough:
+        return closed(view, parts)
+    return closed_at(view, parts, frozenset(each.port for each in outside))
 
 
 def interception_kind(group: ProxyGroup) -> InterceptionKind:

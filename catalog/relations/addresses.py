@@ -31,7 +31,7 @@ def _own(view: View, key: ServiceKey) -> Collection[IpAddress]:
     return (home(key, network),) if _is_virtual(service) and _size(network) > 0 else ()
 
 
-_by_own_address: Final = IN_VIEW.derived_index("services by own address", services, _own)
+by_own_address: Final = IN_VIEW.derived_index("services by own address", services, _own)
 
 
 @derived
@@ -68,7 +68,7 @@ def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAd
 
     Those can be moved who share their home, and those at whose home one of these was put.
     """
-    at, placed = _by_own_address(view), set[IpAddress]()
+    at, placed = by_own_address(view), set[IpAddress]()
     waiting = [key for address in at.several() for key in at[address] if _is_virtual(view.services[key])]
     heapq.heapify(waiting)
     while waiting:

@@ -1,10 +1,13 @@
-"""OSM's own policy in a view, and what it is found by."""
+"""OSM's own policies in a view, and what they are found by."""
 
 from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
-from mesh.kinds import UPSTREAM_TRAFFIC_SETTING
+from mesh.egress import Egress
+from mesh.identity import ServiceIdentity
+from mesh.kinds import EGRESS, UPSTREAM_TRAFFIC_SETTING
 from mesh.limits import UpstreamTrafficSetting
+from mesh.policy import PolicyKey
 
 settings: Final = kind(
     UpstreamTrafficSetting,
@@ -16,3 +19,12 @@ settings: Final = kind(
 settings_by_host: Final = IN_VIEW.index(
     "UpstreamTrafficSettings by host", settings, lambda _, found: (found.host,)
 )
+
+egresses: Final = kind(Egress, EGRESS, "Egresses", lambda found: found.key)
+
+
+def _sources(_: PolicyKey, egress: Egress) -> tuple[ServiceIdentity, ...]:
+    return egress.sources
+
+
+egresses_by_source: Final = IN_VIEW.index("Egresses by source", egresses, _sources)

@@ -16,6 +16,7 @@ from delivery.snapshots.fitting import Refused
 from delivery.snapshots.serving import Serving
 from mesh.identity import ProxyName
 from mesh.kinds import (
+    EGRESS,
     ENDPOINT_SLICE,
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
@@ -45,7 +46,14 @@ _WORDS: Final = 200
 _OTHERS: Final = 3
 """Objects that are named of those behind what the machine does not let a proxy have."""
 
-_POLICIES: Final = (HTTP_ROUTE_GROUP, TRAFFIC_SPLIT, UPSTREAM_TRAFFIC_SETTING, TCP_ROUTE, TRAFFIC_TARGET)
+_POLICIES: Final = (
+    HTTP_ROUTE_GROUP,
+    EGRESS,
+    TRAFFIC_SPLIT,
+    UPSTREAM_TRAFFIC_SETTING,
+    TCP_ROUTE,
+    TRAFFIC_TARGET,
+)
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
 
 _UNTIL: Final = "until it is edited or accepted; it is offered again from time to time, or by proxy retry"
@@ -155,7 +163,7 @@ def _edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, 
     texts = (unit.path_regex, *(each.regex for each in unit.headers))
     if any(text and text in rejected.said for text in texts):
         return None
-    kinds = (TRAFFIC_TARGET, TRAFFIC_SPLIT)
+    kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT)
     edited = (each.key for each in behind if each.key in changed and each.key.kind in kinds)
     return next(((key, "") for key in sorted(edited)), None)
 

@@ -35,6 +35,7 @@ class Capability(enum.StrEnum):
     TCP_ROUTES = "tcp-routes"
     TRAFFIC_SPLITS = "traffic-splits"
     TCP_SPLITS = "tcp-splits"
+    EGRESS = "egress"
     EGRESS_PASSTHROUGH = "egress-passthrough"
     EXTERNAL_DESTINATIONS = "external-destinations"
     CALLERS_FROM_OUTSIDE = "callers-from-outside"

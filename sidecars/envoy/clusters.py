@@ -103,6 +103,13 @@ def passthrough() -> Resource:
     )
 
 
+def passthrough_http(headers: HeaderLimits) -> Resource:
+    """Return the cluster by which requests leave the mesh to where they were going, in their own version."""
+    message = _Cluster(name=names.PASSTHROUGH_HTTP_CLUSTER)
+    message.MergeFrom(_destination(headers, ConnectionLimits(), is_http=True, as_called=True))
+    return encode(message)
+
+
 def blackhole() -> Resource:
     """Return a cluster without endpoints: calls with nowhere to go end here, at once."""
     return encode(

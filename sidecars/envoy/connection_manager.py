@@ -29,17 +29,18 @@ _Manager = hcm_pb2.HttpConnectionManager
 
 
 def connection_manager(
-    route: str, terms: MeshTerms, host: Upstream, features: tuple[Feature, ...]
+    route: str, terms: MeshTerms, host: Upstream | None, features: tuple[Feature, ...]
 ) -> listener_components_pb2.Filter:
     """Return the connection manager of a route configuration, with these features.
 
-    A request of HTTP/1.0 that names no host is for `host`.
+    A request of HTTP/1.0 that names no host is for `host`; without one it is answered 400.
     """
     manager = _Manager()
     manager.CopyFrom(_nameless(terms, features))
     manager.stat_prefix = route
     manager.rds.route_config_name = route
-    manager.http_protocol_options.default_host_for_http_10 = _host(host)
+    if host is not None:
+        manager.http_protocol_options.default_host_for_http_10 = _host(host)
     return listener_components_pb2.Filter(name=_HCM, typed_config=packed(manager))
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from typing import Final
 
+from catalog.policy.outside import OutsideRange
 from catalog.policy.proxy import (
     Destination,
     ExternalDestination,
@@ -20,6 +21,7 @@ INBOUND_LISTENER: Final = "inbound-listener"
 TPROXY_LISTENER: Final = "inbound-listener-tproxy"
 OUTBOUND_LISTENER: Final = "outbound-listener"
 PASSTHROUGH_CLUSTER: Final = "passthrough-outbound"
+PASSTHROUGH_HTTP_CLUSTER: Final = "passthrough-outbound-http"
 BLACKHOLE_CLUSTER: Final = "blackhole-outbound"
 AUTHORIZER_CLUSTER: Final = "envoy-authorizer-cluster"
 TRACING_CLUSTER: Final = "envoy-tracing-cluster"
@@ -75,6 +77,20 @@ def outbound_routes(service: OutboundService) -> str:
     changes one route configuration and a Host header decides nothing.
     """
     return f"rds-outbound.{service.upstream}|{service.port}"
+
+
+def outside_routes(port: Port, to: OutsideRange) -> str:
+    """Return `rds-egress.<port>`; with the first range, where there are ranges."""
+    return f"rds-egress.{port}{_first(to)}"
+
+
+def outside_chain(protocol: str, port: Port, to: OutsideRange) -> str:
+    """Return `egress-<protocol>.<port>`; with the first range, where there are ranges."""
+    return f"egress-{protocol}.{port}{_first(to)}"
+
+
+def _first(to: OutsideRange) -> str:
+    return f"|{to.networks[0]}" if to.networks else ""
 
 
 def listener(kind: str, where: SocketAddress) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
+from catalog.policy.outside import OutsidePort
 from catalog.policy.proxy import (
     InterceptionKind,
     MeshTerms,
@@ -19,7 +20,7 @@ from mesh.hashing import Shared
 from mesh.names import IpAddress, Port
 from protos.envoy.config.core.v3 import address_pb2, base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
-from sidecars.envoy import chains, listeners, names
+from sidecars.envoy import chains, listeners, names, outside_listeners
 from sidecars.envoy.chain_names import outbound_chain
 from sidecars.envoy.typed import reference, socket_address
 from xds.protocol.resource import CLUSTER, Reference, Resource, encode
@@ -49,11 +50,17 @@ class Calling:
     reachable: tuple[Reachable, ...]
     passthrough: bool = False
     closed: Shared[SocketAddress] = field(default_factory=Shared)
+    outside: tuple[OutsidePort, ...] = ()
 
     @property
     def services(self) -> tuple[OutboundService, ...]:
         """The service ports that may be called, sorted."""
         return services(self.reachable)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether anything may go where it was going, so that what must not is to be ended."""
+        return self.passthrough or bool(self.outside)
 
 
 def outbound(calls: Calling) -> tuple[Resource, ...]:
@@ -86,20 +93,25 @@ def _outbound_listener(calls: Calling, at: listeners.Socket) -> Resource | None:
     found: list[tuple[bytes, frozenset[Reference]]] = []
     chosen = (_service_chain(calls.terms, each, family) for each in calls.services)
     found.extend(each for each in chosen if each is not None)
+    if calls.leaves:
+        nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER)})
+        found += [(_written(each), nowhere) for each in (_loop_chain(), *_closed_chains(calls, family))]
+        ways = outside_listeners.chains_out(calls.terms, calls.outside, family)
+        found += [(_written(chain), needed) for chain, needed in ways]
     default = None
     if calls.passthrough:
         out = chains.to_cluster("egress", names.PASSTHROUGH_CLUSTER)
         default = _Chain(name=names.EGRESS_CHAIN, filters=out.messages)
-        nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER)})
-        found += [(_written(each), nowhere) for each in (_loop_chain(), *_closed_chains(calls, family))]
         found.append((b"", out.references))
     if not found:
         return None
+    inspectors = outside_listeners.inspectors(calls.outside)
     message = listener_pb2.Listener(
         traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
-        listener_filters=[listeners.original_destination()],
+        listener_filters=[listeners.original_destination(), *inspectors],
         default_filter_chain=default,
         enable_reuse_port=BoolValue(value=False),
+        continue_on_listener_filters_timeout=bool(inspectors),
     )
     message.MergeFromString(b"".join(chain for chain, _ in found))
     return listeners.bound(message, at, frozenset().union(*(needed for _, needed in found)))

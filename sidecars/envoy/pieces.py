@@ -11,12 +11,14 @@ from functools import lru_cache, partial
 from typing import Final
 from zlib import crc32
 
+from catalog.policy.outside import OutsidePort, OutsideRange
 from catalog.policy.provenance import (
     Admitting,
     AllInbound,
     AllOutbound,
     Application,
     Calls,
+    Leaving,
     MeshWide,
     Reached,
 )
@@ -34,9 +36,10 @@ from catalog.policy.proxy import (
 )
 from mesh.hashing import Shared
 from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
-from mesh.service import EscapedSlashes, ServiceKey, Upstream
+from mesh.names import Port
+from mesh.service import EscapedSlashes, ExternalHost, ServiceKey, Upstream
 from sidecars.contract.driver import Piece, Pieces, each_piece
-from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
+from sidecars.envoy import clusters, endpoints, inbound_listeners, names, outbound_listeners, routes
 from sidecars.envoy.judging import judged
 from sidecars.envoy.outbound_listeners import Calling
 
@@ -65,6 +68,7 @@ def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
     yield from _inbound(policy)
     yield from _asked(policy)
     calling = _calling(policy)
+    yield from _outside(policy)
     if len(policy.reachable) == 1 and policy.reachable[0].common:
         yield Pieces(_outbound, (calling,))
         return
@@ -80,7 +84,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
     headers, primary = policy.headers, policy.primary
     # Egress is the outbound listener's affair, TPROXY the inbound one's.
     inbound = tuple(map(_port_of_listener, policy.inbound))
-    called = replace(policy, inbound=inbound, reachable=(), passthrough=False, closed=Shared())
+    called = replace(policy, inbound=inbound, reachable=(), outside=(), passthrough=False, closed=Shared())
     yield _Judged(inbound_listeners.inbound, (called,), AllInbound())
     for port in policy.inbound:
         if inbound_listeners.is_open(port):
@@ -114,9 +118,38 @@ def _own_listeners(calling: Calling) -> Iterator[Piece]:
     yield _Judged(
         outbound_listeners.outbound, (bare,), AllOutbound(), ahead=outbound_listeners.chain_by_chain
     )
-    if calling.passthrough and calling.interception is InterceptionKind.TRANSPARENT:
+    if calling.interception is not InterceptionKind.TRANSPARENT:
+        return
+    if calling.passthrough or any(_goes_on(each) for port in calling.outside for each in port.ranges):
         yield _Judged(clusters.passthrough, about=MeshWide())
+    if calling.leaves:
         yield _Judged(clusters.blackhole, about=MeshWide())
+
+
+def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
+    """Yield what makes the routes and clusters of requests that leave the mesh."""
+    ways: set[tuple[Port, ExternalHost | None]] = set()
+    for port in _ports_out(policy):
+        for each in port.ranges:
+            if each.hosts:
+                yield _Judged(routes.outside, (port.port, replace(each, server_names=())), Leaving())
+                ways.update((port.port, route.host) for host in each.hosts for route in host.routes)
+    for number, to in sorted(ways, key=str):
+        if to is not None:
+            place = ExternalDestination(to, number, is_http=True)
+            yield _Judged(clusters.external, (policy.headers, place), Leaving())
+    if any(to is None for _, to in ways):
+        yield _Judged(clusters.passthrough_http, (policy.headers,), MeshWide())
+
+
+def _ports_out(policy: ProxyPolicy) -> tuple[OutsidePort, ...]:
+    """Return the ports outside, but for the listener's own, by which a call would come back to it."""
+    return tuple(each for each in policy.outside if each.port != names.OUTBOUND_PORT)
+
+
+def _goes_on(what: OutsideRange) -> bool:
+    """Say whether connections go where they were going."""
+    return what.connections or bool(what.server_names)
 
 
 def _batches(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
@@ -181,6 +214,7 @@ def _calling(policy: ProxyPolicy) -> Calling:
         policy.reachable,
         policy.passthrough,
         policy.closed,
+        tuple(each.without_routes for each in _ports_out(policy)),
     )
 
 

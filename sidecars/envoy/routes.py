@@ -11,14 +11,16 @@ down would cut it. Open Service Mesh did the same.
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import InboundPort, OutboundRoute, OutboundService
+from catalog.policy.outside import OutsideHost, OutsideRange, OutsideRoute
+from catalog.policy.proxy import ExternalDestination, InboundPort, OutboundRoute, OutboundService
 from catalog.store.settings import DenialReasons
-from mesh.names import TrustDomain
+from mesh.egress import ANY_HOST
+from mesh.names import Port, TrustDomain
 from mesh.policy import HTTPMatch
 from mesh.service import ServiceKey, Upstream
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from sidecars.envoy import matching, names
-from sidecars.envoy.features import order
+from sidecars.envoy.features import order, paths
 from sidecars.envoy.renewal import RENEWAL
 from sidecars.envoy.typed import reference
 from xds.protocol.resource import CLUSTER, Reference, Resource, encode
@@ -54,6 +56,37 @@ def outbound(service: OutboundService) -> Resource:
     return encode(message, frozenset(references))
 
 
+def outside(port: Port, to: OutsideRange) -> Resource:
+    """Return the route configuration of a range of addresses outside, by the hosts that requests name.
+
+    A host that has the port is the same one; what no route of its host fits is answered 404.
+    """
+    hosts = [_outside_host(port, each) for each in to.hosts]
+    message = route_pb2.RouteConfiguration(name=names.outside_routes(port, to), virtual_hosts=hosts)
+    ways = {_way_out(port, route) for host in to.hosts for route in host.routes}
+    return encode(message, frozenset(reference(CLUSTER, each) for each in ways))
+
+
+def _outside_host(port: Port, host: OutsideHost) -> route_components_pb2.VirtualHost:
+    found = [
+        _route(f"egress:{host.name}", match, _Action(cluster=_way_out(port, route)))
+        for route in host.routes
+        for match in (route.matches if route.matches is not None else (None,))
+    ]
+    if any(route.matches is not None for route in host.routes):
+        found.insert(0, paths.guard())
+    domains = [host.name] if host.name == ANY_HOST else [host.name, f"{host.name}:{port}"]
+    return route_components_pb2.VirtualHost(
+        name=f"egress_virtual-host|{host.name}", domains=domains, routes=found
+    )
+
+
+def _way_out(port: Port, route: OutsideRoute) -> str:
+    if route.host is None:
+        return names.PASSTHROUGH_HTTP_CLUSTER
+    return names.cluster(ExternalDestination(route.host, port, is_http=True))
+
+
 def _outbound_route(name: str, match: HTTPMatch | None, route: OutboundRoute) -> _Route:
     if not route.backends:
         return _Route(
@@ -86,8 +119,8 @@ def _match(match: HTTPMatch | None) -> route_components_pb2.RouteMatch:
     headers = matching.header_matchers(match)
     if match.path_regex is None:
         return route_components_pb2.RouteMatch(prefix="/", headers=headers)
-    path = matching.full_match(match.path_regex).safe_regex
-    return route_components_pb2.RouteMatch(safe_regex=path, headers=headers)
+    regex = matching.full_match(match.path_regex).safe_regex
+    return route_components_pb2.RouteMatch(safe_regex=regex, headers=headers)
 
 
 def _word(upstream: Upstream) -> str:

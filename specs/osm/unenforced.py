@@ -23,10 +23,6 @@ UNENFORCED: Final[Mapping[Kind, str]] = {
     Kind("AccessCert", _POLICY): "no certificate is issued for clients outside the mesh",
     Kind("AccessControl", _POLICY): _OUTSIDE,
     Kind("Backpressure", _POLICY): "the number of connections is not limited",
-    Kind("Egress", _POLICY): (
-        "traffic to its hosts is treated as all that leaves the mesh: passed where the MeshConfig has "
-        "spec.traffic.enableEgress, else refused"
-    ),
     Kind("EgressGateway", _POLICY): "traffic leaves the mesh from the clients' own sidecars, if at all",
     Kind("IngressBackend", _POLICY): _OUTSIDE,
     Kind("Retry", _POLICY): "sidecars repeat no request that has failed",

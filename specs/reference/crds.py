@@ -97,7 +97,10 @@ def crds(described: Sequence[Described]) -> tuple[Structural, ...]:
 
 def plural_of(kind: Kind) -> str:
     """Return what a kind's objects are called in paths of the API, as for all kinds that have a CRD."""
-    return f"{kind.name.lower()}s"
+    name = kind.name.lower()
+    if name.endswith("y"):
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith("s") else f"{name}s"
 
 
 def _versions(described: Described, installed: Installed) -> Iterator[Structural]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from mesh.config import TlsVersion
+from mesh.egress import EgressProtocol
 from mesh.limits import RateUnit
 from mesh.names import DNS_LABEL, DNS_SUBDOMAIN, LONGEST_NAME
 from mesh.policy import RouteKind
+from specs.osm.egress import MATCHES
 from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
 from specs.osm.upstream_traffic import HEADER_NAME
 from specs.smi.routes import METHODS
@@ -54,6 +56,11 @@ def _enum(*allowed: str) -> Form:
     return Form(" or ".join(f"`{each}`" for each in allowed), {"enum": [str(each) for each in allowed]})
 
 
+def _in_any_case(*allowed: str) -> Form:
+    pattern = "|".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in each) for each in allowed)
+    return _pattern(" or ".join(f"`{each}`" for each in allowed), pattern)
+
+
 _SERVICE: Final = rf"{DNS_LABEL}(\.{DNS_LABEL}(\.svc(\.{DNS_SUBDOMAIN})?)?)?"
 _PATTERN: Final = rf"\s*(\*|{DNS_LABEL})/(\*|{DNS_LABEL})\s*"
 _SUITE: Final = f"({'|'.join(sorted(CIPHER_SUITES))})"
@@ -65,6 +72,12 @@ SERVICES: Final = _pattern("`namespace/name, …` or `none`", rf"\s*none\s*|{_PA
 ADDRESS: Final = _pattern("IP address", "[0-9A-Fa-f:.]+", anyOf=[{"format": "ipv4"}, {"format": "ipv6"}])
 CLUSTER_IP: Final = Form("IP address or `None`", {"anyOf": [{"const": "None"}, ADDRESS.schema]})
 RANGE: Final = _pattern("IPv4 range", r"[0-9]{1,3}(\.[0-9]{1,3}){3}(/[0-9.]+)?")
+NETWORK: Final = _pattern("range of addresses", r"[0-9A-Fa-f:.]+/[0-9]{1,3}")
+EGRESS_HOST: Final = _pattern(
+    "name or IPv4 address; `*.` and a name for all below it",
+    rf"(\*\.)?{DNS_SUBDOMAIN}",
+    maxLength=LONGEST_NAME,
+)
 DURATION: Final = _pattern("duration", r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns|h|m|s))+", maxLength=64)
 HOST: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]*", maxLength=LONGEST_NAME + 1)
 PATH: Final = _pattern("path", "(/[!-~]*)?")
@@ -89,6 +102,12 @@ QUANTITY: Final = Form(
 QUOTED_FLAG: Final = _enum("true", "false")
 METHOD: Final = _enum(*sorted(METHODS), "*")
 ROUTE_KIND: Final = _enum(*RouteKind)
+EGRESS_PROTOCOL: Final = _in_any_case(*EgressProtocol)
+EGRESS_MATCH: Final = _enum(*sorted(MATCHES))
+EGRESS_GROUP: Final = _pattern(
+    "the kind's group, with a version or without",
+    "({})(/.*)?".format("|".join(each.group.replace(".", "[.]") for each in MATCHES.values())),
+)
 TLS_VERSION: Final = _enum(*TlsVersion, "TLS_AUTO")
 CIPHER_SUITE: Final = _pattern("OpenSSL's name of a suite", rf"{_SUITE}|\[{_SUITE}(\|{_SUITE})*\]")
 CURVE: Final = _enum(*sorted(CURVES), *sorted(CURVE_ALIASES))

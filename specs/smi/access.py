@@ -7,13 +7,13 @@ v1alpha1 has its fields beside metadata and calls the rules `specs`; v1alpha2 an
 from typing import Final
 
 from mesh.identity import ServiceIdentity
-from mesh.kinds import SERVICE_ACCOUNT, UDP_ROUTE
-from mesh.names import Namespace, Port, ServiceAccountName
+from mesh.kinds import UDP_ROUTE
+from mesh.names import Port
 from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
 from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.manifest import Manifest
-from specs.references import namespace_name, object_name, port_or_digits
+from specs.references import account, object_name, port_or_digits
 
 _ROUTE_KINDS: Final = tuple(RouteKind)
 _KIND_RULE: Final = one_of(_ROUTE_KINDS)
@@ -30,7 +30,7 @@ def traffic_target(manifest: Manifest) -> TrafficTarget:
     destination, port = _destination(manifest, fields.section("destination", required=True))
     rules_name = "specs" if old else "rules"
     rules = tuple(_rule(item) for item in fields.sections(rules_name))
-    sources = tuple(_account(item, manifest.namespace) for item in fields.sections("sources"))
+    sources = tuple(account(item, manifest.namespace) for item in fields.sections("sources"))
     fields.close()
     for name, found in ((rules_name, rules), ("sources", sources)):
         if not found and not manifest.notes.refused:
@@ -46,20 +46,10 @@ def traffic_target(manifest: Manifest) -> TrafficTarget:
 
 def _destination(manifest: Manifest, fields: Fields) -> tuple[ServiceIdentity, Port | None]:
     port = port_or_digits(fields, "port") if manifest.version in ("v1alpha1", "v1alpha2") else None
-    found = _account(fields, manifest.namespace)
+    found = account(fields, manifest.namespace)
     if found.namespace != manifest.namespace:
         fields.wrong("namespace", f"must be the object's own namespace {manifest.namespace}", Code.NAMESPACE)
     return found, port
-
-
-def _account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
-    fields.choice("kind", (SERVICE_ACCOUNT.name,), SERVICE_ACCOUNT.name)
-    if not fields.has("kind"):
-        fields.required_text("kind", "must be ServiceAccount")
-    name = object_name(fields, "name")
-    found = ServiceIdentity(namespace_name(fields, "namespace", namespace), ServiceAccountName(name))
-    fields.close()
-    return found
 
 
 def _rule(fields: Fields) -> Rule:

@@ -12,9 +12,11 @@ from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.material import ServiceCertificate
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
+from mesh.egress import Egress, EgressPort, EgressProtocol
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.kinds import (
     DEPLOYMENT,
+    EGRESS,
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
     SERVICE,
@@ -85,6 +87,8 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
         _put(dice, mesh, key, value)
+        if isinstance(value, TrafficTarget):
+            _put_beside(mesh, *_egress(value))
     elif kind < 16:
         workload = _as_in_a_cluster(_workload(dice))
         if dice.random() < 0.25:
@@ -145,6 +149,11 @@ def _put(dice: random.Random, mesh: Mesh, key: ObjectKey, value: MeshObject) -> 
         mesh.objects[key] = Sourced(
             key, value, InFile("mesh.yaml", 1, dice.randint(1, 3)), dice.random() < 0.2
         )
+
+
+def _put_beside(mesh: Mesh, key: ObjectKey, value: MeshObject) -> None:
+    """Put what another object's text has thrown: the dice of all others fall as ever."""
+    _put(_thrown_by(value), mesh, key, value)
 
 
 def _key(dice: random.Random) -> PolicyKey:
@@ -296,6 +305,21 @@ def _target(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     return ObjectKey.of(TRAFFIC_TARGET, key), TrafficTarget(
         key, destination, sources, tuple(_rules(dice)), port
     )
+
+
+def _egress(target: TrafficTarget) -> tuple[ObjectKey, MeshObject]:
+    """Return an Egress of a target's sources: its hosts and ranges are the mesh's now and then."""
+    dice = _thrown_by(target)
+    protocols = tuple(EgressProtocol)
+    found = Egress(
+        target.key,
+        tuple(sorted({*target.sources, _identity(dice)})),
+        tuple(sorted({EgressPort(Port(dice.choice((80, 81, 443))), dice.choice(protocols)) for _ in "12"})),
+        hosts=tuple(sorted(dice.sample(("x.test", "*.x.test", "b.one", "10.96.0.1"), dice.randint(0, 2)))),
+        networks=dice.choice(((), (), ("10.96.0.1/32",), ("10.0.0.0/8", "10.96.0.0/16"), ("fd00::/8",))),
+        route_groups=dice.choice(((), (), (dice.choice(NAMES),))),
+    )
+    return ObjectKey.of(EGRESS, target.key), found
 
 
 def _group(dice: random.Random) -> tuple[ObjectKey, MeshObject]:

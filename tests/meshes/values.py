@@ -8,6 +8,7 @@ import catalog.store.smi  # noqa: F401 - declares the policies that a view may b
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
 from mesh.config import MeshConfig
+from mesh.egress import Egress, EgressPort, EgressProtocol
 from mesh.identity import ServiceIdentity
 from mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
 from mesh.limits import UpstreamTrafficSetting
@@ -184,6 +185,19 @@ def target(name: str, source: str, destination: str, *rules: Rule, only: int | N
     return TrafficTarget(policy_key(name), identity(destination), (identity(source),), rules, found)
 
 
+def egress(
+    name: str,
+    source: str,
+    *ports: tuple[int, str],
+    hosts: tuple[str, ...] = (),
+    networks: tuple[str, ...] = (),
+    groups: tuple[str, ...] = (),
+) -> Egress:
+    """Make an Egress of one source, at ports with their protocols."""
+    there = tuple(sorted(EgressPort(Port(number), EgressProtocol(spoken)) for number, spoken in ports))
+    return Egress(policy_key(name), (identity(source),), there, hosts, networks, groups)
+
+
 def split(
     name: str, apex: str, *backends: tuple[str, int], matches: tuple[str, ...] = (), created: str = ""
 ) -> TrafficSplit:
@@ -229,7 +243,8 @@ def object_key(thing: object) -> ObjectKey:
         case PodTemplate(kind=kind, key=at):
             return ObjectKey.of(kind, at)
         case (
-            HTTPRouteGroup(key=name)
+            Egress(key=name)
+            | HTTPRouteGroup(key=name)
             | TCPRoute(key=name)
             | TrafficSplit(key=name)
             | TrafficTarget(key=name)
@@ -243,7 +258,8 @@ def object_key(thing: object) -> ObjectKey:
 def _value(thing: object) -> MeshObject:
     assert isinstance(
         thing,
-        EndpointSlice
+        Egress
+        | EndpointSlice
         | MeshConfig
         | NamespaceObject
         | PodTemplate

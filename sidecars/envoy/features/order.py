@@ -21,6 +21,7 @@ from typing import Final
 from catalog.policy.proxy import InboundPort, OutboundService
 from catalog.store.settings import DenialReasons
 from mesh.names import TrustDomain
+from mesh.service import EscapedSlashes
 from sidecars.envoy.features.access import Access
 from sidecars.envoy.features.authorization import Authorization
 from sidecars.envoy.features.denials import Denials
@@ -50,3 +51,8 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
 def outbound(service: OutboundService) -> tuple[Feature, ...]:
     """Return the features of calls to a service: those of the service alone, so that callers share them."""
     return (*_OF_ALL, RequestLog(inbound=False), Paths(service.escaped_slashes), _ROUTER)
+
+
+def outside() -> tuple[Feature, ...]:
+    """Return the features of calls that leave the mesh: an application outside may mean escaped slashes."""
+    return (*_OF_ALL, RequestLog(inbound=False), Paths(EscapedSlashes.KEEP), _ROUTER)

@@ -52,11 +52,12 @@ class Paths(Feature):
         """
         if self.guarded:
             (host,) = routes.virtual_hosts
-            host.routes.insert(0, _guard())
+            host.routes.insert(0, guard())
 
 
 @cache
-def _guard() -> route_components_pb2.Route:
+def guard() -> route_components_pb2.Route:
+    """Return the route that refuses a path which hides a dot segment."""
     return route_components_pb2.Route(
         name="escaped-dot-segment",
         match=route_components_pb2.RouteMatch(safe_regex=matching.full_match(_DOT_SEGMENT).safe_regex),

@@ -11,6 +11,7 @@ from typing import Final
 
 from mesh.config import SidecarSettings
 from mesh.kinds import (
+    EGRESS,
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
     SERVICE,
@@ -144,6 +145,16 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
         columns=(Column("Host", ("spec.host",), "Whose calls are limited."),),
         keys={"spec.httpRoutes": "path"},
     ),
+    EGRESS: Installed(
+        short_names=("egress",),
+        categories=_OSM,
+        columns=(
+            Column("Sources", ("spec.sources[*].name",), "Whose calls."),
+            Column("Hosts", ("spec.hosts",), "The hosts."),
+            Column("Ports", ("spec.ports[*].number",), "The ports."),
+            Column("Addresses", ("spec.ipAddresses",), "The ranges of addresses.", wide=True),
+        ),
+    ),
     MESH_CONFIG: Installed(
         short_names=("meshconfig",),
         categories=(_OURS,),
@@ -155,7 +166,7 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
                 "boolean",
             ),
             Column(
-                "Egress", ("spec.traffic.enableEgress",), "Whether traffic may leave the mesh.", "boolean"
+                EGRESS.name, ("spec.traffic.enableEgress",), "Whether traffic may leave the mesh.", "boolean"
             ),
         ),
         rules=(

@@ -16,6 +16,7 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     kinds.HTTP_ROUTE_GROUP: ("Kinds of HTTP requests, by name.", smi.HTTP_ROUTE_GROUP),
     kinds.TCP_ROUTE: ("Connections whatever they carry.", smi.TCP_ROUTE),
     kinds.TRAFFIC_SPLIT: ("To which services the calls of one go, in which ratio.", smi.TRAFFIC_SPLIT),
+    kinds.EGRESS: ("What may leave the mesh, and whose calls.", osm_policy.EGRESS),
     kinds.UPSTREAM_TRAFFIC_SETTING: (
         "How much of what a service is sent is taken, at once and in a time.",
         osm_policy.UPSTREAM_TRAFFIC_SETTING,

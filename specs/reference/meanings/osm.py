@@ -1,4 +1,4 @@
-"""Open Service Mesh's MeshConfig."""
+"""Open Service Mesh's own kinds."""
 
 from typing import Final
 

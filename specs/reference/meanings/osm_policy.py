@@ -2,7 +2,22 @@
 
 from typing import Final
 
-from specs.reference.meaning import DURATION, HEADER, UNIT, UPSTREAM, Meaning, Meanings, under
+from specs.reference.meaning import (
+    DURATION,
+    EGRESS_GROUP,
+    EGRESS_HOST,
+    EGRESS_MATCH,
+    EGRESS_PROTOCOL,
+    HEADER,
+    LABEL,
+    NAME,
+    NETWORK,
+    UNIT,
+    UPSTREAM,
+    Meaning,
+    Meanings,
+    under,
+)
 
 
 def _rate(counted: str, refused: str) -> Meanings:
@@ -53,4 +68,32 @@ UPSTREAM_TRAFFIC_SETTING: Final[Meanings] = {
     "spec.connectionSettings": Meaning("What each caller's sidecar lets go there at once."),
     **under("spec.connectionSettings", _CONNECTIONS),
     **under("spec", _RATES),
+}
+
+EGRESS: Final[Meanings] = {
+    "spec": Meaning("What may leave the mesh."),
+    "spec.sources": Meaning("Whose calls; none is nobody's.", "nobody"),
+    "spec.sources[].kind": Meaning("Of identities there is one kind."),
+    "spec.sources[].name": Meaning("The ServiceAccount's name.", form=NAME),
+    "spec.sources[].namespace": Meaning("Its namespace.", "the object's", LABEL),
+    "spec.hosts": Meaning(
+        "Which hosts: of HTTP those that requests name, of HTTPS those that clients ask for in TLS.",
+        "every host; over HTTP with `ipAddresses` alone",
+        EGRESS_HOST,
+    ),
+    "spec.ipAddresses": Meaning(
+        "To which addresses, of either family; a call goes there, whatever host it names.",
+        "every address; HTTP goes where the DNS says that the host is",
+        NETWORK,
+    ),
+    "spec.ports": Meaning("At which ports; none is no port.", "nothing"),
+    "spec.ports[].number": Meaning("The number."),
+    "spec.ports[].protocol": Meaning("What is spoken there, in any case.", form=EGRESS_PROTOCOL),
+    "spec.matches": Meaning("Only requests that these admit, over HTTP.", "all requests"),
+    "spec.matches[].apiGroup": Meaning("The kind's.", form=EGRESS_GROUP),
+    "spec.matches[].kind": Meaning(
+        "An HTTPRouteGroup; an UpstreamTrafficSetting once at the most, whose limits are not enforced here.",
+        form=EGRESS_MATCH,
+    ),
+    "spec.matches[].name": Meaning("Its name, in the object's namespace.", form=NAME),
 }

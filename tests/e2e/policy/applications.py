@@ -29,7 +29,7 @@ async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
         await web.SockSite(runner, bind(port)).start()
     greeting = f"{name} speaks first\n".encode()
     for port, first in ((DATABASE, greeting), (GREETER, greeting), (ECHO, b"")):
-        server = await asyncio.start_server(_lines(name, first), sock=bind(port))
+        server = await asyncio.start_server(lines(name, first), sock=bind(port))
         ends.callback(server.close)
 
 
@@ -71,7 +71,9 @@ async def _echoed(request: web.Request) -> web.WebSocketResponse:
     return answer
 
 
-def _lines(name: str, first: bytes) -> Callable[..., Any]:
+def lines(name: str, first: bytes = b"") -> Callable[..., Any]:
+    """Return a handler of connections that answers each line with the server's name before it."""
+
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             writer.write(first)

@@ -57,10 +57,12 @@ async def exchange(
     first: bool = False,
     tls: ssl.SSLContext | None = None,
     at: socket.socket | None = None,
+    name: str | None = None,
 ) -> str:
     """Connect, say hello, and return what the server says to it; `CLOSED` where it says nothing.
 
-    With `first` the server must speak before anything is sent, and what it says then is returned too.
+    With `first` the server must speak before anything is sent, and what it says then is returned too. `at`
+    is a socket to connect; it asks for `name` in TLS.
     """
     try:
         async with asyncio.timeout(_SECONDS):
@@ -70,7 +72,7 @@ async def exchange(
                 except BaseException:  # whoever gives up meanwhile: no transport has it yet
                     at.close()
                     raise
-                reader, writer = await asyncio.open_connection(sock=at)
+                reader, writer = await asyncio.open_connection(sock=at, ssl=tls, server_hostname=name)
             else:
                 reader, writer = await asyncio.open_connection(address, port, ssl=tls)
             try:

@@ -7,6 +7,7 @@ control plane is reached through a socket of each pod that leads here.
 import asyncio
 import contextlib
 import socket
+import ssl
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -114,17 +115,29 @@ class Pods:
         found = hosts(self.live.view, Namespace("shop"))
         return tuple(address for address, names in found if name in names)
 
-    async def get(self, caller: str, address: str, port: int = 80, path: str = "/") -> Answer:
-        """Have a pod's application send a request to an address."""
+    async def get(
+        self, caller: str, address: str, port: int = 80, path: str = "/", host: str = "", method: str = "GET"
+    ) -> Answer:
+        """Have a pod's application send a request to an address, for a host if it is another one."""
         place = Place(open_socket=partial(self.machines[caller].socket, socket.AF_INET, APPLICATION_UID))
+        headers = {"host": host} if host else None
         async with place.session() as session:
-            return await calls.request(f"http://{address}:{port}{path}", session=session)
+            return await calls.request(f"http://{address}:{port}{path}", method, headers, session)
 
-    async def hello(self, caller: str, address: str, port: int, *, first: bool = False) -> str:
-        """Have a pod's application connect to an address, and say hello."""
+    async def hello(
+        self,
+        caller: str,
+        address: str,
+        port: int,
+        *,
+        first: bool = False,
+        tls: ssl.SSLContext | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Have a pod's application connect to an address, and say hello; over TLS it asks for a name."""
         with self.machines[caller].socket(socket.AF_INET, APPLICATION_UID) as at:
             at.setblocking(False)
-            return await calls.exchange(address, port, first=first, at=at)
+            return await calls.exchange(address, port, first=first, at=at, tls=tls, name=name)
 
 
 async def intercept(pod: Machine) -> None:

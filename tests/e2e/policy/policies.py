@@ -67,6 +67,23 @@ def target(
     return _object("access", "TrafficTarget", namespace, name, spec)
 
 
+def egress(
+    name: str, source: str, *at: tuple[int, str], hosts: tuple[str, ...] = (), **more: object
+) -> Document:
+    """Make an Egress of one source, at ports with their protocols; `more` are further fields."""
+    return {
+        "apiVersion": "policy.openservicemesh.io/v1alpha1",
+        "kind": "Egress",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "sources": [_account(source)],
+            "ports": [{"number": number, "protocol": spoken} for number, spoken in at],
+            "hosts": list(hosts),
+            **more,
+        },
+    }
+
+
 def split(name: str, apex: str, weights: Mapping[str, int], *matches: str) -> Document:
     """Make a TrafficSplit; `matches` names HTTPRouteGroups."""
     backends = [{"service": service, "weight": weight} for service, weight in weights.items()]

@@ -48,7 +48,7 @@ def test_log_and_page_say_what_is_not_enforced(tmp_path: Path) -> None:
         finally:
             process.kill()
             process.communicate()
-    kinds = ["Egress", "IngressBackend", "MeshConfig", "Retry"]
+    kinds = ["IngressBackend", "MeshConfig", "Retry"]
     warned = [each for each in log if each.get("code") == "MW1030"]
     assert {each["level"] for each in warned} == {"warning"}
     assert sorted(each["problem"].split(": ")[1].split()[0] for each in warned) == kinds
@@ -58,5 +58,5 @@ def test_log_and_page_say_what_is_not_enforced(tmp_path: Path) -> None:
     assert sorted(each for each in found if each[1] == "MW2025") == TO_COME
     objects = {(each["kind"], each["name"]) for each in page["objects"]}
     assert {("Deployment", "bookstore"), ("StatefulSet", "mysql")} <= objects
-    assert not objects & {("Workload", "bookstore"), ("Secret", "database"), ("Egress", "books")}
+    assert not objects & {("Workload", "bookstore"), ("Secret", "database")}
     assert "hunter2" not in json.dumps([log, page])

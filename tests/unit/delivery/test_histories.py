@@ -70,6 +70,8 @@ def _versions(replica: Replica) -> dict[str, list[str]]:
 
 
 KILLED_BY = {
+    "Egresses": 5,
+    "Egresses by source": 4,
     "HTTPRouteGroups": 2,
     "MeshConfigs": 37,
     "TCPRoutes": 3,
@@ -93,6 +95,8 @@ KILLED_BY = {
     "services by label": 42,
     "services by name": 44,
     "services by namespace": 63,
+    "services by own address": 86,
+    "services by port": 7,
     "settings": 9,
     "slices by address": 25,
     "slices by service": 29,
@@ -107,7 +111,7 @@ generator changes (killers.py). Slices are their own keys, so their values never
 not here are not read by anything derived.
 """
 
-NOT_READ = {"services by own address", "slices", "workloads by group"}
+NOT_READ = {"slices", "workloads by group"}
 ONE_BY_ONE = {"TrafficSplits by backend", "workloads by identity"}
 """Those that histories seldom need, for what reads them reads much else; see the test of `visible`."""
 CLAIMED = {"workloads by sidecar"}

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from catalog.policy.proxy import InterceptionKind, ProxyPolicy
+from catalog.policy.proxy import ExternalDestination, InterceptionKind, ProxyPolicy
 from catalog.policy.whole import outline, proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
@@ -21,8 +21,18 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
     yield from inbound_listeners.inbound(policy)
     ipv6, parts = policy.transparent.ipv6, policy.reachable
     yield from outbound_listeners.outbound(
-        Calling(policy.interception, ipv6, policy.terms, parts, policy.passthrough, policy.closed)
+        Calling(
+            policy.interception, ipv6, policy.terms, parts, policy.passthrough, policy.closed, policy.outside
+        )
     )
+    ranges = [(port.port, each) for port in policy.outside for each in port.ranges]
+    yield from (routes.outside(number, each) for number, each in ranges if each.hosts)
+    ways = {(number, route.host) for number, e in ranges for host in e.hosts for route in host.routes}
+    for number, to in ways:
+        if to is not None:
+            yield clusters.external(policy.headers, ExternalDestination(to, number, is_http=True))
+    if any(to is None for _, to in ways):
+        yield clusters.passthrough_http(policy.headers)
     for port in filter(inbound_listeners.is_open, policy.inbound):
         yield clusters.application(policy.headers, policy.primary, port)
         if port.protocol.is_http:
@@ -31,9 +41,11 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
     for destination in policy.service_destinations:
         yield clusters.destination(policy.terms, destination)
         yield endpoints.assignment(destination)
-    if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
-        yield clusters.passthrough()
-        yield clusters.blackhole()
+    if policy.interception is InterceptionKind.TRANSPARENT:
+        if policy.passthrough or any(each.connections or each.server_names for _, each in ranges):
+            yield clusters.passthrough()
+        if policy.passthrough or policy.outside:
+            yield clusters.blackhole()
 
 
 def _told(resource: Resource) -> tuple[object, ...]:

@@ -17,6 +17,7 @@ from engine.table import Table
 from mesh.config import MeshConfig
 from mesh.kinds import (
     CERTIFICATE,
+    EGRESS,
     ENDPOINT_SLICE,
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
@@ -222,6 +223,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
     tables = {each.name for each in made if isinstance(each, Table)}
     assert {name for name in tables if kind_in(name) is None} == NO_OBJECTS | NOT_SERVED
     assert {kind_in(name) for name in tables} - {None} == {
+        EGRESS,
         ENDPOINT_SLICE,
         HTTP_ROUTE_GROUP,
         MESH_CONFIG,

@@ -50,6 +50,11 @@ BODIES = {
     kinds.HTTP_ROUTE_GROUP: "spec: {matches: [{name: all, pathRegex: /.*, methods: [GET]}]}",
     kinds.TCP_ROUTE: "spec: {matches: {ports: [5432]}}",
     kinds.TRAFFIC_SPLIT: "spec: {service: db, backends: [{service: db, weight: 1}]}",
+    kinds.EGRESS: (
+        "spec: {sources: [{kind: ServiceAccount, name: shop}], hosts: [db.test], "
+        "ports: [{number: 443, protocol: https}]}"
+    ),
+    kinds.UPSTREAM_TRAFFIC_SETTING: ("spec: {host: db.shop, connectionSettings: {tcp: {maxConnections: 1}}}"),
     kinds.MESH_CONFIG: "spec: {}",
     kinds.WORKLOAD: "spec: {serviceAccount: db, service: db, address: 10.0.0.1, ports: [{port: 1}]}",
 }

@@ -24,14 +24,6 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
 @pytest.mark.parametrize(
     ("group", "kind", "said"),
     [
-        (
-            "policy",
-            "Egress",
-            (
-                "is not enforced here: traffic to its hosts is treated as all that leaves the mesh: passed "
-                "where the MeshConfig has spec.traffic.enableEgress, else refused"
-            ),
-        ),
         ("policy", "IngressBackend", OUTSIDE),
         ("policy", "AccessControl", OUTSIDE),
         ("policy", "Retry", "is not enforced here: sidecars repeat no request that has failed"),
@@ -230,6 +222,6 @@ items:
     secrets = "apiVersion: v1\nkind: SecretList\nitems: [{metadata: {name: a}, data: {a: aHVudGVyMg==}}, {}]"
     assert complaints(secrets) == [("info", "MW1031", "kind", '"Secret"')] * 2
     unenforced = (
-        "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: EgressList\nitems: [{metadata: {name: a}}]"
+        "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: TelemetryList\nitems: [{metadata: {name: a}}]"
     )
-    assert complaints(unenforced) == [("warning", "MW1030", "kind", '"Egress"')]
+    assert complaints(unenforced) == [("warning", "MW1030", "kind", '"Telemetry"')]

@@ -7,10 +7,13 @@ import pytest
 
 from admin.pages import describe
 from admin.pages.proxy import policy_of, told
+from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, Reachable, WeightedBackend
 from mesh.identity import ProxyName
-from mesh.names import Namespace
+from mesh.names import Namespace, Port
 from mesh.policy import PolicyKey
+from mesh.service import ExternalHost
+from tests.meshes import values as a
 from tests.unit.admin.conftest import NAME
 from xds.protocol.resource import LISTENER, ResourceName
 
@@ -115,3 +118,28 @@ async def test_what_is_served_in_an_older_version_is_named(reading: Any, now: An
         ["listener in: no: TrafficTarget shop/buyers (mesh.yaml:31)", "listener out"],
         {"cluster": "synced", "listener": "nacked"},
     )
+
+
+def test_what_leaves_the_mesh(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
+    """By port, range and host; of requests which, and where they go."""
+    get = a.match("get", "/books", "GET")
+    hosts = (
+        OutsideHost("x.test", (OutsideRoute((get,), ExternalHost("x.test")),)),
+        OutsideHost("y.test", (OutsideRoute(None),)),
+        OutsideHost("z.test", ()),
+    )
+    ranges = (
+        OutsideRange(server_names=("x.test",), hosts=hosts),
+        OutsideRange(("192.0.2.0/24",), connections=True),
+    )
+    port = OutsidePort(Port(80), ranges, by=(PolicyKey(Namespace("shop"), "e"),))
+    client = replace(policies[1], outside=(port,))
+    assert _texts(describe.listeners(client))[-2:] == [
+        "outside the mesh port 80: TLS for x.test; requests for x.test, y.test, z.test (Egress shop/e)",
+        "outside the mesh port 80 at 192.0.2.0/24: every connection (Egress shop/e)",
+    ]
+    assert _texts(describe.routes(client))[-3:] == [
+        "outside the mesh port 80, host x.test: GET /books -> x.test as the DNS knows it",
+        "outside the mesh port 80, host y.test: everything -> where it was going",
+        "outside the mesh port 80, host z.test: no request",
+    ]

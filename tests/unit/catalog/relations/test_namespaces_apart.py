@@ -15,7 +15,7 @@ from catalog.store.inventory import holder_of
 from catalog.store.view import MeshSettings, View
 from delivery.proxies.identity import contradiction
 from mesh.identity import ProxyName
-from mesh.kinds import MESH_CONFIG, NAMESPACE
+from mesh.kinds import EGRESS, MESH_CONFIG, NAMESPACE
 from mesh.names import Namespace
 from mesh.objects import MeshObject, NamespaceObject, ObjectKey, Sourced
 from mesh.service import Service
@@ -119,11 +119,14 @@ def _served(view: View) -> dict[ProxyName, tuple[Resource, ...]]:
 
 
 def _ours(dice: random.Random) -> dict[ObjectKey, Sourced]:
-    """Make a namespace that names no other; whether it is permissive is a policy that names everybody."""
+    """Make a namespace that names no other; whether it is permissive is a policy that names everybody.
+
+    Nor has it Egresses: what they let out goes to no address that is the mesh's, whosever service has it.
+    """
     return {
         key: moved
         for key, moved in _of_one_namespace(dice, OURS).items()
-        if key.claim.kind not in (MESH_CONFIG, NAMESPACE)
+        if key.claim.kind not in (EGRESS, MESH_CONFIG, NAMESPACE)
     }
 
 

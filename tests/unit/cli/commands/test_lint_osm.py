@@ -204,14 +204,6 @@ def test_real_faults_in_the_demo_are_found(
 
 UNENFORCED = """
 apiVersion: policy.openservicemesh.io/v1alpha1
-kind: Egress
-metadata: {name: books, namespace: bookbuyer}
-spec:
-  sources: [{kind: ServiceAccount, name: bookbuyer, namespace: bookbuyer}]
-  hosts: [books.example.com]
-  ports: [{number: 443, protocol: https}]
----
-apiVersion: policy.openservicemesh.io/v1alpha1
 kind: IngressBackend
 metadata: {name: front, namespace: bookstore}
 spec:
@@ -233,14 +225,13 @@ spec: {sidecar: {maxDataPlaneConnections: 7}}
 def test_policy_that_is_not_enforced_is_a_warning(lint: Lint, run: Run, tmp_path: Path) -> None:
     """Each by its own name; `--strict` fails for them."""
     assert lint(unenforced=UNENFORCED) == [
-        ("warning", "MW1030", "Egress bookbuyer/books", '"Egress"'),
         ("warning", "MW1030", "IngressBackend bookstore/front", '"IngressBackend"'),
         ("warning", "MW1030", "MeshConfig osm-system/osm-mesh-config", ""),
         ("warning", "MW1030", "Retry bookbuyer/retry", '"Retry"'),
     ]
     done = run("lint", str(tmp_path / "mesh"), "--strict")
-    assert (done.returncode, done.stdout.count("is not enforced here: ")) == (1, 4)
-    assert done.stdout.endswith("\n4 warnings\n")
+    assert (done.returncode, done.stdout.count("is not enforced here: ")) == (1, 3)
+    assert done.stdout.endswith("\n3 warnings\n")
     assert "plays no part" not in done.stdout
 
 

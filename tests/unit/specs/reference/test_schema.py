@@ -235,7 +235,7 @@ def test_patterns_are_those_of_javascript_too() -> None:
         ("v1", "Secret", True),
         ("v1", "ServiceList", True),
         ("apps/v1", "ControllerRevision", True),
-        ("policy.openservicemesh.io/v1alpha1", "Egress", True),
+        ("policy.openservicemesh.io/v1alpha1", "Telemetry", True),
         ("policy.openservicemesh.io/v1alpha1", "Egres", False),
         ("example.com/v1", "Anything", True),
     ],

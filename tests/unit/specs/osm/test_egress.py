@@ -1,0 +1,133 @@
+"""OSM's Egress, as its users write it, and what is wrong with one."""
+
+import pytest
+
+from mesh.egress import Egress, EgressPort, EgressProtocol, covers
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName
+from mesh.policy import PolicyKey
+from tests.meshes.reading import complaints, value
+
+GROUP = "{apiGroup: specs.smi-spec.io/v1alpha4, kind: HTTPRouteGroup, name: books}"
+LIMITS = "{apiGroup: policy.openservicemesh.io/v1alpha1, kind: UpstreamTrafficSetting, name: limits}"
+
+
+def _egress(**fields: str) -> str:
+    said = {
+        "sources": "[{kind: ServiceAccount, name: curl, namespace: curl}]",
+        "hosts": "[httpbin.org]",
+        "ports": "[{number: 80, protocol: http}]",
+        **fields,
+    }
+    spec = "".join(f"  {name}: {text}\n" for name, text in said.items() if text)
+    return (
+        "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: Egress\n"
+        f"metadata: {{name: out, namespace: shop}}\nspec:\n{spec}"
+    )
+
+
+def test_all_that_an_egress_says() -> None:
+    """Sources of any namespace; hosts in any case, addresses with host bits; each once, in one order."""
+    found = value(
+        _egress(
+            sources="[{kind: ServiceAccount, name: z, namespace: curl}, {kind: ServiceAccount, name: a}]",
+            hosts='[HTTPBin.org, "*.example.com", 192.0.2.7, httpbin.org]',
+            ipAddresses='["2001:db8::1/32", 10.1.2.3/8, 192.0.2.7/32, 10.0.0.0/8]',
+            ports="[{number: 443, protocol: HTTPS}, {number: 3306, protocol: tcp-server-first}, "
+            "{number: 80, protocol: http}, {number: 5432, protocol: tcp}]",
+            matches=f"[{GROUP}, {{kind: HTTPRouteGroup, name: albums}}]",
+        )
+    )
+    ports = ((80, "http"), (443, "https"), (3306, "tcp-server-first"), (5432, "tcp"))
+    assert found == Egress(
+        PolicyKey(Namespace("shop"), "out"),
+        (
+            ServiceIdentity(Namespace("curl"), ServiceAccountName("z")),
+            ServiceIdentity(Namespace("shop"), ServiceAccountName("a")),
+        ),
+        tuple(EgressPort(Port(number), EgressProtocol(spoken)) for number, spoken in ports),
+        hosts=("*.example.com", "192.0.2.7", "httpbin.org"),
+        networks=("10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"),
+        route_groups=("albums", "books"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "field"),
+    [
+        ({"hosts": "[httpbin.org:80]"}, "MW1013", "spec.hosts[0]"),
+        ({"hosts": '[http://httpbin.org, "*"]'}, "MW1013", "spec.hosts[0]"),
+        ({"hosts": '["*"]'}, "MW1013", "spec.hosts[0]"),
+        ({"hosts": '["www.*.com"]'}, "MW1013", "spec.hosts[0]"),
+        ({"hosts": "[httpbin.org.]"}, "MW1013", "spec.hosts[0]"),
+        ({"hosts": "[7]"}, "MW1013", "spec.hosts[0]"),
+        ({"hosts": "httpbin.org"}, "MW1010", "spec.hosts"),
+        ({"ipAddresses": "[192.0.2.7]"}, "MW1013", "spec.ipAddresses[0]"),
+        ({"ipAddresses": "[192.0.2.0/33]"}, "MW1013", "spec.ipAddresses[0]"),
+        ({"ipAddresses": "[192.0.2.0/255.255.255.0]"}, "MW1013", "spec.ipAddresses[0]"),
+        ({"ipAddresses": '["fe80::1%eth0/64"]'}, "MW1013", "spec.ipAddresses[0]"),
+        ({"ports": "[{number: 80}]"}, "MW1011", "spec.ports[0].protocol"),
+        ({"ports": "[{number: 80, protocol: udp}]"}, "MW1013", "spec.ports[0].protocol"),
+        ({"ports": "[{protocol: http}]"}, "MW1011", "spec.ports[0].number"),
+        ({"ports": "[{number: 0, protocol: http}]"}, "MW1013", "spec.ports[0].number"),
+        ({"ports": "[{number: 80, protocol: http, name: web}]"}, "MW1012", "spec.ports[0].name"),
+        ({"sources": "[{kind: User, name: curl}]"}, "MW1013", "spec.sources[0].kind"),
+        ({"sources": "[{kind: ServiceAccount}]"}, "MW1011", "spec.sources[0].name"),
+        ({"matches": "[{kind: TCPRoute, name: any}]"}, "MW1013", "spec.matches[0].kind"),
+        (
+            {"matches": "[{apiGroup: access.smi-spec.io, kind: HTTPRouteGroup, name: x}]"},
+            "MW1013",
+            "spec.matches[0].apiGroup",
+        ),
+        ({"host": "[httpbin.org]"}, "MW1012", "spec.host"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_field(fields: dict[str, str], code: str, field: str) -> None:
+    """Nothing of it is passed over: the object would let pass less, or more, than it says."""
+    assert ("error", code, field) in [each[:3] for each in complaints(_egress(**fields))]
+
+
+def test_two_upstream_traffic_settings_are_one_too_many() -> None:
+    """As OSM's webhook has it; of one it is said that its limits are not enforced."""
+    assert [each[:3] for each in complaints(_egress(matches=f"[{LIMITS}]"))] == [
+        ("warning", "MW1030", "spec.matches[0]")
+    ]
+    found = [each[:3] for each in complaints(_egress(matches=f"[{LIMITS}, {LIMITS}]"))]
+    assert ("error", "MW1015", "spec.matches[1].kind") in found
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"sources": "[]"}, "spec.sources"),
+        ({"ports": "[]"}, "spec.ports"),
+        ({"hosts": "[]"}, "spec.hosts"),
+        ({"hosts": ""}, "spec.hosts"),
+        ({"hosts": '["*.example.com"]'}, "spec.hosts[0]"),
+        ({"ports": "[{number: 443, protocol: https}]", "matches": f"[{GROUP}]"}, "spec.matches"),
+    ],
+)
+def test_what_lets_nothing_pass_is_a_warning(fields: dict[str, str], field: str) -> None:
+    """It is read, and its owner hears of it; with ranges HTTP needs no host, and a wildcard has a place."""
+    assert [(each[0], each[2]) for each in complaints(_egress(**fields))] == [("warning", field)]
+    if field.startswith("spec.hosts"):
+        assert complaints(_egress(**fields, ipAddresses="[192.0.2.0/24]")) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [
+        ("example.com", "example.com", True),
+        ("example.com", "a.example.com", False),
+        ("*.example.com", "a.example.com", True),
+        ("*.example.com", "a.b.example.com", True),
+        ("*.example.com", "*.b.example.com", True),
+        ("*.example.com", "example.com", False),
+        ("*.example.com", ".example.com", False),
+        ("*.example.com", "anexample.com", False),
+        ("*", "example.com", True),
+    ],
+)
+def test_which_names_a_pattern_covers(pattern: str, name: str, expected: bool) -> None:
+    """As Envoy's suffix matches of hosts and of names in TLS do."""
+    assert covers(pattern, name) is expected
