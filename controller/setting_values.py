@@ -10,6 +10,7 @@ from pydantic_settings import NoDecode
 
 from admission.place import Place
 from certs.issuers.reference import IssuerReference
+from injector.place import ConfigMapKey
 from mesh.host_port import HostPort
 from mesh.names import is_dns_label, is_dns_subdomain
 from providers.dns.nameserver import Nameserver
@@ -28,6 +29,12 @@ def _place(value: object) -> Place | None:
     if _given(value) is None:
         return None
     return value if isinstance(value, Place) else Place.parse(str(value))
+
+
+def _config_map(value: object) -> ConfigMapKey | None:
+    if _given(value) is None:
+        return None
+    return value if isinstance(value, ConfigMapKey) else ConfigMapKey.parse(str(value))
 
 
 def _as_text_or_none(value: object) -> str | None:
@@ -165,6 +172,9 @@ MaybeListening = Annotated[
     HostPort | None, NoDecode, BeforeValidator(_maybe_address), PlainSerializer(_as_text_or_none)
 ]
 WebhookPlace = Annotated[Place | None, NoDecode, BeforeValidator(_place), PlainSerializer(_as_text_or_none)]
+MaybeConfigMap = Annotated[
+    ConfigMapKey | None, NoDecode, BeforeValidator(_config_map), PlainSerializer(_as_text_or_none)
+]
 Listenings = Annotated[
     Mapping[str, Annotated[HostPort, PlainSerializer(str)]], NoDecode, BeforeValidator(_addresses)
 ]

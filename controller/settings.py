@@ -24,6 +24,7 @@ from controller.setting_values import (
     Hosts,
     Listening,
     Listenings,
+    MaybeConfigMap,
     MaybeIssuer,
     MaybeListening,
     MaybeName,
@@ -232,6 +233,9 @@ class Settings(BaseSettings):
     """Put sidecars into pods as they are made, at webhook_address too: docs/injection.md."""
     injection_config: MaybePath = None
     """File with what is injected, as docs/injection.md has it; read again as it changes."""
+    injection_config_map: MaybeConfigMap = None
+    """In place of a file: the ConfigMap that has it, NAMESPACE/NAME or NAMESPACE/NAME/KEY (config.yaml). It
+    is watched."""
     revision: MaybeRevision = ""
     """Which of several control planes this is, by the label meshwright.dev/revision; empty: the default."""
     enrolment_address: MaybeListening = None
@@ -314,8 +318,11 @@ class Settings(BaseSettings):
             )
         if self.injection and self.webhook_address is None:
             raise ValueError("injection is asked for at webhook_address: give that as well")
-        if self.injection_config is not None and not self.injection:
-            raise ValueError("injection_config is of injection: give that as well, or leave it out")
+        for name in ("injection_config", "injection_config_map"):
+            if getattr(self, name) is not None and not self.injection:
+                raise ValueError(f"{name} is of injection: give that as well, or leave it out")
+        if self.injection_config is not None and self.injection_config_map is not None:
+            raise ValueError("injection_config and injection_config_map are two places: name one")
         if "kubernetes" in self.enrolment_proofs and not self.kubernetes:
             raise ValueError(
                 "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes"

@@ -127,7 +127,7 @@ class Webhook:
             client, mesh = place.client_config(PATH), "" if injection is None else injection.mesh
             return pods(client, issuer.trust_bundle(), cluster.home, revision=revision, mesh=mesh)
 
-        self._injection = injection
+        self.injection = injection
         self.registrations: tuple[Registration, ...] = ()
         if register:
             self.registrations += (Registration(cluster.api, wanted, clock),)
@@ -142,14 +142,14 @@ class Webhook:
 
     def remarks(self) -> tuple[str, ...]:
         """Say what is not as it should be."""
-        injection = () if self._injection is None else self._injection.remarks()
+        injection = () if self.injection is None else self.injection.remarks()
         return (*injection, *(said for each in self.registrations for said in each.remarks()))
 
     async def look(self) -> None:
         """Have its certificate, and what the cluster is told of roots, be as roots are now."""
         await self.tls.look(self._clock())
-        if self._injection is not None:
-            self._injection.look()
+        if self.injection is not None:
+            self.injection.look()
         self._look_again()
 
     def _look_again(self) -> None:
@@ -163,14 +163,14 @@ class Webhook:
         yield "webhook's second mesh", self._judge.tidying()
         for each in self.registrations:
             yield f"{each.what}'s registration", each.run()
-        if self._injection is not None:
-            yield from self._injection.works(self._look_again)
+        if self.injection is not None:
+            yield from self.injection.works(self._look_again)
 
     @asynccontextmanager
     async def serving(self, listening: socket) -> AsyncIterator[None]:
         """Answer API servers for as long as the context lasts."""
         app = application(self._judge, self._metrics.reviewed)
-        if self._injection is not None:
-            self._injection.add_to(app)
+        if self.injection is not None:
+            self.injection.add_to(app)
         async with serving(app, listening, self.tls.context):
             yield

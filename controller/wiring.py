@@ -34,7 +34,6 @@ from delivery.assembly import Delivery
 from delivery.proxies.identity import MeshAuthenticator, contradiction
 from delivery.quarantine.verdicts import Verdict
 from enrolment.trust import Confirmations
-from mesh.config import MeshConfig
 from mesh.identity import ProxyName
 from providers.sources import Sources
 from sidecars.contract.events import Broker
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from controller.webhook import Webhook
     from enrolment.proofs.kubernetes import KubernetesProof
     from injector.keeper import PodRoots
-    from injector.server import Injection
     from reporting.reporter import Reporter
 
 
@@ -177,7 +175,7 @@ def join(
     reloading = Reloading(settings)
     proxies = _proxies(found, reloading, metrics, clock)
     webhook = _webhook(settings, cluster, found, delivered, drivers, proxies, metrics, clock)
-    pods = _pod_roots(settings, cluster, found, delivered, clock)
+    pods = _pod_roots(settings, cluster, found, delivered, webhook, clock)
     pages, events, confirmations = DriverPages(), Broker(), Confirmations()
     patient = patience(found, confirmations, settings.trust_seconds)
     tls = ServerTls(found.authority, pairs, settings.ads_hosts, clock(), patient)
@@ -249,7 +247,11 @@ def _webhook(
         return None
     from controller.webhook import Webhook
 
-    injects = settings.injection
+    injection = None
+    if settings.injection:
+        from controller.injecting import injection_of
+
+        injection = injection_of(settings, cluster, delivered, drivers, proxies, metrics, clock)
     return Webhook(
         place,
         cluster,
@@ -261,45 +263,8 @@ def _webhook(
         metrics=metrics,
         clock=clock,
         register=settings.webhook_register,
-        injection=_injection(settings, cluster, delivered, drivers, proxies, metrics, clock)
-        if injects
-        else None,
+        injection=injection,
         revision=settings.revision,
-    )
-
-
-def _injection(
-    settings: Settings,
-    cluster: "Cluster",
-    delivered: Delivery,
-    drivers: MeshDrivers,
-    proxies: ProxyIssuing,
-    metrics: Metrics,
-    clock: Callable[[], datetime],
-) -> "Injection":
-    from controller.injection_file import InjectionFile
-    from injector.configuration import Identity
-    from injector.lookup import Lookup
-    from injector.secret_keeper import PodSecrets
-    from injector.server import Injection
-
-    configured = InjectionFile(settings.injection_config, cluster.home, metrics)
-
-    def mesh_config() -> MeshConfig:
-        view = delivered.loop.state.view
-        return MeshConfig() if view is None else view.config
-
-    def by_secret() -> bool:
-        return configured.config is not None and configured.config.identity is Identity.SECRET
-
-    return Injection(
-        configured,
-        Lookup(cluster.api, lambda: delivered.gathering.sources.merged),
-        drivers.drivers,
-        drivers.environment,
-        mesh_config,
-        metrics.injection,
-        PodSecrets(cluster.api, cluster.home, proxies, clock, by_secret, settings.namespaces),
     )
 
 
@@ -308,6 +273,7 @@ def _pod_roots(
     cluster: "Cluster | None",
     found: Opened,
     delivered: Delivery,
+    webhook: "Webhook | None",
     clock: Callable[[], datetime],
 ) -> "PodRoots | None":
     """Return who keeps the ConfigMap by which pods join; None where none can."""
@@ -317,7 +283,8 @@ def _pod_roots(
     from injector.keeper import PodRoots
     from injector.pod_roots import Reach, at_home
 
-    return PodRoots(
+    injection = None if webhook is None else webhook.injection
+    made = PodRoots(
         cluster.api,
         name,
         cluster.home,
@@ -325,4 +292,8 @@ def _pod_roots(
         found.authority.trust_bundle,
         lambda: delivered.gathering.sources.merged,
         clock,
+        lambda: None if injection is None else injection.config,
     )
+    if injection is not None:
+        injection.followers.append(made.noticed)
+    return made

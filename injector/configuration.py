@@ -38,9 +38,6 @@ from specs.manifest import LABEL_RULE, NAME_RULE
 from specs.notes import Notes
 
 CONTROL_PLANE_NAMESPACE: Final = Namespace("meshwright-system")
-CONFIG_MAP: Final = "meshwright-injection"
-CONFIG_KEY: Final = "config.yaml"
-"""Where the chart has it: in a ConfigMap of the control plane's namespace."""
 RESOURCES: Final[Mapping[str, Mapping[str, str]]] = {"requests": {"cpu": "50m", "memory": "128Mi"}}
 """What a sidecar asks for where nobody says: where one asks for nothing, no autoscaler goes by the CPU."""
 

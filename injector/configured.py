@@ -37,6 +37,11 @@ class Configured:
         """Say whether it may become another one."""
         return False
 
+    @property
+    def stale(self) -> str:
+        """Why what is in force may be old, empty where nothing is known against it."""
+        return ""
+
     async def following(self, changed: Callable[[], None]) -> None:
         """Keep it current, and say each time that it was read, until cancelled."""
         raise NotImplementedError

@@ -10,6 +10,7 @@ import structlog
 
 from admission.registration import CALM_SECONDS, DISPUTED, LOOK_SECONDS, MANAGER, PATIENCE, rest
 from certs.bundle import TrustBundle
+from injector.configuration import InjectionConfig
 from injector.pod_roots import Found, Reach, Standing, document, standing
 from kube.api import Api
 from kube.builtin import CONFIG_MAPS
@@ -54,7 +55,8 @@ class PodRootsState:
 class PodRoots:
     """Keeps the ConfigMap `name` in the namespaces of pods with sidecars; `roots` (PEM) is asked each time.
 
-    `home` is the control plane's own namespace. What somebody else has made under that name stays, and so
+    `home` is the control plane's own namespace, and `config` the injector's configuration, asked each time:
+    none, and `reach` is as it was given. What somebody else has made under that name stays, and so
     does one of ours where no pod has it any more: another control plane may have that namespace by now.
     """
 
@@ -67,8 +69,11 @@ class PodRoots:
         roots: Callable[[], bytes],
         merged: Callable[[], Merged],
         clock: Callable[[], datetime],
+        config: Callable[[], InjectionConfig | None] = lambda: None,
     ) -> None:
         self.name = name
+        self._config = config
+        self._goes_by: InjectionConfig | None = None
         self._api, self._home, self._reach, self._roots, self._merged = api, home, reach, roots, merged
         self._reflector: Reflector[Found] = Reflector(
             api, CONFIG_MAPS, Found.of, clock, fields=f"metadata.name={name}"
@@ -113,15 +118,22 @@ class PodRoots:
 
     def remarks(self) -> tuple[str, ...]:
         """Say what is not as it should be."""
-        of = f"ConfigMap {self.name}"
+        of, asked = f"ConfigMap {self.name}", self._asked_for
         hint = f"; with `kubectl delete configmap {self.name}` there the mesh's own is made"
         wrong = {
             f"{of} is not written": self.state.error,
             f"{of} is not watched": self.watch_error,
             f"{of} has other roots than the mesh, and is another's, in": _some(self.state.another_s, hint),
+            f"{of} is made, and injected pods ask for": asked if asked != self.name else "",
             f"{of} is changed by somebody again and again in": _some(self.state.disputed),
         }
         return tuple(f"{what}: {said}" for what, said in wrong.items() if said)
+
+    @property
+    def _asked_for(self) -> str:
+        """The name by which injected pods have it."""
+        config = self._config()
+        return self.name if config is None else config.joining.roots_config_map
 
     def look(self) -> None:
         """Look at once: roots are other."""
@@ -154,11 +166,13 @@ class PodRoots:
 
     def _follow(self) -> bool:
         """Take over what has changed of the mesh's objects; say whether it is anything to us."""
-        merged = self._merged()
+        merged, config, before = self._merged(), self._config(), self._reach.names
+        if config is not None and config != self._goes_by:
+            self._goes_by, self._reach, self._before = config, self._reach.by(config), Merged()
         if merged is self._before:
             return False
         changes, self._before = merged.since(self._before), merged
-        moved = self._reach.follow(changes)
+        moved = self._reach.follow(changes) or self._reach.names != before
         self._is_other |= moved
         return moved
 

@@ -78,6 +78,10 @@ class Reach:
         self._pods: set[ObjectKey] = set()
         self._of = Counter[str]()
 
+    def by(self, config: InjectionConfig) -> "Reach":
+        """Return what has followed nothing yet, and goes by another configuration."""
+        return Reach(config, self._revision)
+
     @property
     def names(self) -> frozenset[str]:
         """Return them."""

@@ -13,7 +13,7 @@ from aiohttp import web
 from admission.review import API_VERSION, KIND, BadReviewError, Operation, Review, asked
 from admission.server import json_of, patience
 from certs.errors import CertificateError
-from injector.configuration import Identity
+from injector.configuration import Identity, InjectionConfig
 from injector.configured import Configured
 from injector.injecting import Known
 from injector.lookup import Lookup, NotShownError
@@ -38,7 +38,7 @@ _log = structlog.get_logger("injector.server")
 class Injection:
     """Answers what API servers ask about pods; a pod is looked at in a thread of its own, one at a time.
 
-    `mesh_config` is asked each time.
+    `mesh_config` is asked each time; `followers` are told, too, when another configuration was read.
     """
 
     def __init__(
@@ -56,11 +56,17 @@ class Injection:
         self._mesh_config, self._told = mesh_config, told
         self._secrets = secrets
         self._thread = ThreadPoolExecutor(1, "injection")
+        self.followers: list[Callable[[], None]] = []
+
+    @property
+    def config(self) -> InjectionConfig | None:
+        """The configuration in force, None while there is none."""
+        return self._configured.config
 
     @property
     def mesh(self) -> str | None:
         """The mesh's name, empty where it is not said, None while there is no configuration."""
-        return None if self._configured.config is None else self._configured.config.mesh
+        return None if self.config is None else self.config.mesh
 
     def remarks(self) -> Iterator[str]:
         """Yield what is not as it should be."""
@@ -68,6 +74,8 @@ class Injection:
         if configured.error:
             kept = "the one before holds" if configured.config else "no pod that is to have a sidecar is made"
             yield f"the injection configuration is wrong, {kept}: {configured.error}"
+        elif configured.stale:
+            yield f"the injection configuration may be old: {configured.stale}"
         yield from self._secrets.remarks()
 
     def look(self) -> None:
@@ -86,8 +94,8 @@ class Injection:
         """Yield what runs as long as the server does, by name; `changed` is told of another configuration."""
 
         def taken() -> None:
-            self.look()
-            changed()
+            for each in (self.look, changed, *self.followers):
+                each()
 
         if self._configured.is_one:
             yield "injection configuration", self._configured.following(taken)
@@ -125,7 +133,7 @@ class Injection:
             return Answer(Result.REFUSED, said, Cause.FAULT)
 
     async def _answered(self, question: Review, seconds: float) -> Answer:
-        document, config = question.document, self._configured.config
+        document, config = question.document, self.config
         if document is None or question.operation is not Operation.CREATE or question.kind != POD:
             return Answer(Result.SKIPPED, "only pods that are made are given sidecars", Cause.NO_POD)
         if config is None:

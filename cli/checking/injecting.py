@@ -2,7 +2,7 @@
 
 from cli.checking.asking import Asking
 from cli.checking.pods import Injection, config_of
-from injector.configuration import CONFIG_MAP
+from injector.place import CONFIG_MAP
 from kube.builtin import CONFIG_MAPS
 from kube.discovery import served
 from mesh.config import MeshConfig

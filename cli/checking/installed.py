@@ -12,8 +12,9 @@ from cli.checking.asking import Asking
 from cli.checking.injecting import injection_of
 from cli.checking.pods import Injection, Sorted, is_active, sorted_out
 from cli.checking.webhooks import Webhooks, certificates
-from injector.configuration import CONFIG_MAP, ConfigurationError
+from injector.configuration import ConfigurationError
 from injector.namespaces import namespace_of
+from injector.place import CONFIG_MAP
 from injector.pod_roots import Standing, asks_for_sidecars
 from kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, VALIDATING
 from kube.discovery import Served

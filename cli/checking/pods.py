@@ -9,10 +9,11 @@ from checks.installed import PodFound
 from controller.config_file import only_in
 from controller.errors import SettingsError
 from injector.comparing import differences
-from injector.configuration import CONFIG_KEY, ConfigurationError, InjectionConfig
+from injector.configuration import ConfigurationError, InjectionConfig
 from injector.configuration import read as read_configuration
 from injector.decision import Reason, decide
 from injector.injecting import Known
+from injector.place import CONFIG_KEY
 from injector.pod_roots import is_injected, is_of
 from injector.selectors import required
 from mesh.config import MeshConfig

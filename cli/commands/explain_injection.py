@@ -205,7 +205,8 @@ async def _mesh_config(api: "Api", home: str) -> "MeshConfig":
 async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
     """Return the configuration that the chart has put into the cluster; the default one without."""
     from cli.checking.pods import config_of
-    from injector.configuration import CONFIG_MAP, ConfigurationError
+    from injector.configuration import ConfigurationError
+    from injector.place import CONFIG_MAP
     from kube.builtin import CONFIG_MAPS
     from kube.errors import ApiError
 

@@ -26,7 +26,7 @@ def inject(program: Program, shared_cluster: RunningCluster, kubectl: Kubectl) -
     """Return what starts a control plane of a revision that injects, with a configuration."""
     started: list[tuple[Server, str]] = []
 
-    def run(config: object, revision: str = "") -> Server:
+    def run(config: object, revision: str = "", **more: str) -> Server:
         port = free_port(LOOPBACK)
         name = f"meshwright-{revision}" if revision else "meshwright"
         program.state = program.state.parent / name
@@ -38,6 +38,9 @@ def inject(program: Program, shared_cluster: RunningCluster, kubectl: Kubectl) -
             "injection_config": str(program.files / f"{name}.yaml"),
             "revision": revision,
         }
+        if "injection_config_map" in more:
+            del flags["injection_config"]
+        flags |= more
         told = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig))
         made = program.serve(*told, *(f"--set={each}={said}" for each, said in flags.items()))
         started.append((made, name))
@@ -174,6 +177,56 @@ def test_a_configuration_that_is_bad_from_the_start_is_said(
     write(program.files / "meshwright.yaml", _config("proxy:1"))
     until(lambda: _image(kubectl, pod) == "proxy:1")
     assert wrong not in server.get("/healthz/ready")[1]
+
+
+def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inject, kubectl: Kubectl) -> None:
+    """No kubelet is in between; a bad one, one without its key, and none leave the last good one in force."""
+    here = kubectl.namespace
+    pod = _pod(labels={"meshwright.dev/inject": "true"})
+    server = inject({}, injection_config_map=f"{here}/injection/mine.yaml", revision=here)
+    pod["metadata"]["labels"]["meshwright.dev/revision"] = here
+    until(lambda: "ConfigMap" in server.get("/healthz/ready")[1])
+    until(
+        lambda: (
+            f"the injector has no configuration: ConfigMap {here}/injection is not" in _image(kubectl, pod)
+        )
+    )
+
+    def put(text: str, key: str = "mine.yaml") -> None:
+        made = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "injection"},
+            "data": {key: text},
+        }
+        kubectl.apply(made)
+
+    def told(reason: str) -> list[str]:
+        events = kubectl.get("events.events.k8s.io")["items"]
+        found = [each for each in events if each["regarding"].get("name") == "injection"]
+        assert all(each["regarding"]["kind"] == "ConfigMap" for each in found)
+        return [each["note"] for each in found if each["reason"] == reason]
+
+    put(yaml.safe_dump(_config("proxy:1")))
+    until(lambda: _image(kubectl, pod) == "proxy:1")
+    put("sidecar: {image: 'proxy:2', imagge: x}")
+    until(lambda: told("InjectionConfigurationRefused"))
+    (note,) = told("InjectionConfigurationRefused")
+    assert f"ConfigMap {here}/injection, mine.yaml: sidecar.imagge" in note
+    assert _image(kubectl, pod) == "proxy:1"
+    assert "the injection configuration is wrong, the one before holds: " in server.get("/healthz/ready")[1]
+    assert server.metric('meshwright_injection_configurations_total{result="taken"}') == 1
+    put(yaml.safe_dump(_config("proxy:3")))
+    until(lambda: _image(kubectl, pod) == "proxy:3")
+    until(lambda: told("Mended"))
+    put("policy: [", "other.yaml")
+    until(lambda: "has no mine.yaml in its data" in server.get("/healthz/ready")[1])
+    kubectl("delete", "configmap", "injection")
+    until(lambda: f"ConfigMap {here}/injection is not there" in server.get("/healthz/ready")[1])
+    assert _image(kubectl, pod) == "proxy:3"
+    put(yaml.safe_dump(_config("proxy:4")))
+    until(lambda: _image(kubectl, pod) == "proxy:4")
+    assert "injection configuration" not in server.get("/healthz/ready")[1]
 
 
 def test_two_revisions_are_side_by_side(inject: Inject, kubectl: Kubectl) -> None:

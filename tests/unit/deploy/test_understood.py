@@ -41,8 +41,10 @@ def test_the_server_reads_its_settings(tmp_path: Path, monkeypatch: pytest.Monke
     assert settings.sources == ("a Kubernetes cluster",)
     assert (settings.log_level, settings.enrolment_proofs) == ("debug", ("kubernetes",))
     assert (settings.injection, settings.revision) == (True, "next")
-    mounts = {each["mountPath"] for each in container["volumeMounts"]}
-    assert str(settings.injection_config).removesuffix("/config.yaml") in mounts
+    place = settings.injection_config_map
+    assert place is not None
+    made = _found("ConfigMap", place.name, {}, place.namespace)
+    assert (place.namespace, place.key in made["data"]) == ("mesh", True)
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
     told = {
         "ads": settings.ads_address,

@@ -11,6 +11,7 @@ import pytest
 
 import admission.registration
 from injector import keeper
+from injector.configuration import InjectionConfig, read
 from injector.keeper import PodRoots, Rest
 from injector.pod_roots import Reach, at_home
 from mesh.kinds import NAMESPACE
@@ -130,3 +131,40 @@ def test_between_writes_it_is_rested_and_after_a_calm_time_it_begins_anew() -> N
     assert many.times == 11
     assert many.until > one.until + 100
     assert many.after(many.until + admission.registration.CALM_SECONDS + 1).times == 1
+
+
+async def test_namespaces_go_by_the_injection_configuration_and_by_another_at_once() -> None:
+    """Which mesh's namespaces are ours is said there; what injected pods ask for by another name is said."""
+    config: list[InjectionConfig | None] = [None]
+    label = (("openservicemesh.io/monitored-by", "theirs"),)
+    key = ObjectKey(NAMESPACE, Namespace(""), "one")
+    value = Sourced(key, NamespaceObject(Namespace("one"), label), InFile("a.yaml"))
+    merged, written = Merged((("test", Picture({key: value})),)), list[str]()
+
+    async def play(each: Asked, line: Line) -> None:
+        if each.method != "PATCH":
+            await none_there(each, line)
+            return
+        written.append(each.path.split("/")[4])
+        await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
+
+    async with Played(play) as server, api_of(server) as api:
+        reach = Reach(read({"mesh": "ours"}, "config.yaml"))
+        made = PodRoots(
+            *(api, NAME, "meshwright-system", reach, lambda: b"roots", lambda: merged),
+            *(lambda: datetime.now(UTC), lambda: config[0]),
+        )
+        assert (made._follow(), made._reach.names) == (False, frozenset())
+        config[0] = read({"mesh": "theirs", "controlPlane": {"rootsConfigMap": "others"}}, "config.yaml")
+        tasks = [asyncio.create_task(work) for _, work in made.works()]
+        async with asyncio.timeout(60):
+            made.noticed()
+            while not written:
+                await asyncio.sleep(0)
+        assert made.remarks() == (f"ConfigMap {NAME} is made, and injected pods ask for: others",)
+        config[0] = read({"mesh": "ours"}, "config.yaml")
+        assert (made._follow(), made._reach.names, made.remarks()) == (True, frozenset(), ())
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert written == ["one"]

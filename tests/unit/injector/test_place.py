@@ -1,0 +1,45 @@
+"""Where the configuration of injection stands, as it is typed."""
+
+import pytest
+
+from controller.errors import SettingsError
+from controller.settings import load
+from injector.place import ConfigMapKey
+from mesh.names import Namespace
+
+TOLD = {"state": "s", "kubernetes": True, "webhook_address": "127.0.0.1:1", "webhook_reached_at": "a/b"}
+
+
+def test_a_config_map_is_named_with_its_namespace_and_may_be_with_its_key() -> None:
+    """`config.yaml` where none is said."""
+    assert ConfigMapKey.parse("mesh/injection") == ConfigMapKey(Namespace("mesh"), "injection", "config.yaml")
+    found = load({**TOLD, "injection": True, "injection_config_map": "mesh/in.jection/a.yaml"})
+    assert str(found.injection_config_map) == "mesh/in.jection/a.yaml"
+    assert load({**TOLD, "injection": True, "injection_config_map": ""}).injection_config_map is None
+
+
+@pytest.mark.parametrize(
+    "text", ["injection", "mesh/", "/injection", "mesh/in jection", "a/b/", "a/b/c/d", "A/b"]
+)
+def test_what_names_none_is_refused_with_an_example(text: str) -> None:
+    """As every setting is."""
+    with pytest.raises(
+        SettingsError, match=r"NAMESPACE/NAME/KEY, such as meshwright-system/meshwright-injection"
+    ):
+        load({**TOLD, "injection": True, "injection_config_map": text})
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ({"injection_config_map": "a/b"}, "injection_config_map is of injection: give that as well"),
+        (
+            {"injection": True, "injection_config_map": "a/b", "injection_config": "c"},
+            "injection_config and injection_config_map are two places: name one",
+        ),
+    ],
+)
+def test_it_is_of_injection_and_stands_in_one_place(told: dict[str, object], sentence: str) -> None:
+    """What would be without effect is said."""
+    with pytest.raises(SettingsError, match=sentence):
+        load({**TOLD, **told})
