@@ -168,7 +168,9 @@ class Webhook:
 
     @asynccontextmanager
     async def serving(self, listening: socket) -> AsyncIterator[None]:
-        """Answer API servers for as long as the context lasts."""
+        """Answer API servers for as long as the context lasts, with the configuration of injection."""
+        if self.injection is not None:
+            await self.injection.first()
         app = application(self._judge, self._metrics.reviewed)
         if self.injection is not None:
             self.injection.add_to(app)

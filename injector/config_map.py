@@ -12,12 +12,16 @@ from injector.configured import Configured, Counted
 from injector.place import ConfigMapKey
 from kube.api import Api
 from kube.builtin import CONFIG_MAPS
+from kube.errors import KubeError
 from kube.reflector import Reflector
 from kube.resource import Raw
 
 QUIET_SECONDS: Final = 0.1
 LONGEST_SECONDS: Final = 1.0
 """After so long without a change it is read; one that never pauses is read so often."""
+
+FIRST_SECONDS: Final = 5.0
+"""How long a server that begins waits for it; then it begins without."""
 
 
 class Owner(Protocol):
@@ -41,6 +45,9 @@ class _Kept:
     metadata: Raw = field(compare=False)
 
 
+_GONE: Final = _Kept("", None, {})
+
+
 class InjectionConfigMap(Configured):
     """A configuration in a ConfigMap; while it is gone, or cannot be watched, the last good one holds.
 
@@ -58,6 +65,7 @@ class InjectionConfigMap(Configured):
         owner: Owner | None = None,
     ) -> None:
         super().__init__(home, counted)
+        self._api = api
         self._place, self._document_of, self._owner = place, document_of, owner
         self._where = f"ConfigMap {place.namespace}/{place.name}"
         self.error = f"{self._where} has not been read yet"
@@ -70,7 +78,7 @@ class InjectionConfigMap(Configured):
             fields=f"metadata.name={place.name}",
         )
         self._heard = asyncio.Event()
-        self._read_as: _Kept | str | None = None
+        self._read_as: _Kept | None = None
 
     @property
     def is_one(self) -> bool:
@@ -82,6 +90,19 @@ class InjectionConfigMap(Configured):
         """Why it may be old."""
         error = self._reflector.figures.error
         return f"{self._where} is not watched: {error}" if error else ""
+
+    async def first(self) -> None:
+        """Read it before anybody is told of the injector: what is registered depends on it."""
+        namespace, name = self._place.namespace, self._place.name
+        try:
+            async with asyncio.timeout(FIRST_SECONDS):
+                found = (await self._api.list(CONFIG_MAPS, namespace, fields=f"metadata.name={name}"))[
+                    "items"
+                ]
+        except (KubeError, TimeoutError) as error:
+            self.error = f"{self._where} cannot be read: {error or 'the API server does not answer'}"
+        else:
+            self._take_over(_kept(self._place.key, found[0]) if found else None)
 
     async def following(self, changed: Callable[[], None]) -> None:
         """Watch it, and say each time that it was read, until cancelled."""
@@ -117,11 +138,13 @@ class InjectionConfigMap(Configured):
             self.error = self.stale or self.error
             return False
         item = self._reflector.items.get((self._place.namespace, self._place.name))
-        found = "gone" if item is None else item.body
-        if found == self._read_as:
+        return self._take_over(None if item is None else item.body)
+
+    def _take_over(self, found: _Kept | None) -> bool:
+        if (seen := found or _GONE) == self._read_as:
             return False
-        self._read_as = found
-        self._read(None if item is None else item.body)
+        self._read_as = seen
+        self._read(found)
         return True
 
     def _read(self, found: _Kept | None) -> None:

@@ -42,6 +42,9 @@ class Configured:
         """Why what is in force may be old, empty where nothing is known against it."""
         return ""
 
+    async def first(self) -> None:
+        """Read it for the first time, if that is yet to be; what fails is tried again later."""
+
     async def following(self, changed: Callable[[], None]) -> None:
         """Keep it current, and say each time that it was read, until cancelled."""
         raise NotImplementedError

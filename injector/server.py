@@ -90,6 +90,10 @@ class Injection:
     async def _ended(self, _: web.Application) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    async def first(self) -> None:
+        """Have the configuration, if it can be had."""
+        await self._configured.first()
+
     def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name; `changed` is told of another configuration."""
 

@@ -11,6 +11,7 @@ import yaml
 
 from admission.configuration import NAME
 from demo.ports import free_port
+from injector.place import CONFIG_MAP
 from kube.api import Api
 from kube.builtin import MUTATING, VALIDATING
 from kube.connection import found as connection
@@ -121,6 +122,7 @@ async def _followed(kubeconfig: Path) -> None:
 def _judging() -> tuple[str, ...]:
     at = f"{LOOPBACK}:{free_port(LOOPBACK)}"
     told = {"webhook_address": at, "webhook_reached_at": f"https://{at}", "injection": "yes"}
+    told["injection_config_map"] = f"{HOME}/{CONFIG_MAP}"
     return tuple(word for each in told.items() for word in ("--set", "=".join(each)))
 
 
