@@ -100,7 +100,8 @@ class InjectionConfigMap(Configured):
                     "items"
                 ]
         except (KubeError, TimeoutError) as error:
-            self.error = f"{self._where} cannot be read: {error or 'the API server does not answer'}"
+            said = str(error) or "the API server does not answer"
+            self.error = f"{self._where} cannot be read: {said}"
         else:
             self._take_over(_kept(self._place.key, found[0]) if found else None)
 
