@@ -1,6 +1,6 @@
 """Settings of the server: flags, then environment `MESHWRIGHT_*`, then the config file, then defaults."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Final, Self
@@ -19,6 +19,7 @@ from certs.terms import BACKDATED, MOST_DAYS, VALIDITY
 from controller.config_file import read_config
 from controller.errors import SettingsError
 from controller.process.logs import LogFormat, LogLevel
+from controller.setting_rules import check
 from controller.setting_values import (
     Domain,
     Hosts,
@@ -50,15 +51,6 @@ _OF_A_CLUSTER: Final = ("kubeconfig", "kube_context", "namespaces", "namespace_s
 
 _REACHED_BY: Final = ("kubeconfig", "kube_context")
 """Those of them that say where cert-manager is, too."""
-
-_VAULT_LOGINS: Final = ("vault_token_file", "vault_approle_file", "vault_kubernetes_role")
-
-_OF_ISSUERS: Final = (
-    (IssuerKind.FILES, "ca_"),
-    (IssuerKind.VAULT, "vault_"),
-    (IssuerKind.CERT_MANAGER, "cert_manager_"),
-)
-"""How the settings begin that say nothing where another issuer signs."""
 
 _NO_SOURCE: Final = (
     "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or --kubernetes, "
@@ -303,58 +295,8 @@ class Settings(BaseSettings):
     """A proxy certificate that was not used for the first time by then is refused; none: no deadline."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.longest_seconds < self.quiet_seconds:
-            raise ValueError("longest_seconds must not be less than quiet_seconds")
-        if self.endpoint_longest_seconds < self.endpoint_quiet_seconds:
-            raise ValueError("endpoint_longest_seconds must not be less than endpoint_quiet_seconds")
-        if self.dns_ceiling_seconds < self.dns_floor_seconds:
-            raise ValueError("dns_ceiling_seconds must not be less than dns_floor_seconds")
-        if self.webhook_address is not None and not self.kubernetes:
-            raise ValueError("webhook_address is where API servers ask: give --kubernetes as well")
-        if self.webhook_address is not None and self.webhook_reached_at is None:
-            raise ValueError(
-                "webhook_address needs webhook_reached_at, which says where API servers reach it"
-            )
-        if self.injection and self.webhook_address is None:
-            raise ValueError("injection is asked for at webhook_address: give that as well")
-        for name in ("injection_config", "injection_config_map"):
-            if getattr(self, name) is not None and not self.injection:
-                raise ValueError(f"{name} is of injection: give that as well, or leave it out")
-        if self.injection_config is not None and self.injection_config_map is not None:
-            raise ValueError("injection_config and injection_config_map are two places: name one")
-        if "kubernetes" in self.enrolment_proofs and not self.kubernetes:
-            raise ValueError(
-                "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _who_signs(self) -> Self:
-        fields = type(self).model_fields
-        told = {name for name, field in fields.items() if getattr(self, name) != field.default}
-        for kind, beginning in _OF_ISSUERS:
-            if self.issuer is not kind and (
-                of := sorted(each for each in told if each.startswith(beginning))
-            ):
-                raise ValueError(f"{of[0]} is of issuer {kind}: give that as well, or leave it out")
-        if self.issuer is IssuerKind.CERT_MANAGER and self.cert_manager_issuer is None:
-            raise ValueError("issuer cert-manager needs cert_manager_issuer (docs/certificates.md)")
-        if self.issuer is IssuerKind.FILES and not _names_files(told, "ca"):
-            raise ValueError("issuer files needs ca_directory, or ca_certificate and ca_key, not both")
-        if any(each.startswith("authority_") for each in told) and not _names_files(told, "authority"):
-            raise ValueError(
-                "an authority in files needs authority_directory, or authority_certificate and "
-                "authority_key, not both"
-            )
-        if self.issuer is IssuerKind.VAULT:
-            if lacking := [name for name in ("vault_address", "vault_role") if name not in told]:
-                raise ValueError(f"issuer vault needs {lacking[0]} (docs/certificates.md)")
-            logins = [name for name in _VAULT_LOGINS if name in told]
-            if len(logins) != 1:
-                raise ValueError(
-                    f"issuer vault needs one of {', '.join(_VAULT_LOGINS)}, and has {len(logins)}"
-                )
+    def _fits_together(self) -> Self:
+        check(self)
         return self
 
     @property
@@ -376,13 +318,6 @@ class Settings(BaseSettings):
         config = init_settings().get("config") or env_settings().get("config")
         from_file = InitSettingsSource(settings_cls, read_config(Path(config)) if config else {})
         return init_settings, env_settings, from_file
-
-
-def _names_files(told: Collection[str], of: str) -> bool:
-    """Say whether a CA in files is told of in one of the two ways, and not in both."""
-    pair = sum(f"{of}_{each}" in told for each in ("certificate", "key"))
-    directory, roots = f"{of}_directory" in told, f"{of}_roots" in told
-    return not (pair or roots) if directory else pair == 2
 
 
 def sources_named(mesh: Path | None, context: str | None, providers: Iterable[str]) -> tuple[str, ...]:
