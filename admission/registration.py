@@ -104,6 +104,11 @@ class Registration:
         return self._reflector.figures.error
 
     @property
+    def is_settled(self) -> bool:
+        """Say whether the cluster has been told, or it is known why it cannot be: nothing is waited for."""
+        return self.state.is_right or bool(self.state.error or self.watch_error)
+
+    @property
     def trusted(self) -> bytes:
         """Return the roots (PEM) by which the cluster verifies the webhook, as far as is known here."""
         # Who may not look knows what it was when it was written.

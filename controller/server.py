@@ -137,7 +137,8 @@ class Server:
 
     def _waited_for(self) -> tuple[str, ...]:
         rebuilding = () if self._parts.opened.rebuilding is None else (REBUILT,)
-        return (*self._waiting, *self._unwell, *rebuilding)
+        webhook = () if self._parts.webhook is None else self._parts.webhook.waited_for()
+        return (*self._waiting, *self._unwell, *rebuilding, *webhook)
 
     def _remarks(self) -> tuple[str, ...]:
         parts = self._parts

@@ -145,6 +145,10 @@ class Webhook:
         injection = () if self.injection is None else self.injection.remarks()
         return (*injection, *(said for each in self.registrations for said in each.remarks()))
 
+    def waited_for(self) -> tuple[str, ...]:
+        """Say what the cluster is yet to be told for the first time; what it does not allow is a remark."""
+        return tuple(f"{each.what}'s registration" for each in self.registrations if not each.is_settled)
+
     async def look(self) -> None:
         """Have its certificate, and what the cluster is told of roots, be as roots are now."""
         await self.tls.look(self._clock())

@@ -61,13 +61,42 @@ async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None
 
     async with Played(play) as server, api_of(server) as api:
         made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
+        before = made.is_settled
         running = asyncio.create_task(made.run())
         try:
             async with asyncio.timeout(60):
                 await written.wait()
                 while not made.state.is_right and not running.done():
                     await asyncio.sleep(0)
-            assert not running.done()
+            assert (running.done(), before, made.is_settled) == (False, False, True)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_readiness_does_not_wait_for_what_the_cluster_refuses() -> None:
+    """It waits for the first answer, and no longer: proxies are served by who may not register, too."""
+    answers = asyncio.Event()
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await answers.wait()
+            await line.refuse(403, "Forbidden", 'x is forbidden: User "mesh" cannot patch it')
+        else:
+            await none_there(asked, line)
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not any(each.method == "PATCH" for each in server.asked):
+                    await asyncio.sleep(0)
+                before = made.is_settled
+                answers.set()
+                while not made.is_settled:
+                    await asyncio.sleep(0)
+            assert (before, made.state.is_right, bool(made.remarks())) == (False, False, True)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
