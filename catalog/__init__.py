@@ -16,7 +16,8 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     groups, conflicts, access, limits -> inbound
     addresses, endpoints, access, splits -> outbound
     outbound, permissive, readiness, limits -> destinations
-    groups, scope, conflicts, permissive, outbound, destinations -> reachable
+    [Retry] -> retries
+    groups, scope, conflicts, permissive, outbound, destinations, retries -> reachable
     addresses, backing -> closed
     inbound, reachable, closed -> whole
 

@@ -12,6 +12,7 @@ from mesh.limits import UpstreamTrafficSetting
 from mesh.names import Namespace
 from mesh.origins import Origin
 from mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
+from mesh.retries import Retry
 from mesh.service import Scope, Service
 from mesh.workload import Health, PodTemplate, Workload
 
@@ -119,6 +120,7 @@ MeshObject = (
     | MeshConfig
     | NamespaceObject
     | PodTemplate
+    | Retry
     | Service
     | ServiceIdentity
     | TCPRoute

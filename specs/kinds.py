@@ -22,6 +22,7 @@ from mesh.kinds import (
     POD_TEMPLATE,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
+    RETRY,
     SERVICE,
     SERVICE_ACCOUNT,
     STATEFUL_SET,
@@ -41,6 +42,7 @@ from specs.core.services import namespace, service, service_account
 from specs.manifest import Manifest, split_api_version
 from specs.osm.egress import egress
 from specs.osm.mesh_config import mesh_config
+from specs.osm.retry import retry
 from specs.osm.unenforced import UNENFORCED
 from specs.osm.upstream_traffic import upstream_traffic_setting
 from specs.own.workload import workload
@@ -75,6 +77,7 @@ _READERS: Final = (
     Reader(UDP_ROUTE, V1_TO_4[3:], udp_route),
     Reader(TRAFFIC_SPLIT, V1_TO_4, traffic_split),
     Reader(MESH_CONFIG, V1_TO_4[:3], mesh_config),
+    Reader(RETRY, V1_TO_4[:1], retry),
     Reader(UPSTREAM_TRAFFIC_SETTING, V1_TO_4[:1], upstream_traffic_setting),
     Reader(EGRESS, V1_TO_4[:1], egress),
     Reader(WORKLOAD, ("v1alpha1",), workload),

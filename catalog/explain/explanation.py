@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.explain import limits, names, ports, preconditions
+from catalog.explain import limits, names, ports, preconditions, retries
 from catalog.explain.conclusion import conclusion
 from catalog.explain.passing import of_client, of_server
 from catalog.explain.remedy import Manifest, remedy
@@ -61,6 +61,7 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
     yield from preconditions.upstreams(view, request, client)
     yield from preconditions.scope(view, request.service, oracle.told(view, client, request.service))
     yield from preconditions.permissive(view, request.service.namespace)
+    yield from retries.of_client(view, client, request.service)
     arrived = oracle.arriving(view, request)
     yield from of_client(request, arrived)
     if not isinstance(arrived, TurnedDown):

@@ -84,3 +84,7 @@ class Code(ProblemCode):
         "MW2074",
         "An Egress is for a workload in explicit interception, whose calls do not come to its sidecar.",
     )
+    UNKNOWN_RETRY_SOURCE = "MW2086", "No workload has a Retry's source as its identity."
+    UNKNOWN_RETRY_DESTINATION = "MW2087", "A Retry's destination is no Service."
+    OVERRULED_RETRY = "MW2088", "Another Retry of the same source is for the same destination."
+    RETRY_OF_NO_REQUESTS = "MW2089", "A Retry's destination has no port that speaks HTTP."

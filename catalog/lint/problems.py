@@ -10,6 +10,7 @@ from catalog.lint import (
     matches,
     opening,
     reach,
+    retries,
     scope,
     servers,
     services,
@@ -24,6 +25,7 @@ from catalog.relations.groups import driver_of
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
 from catalog.store.osm import egresses
+from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
@@ -65,6 +67,7 @@ class Linter:
             ObservedAll(of_target, lint, all_targets(view)),
             ObservedAll(of_group, lint, http_route_groups(view)),
             ObservedAll(of_split, lint, all_splits(view)),
+            ObservedAll(of_retry, lint, all_retries(view)),
             ObservedAll(of_setting, lint, all_settings(view)),
             ObservedAll(of_egress, lint, egresses(view)),
             ObservedAll(of_service, lint, view.services),
@@ -126,6 +129,12 @@ def of_group(lint: Lint, key: PolicyKey) -> Problems:
 def of_split(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a TrafficSplit."""
     return tuple(splits.problems(lint, all_splits(lint.view)[key]))
+
+
+@derived
+def of_retry(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of a Retry."""
+    return tuple(retries.problems(lint, all_retries(lint.view)[key]))
 
 
 @derived

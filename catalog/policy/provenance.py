@@ -16,6 +16,7 @@ from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.limits import connection_limits, rate_limits
 from catalog.policy.outbound import permitted, routes, spoken_there
 from catalog.policy.reachable import reachable
+from catalog.policy.retries import retry_of
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
@@ -29,6 +30,7 @@ from mesh.identity import ServiceIdentity
 from mesh.kinds import (
     CERTIFICATE,
     ENDPOINT_SLICE,
+    RETRY,
     SERVICE,
     TRUST_BUNDLE,
 )
@@ -210,6 +212,8 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
                 yield workload_object(view, workload)
         case Calls(called):
             yield _service(called)
+            if (retry := retry_of(view, group.identity, called)) is not None:
+                yield ObjectKey.of(RETRY, retry.key)
         case Reached() | Leaving() | MeshWide() | AllInbound() | AllOutbound():
             if (config := min(configs(view), key=config_order, default=None)) is not None:
                 yield config

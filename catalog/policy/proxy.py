@@ -16,6 +16,7 @@ from mesh.limits import ConnectionLimits, RateLimits
 from mesh.names import IpAddress, Port, TrustDomain
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
+from mesh.retries import Retries
 from mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
 from mesh.workload import Transparent
 
@@ -157,6 +158,7 @@ class OutboundService(HashedOnce):
     `addresses` are those it is called at in transparent interception, `listen` where the proxy offers it in
     explicit. `port` is the service's; of a headless service, whose endpoints are called without a
     translation of ports, it is theirs. The first of `routes` that fits decides, and the last fits everything.
+    `retries`: what the workload tries again, where a policy of its own says that.
     """
 
     upstream: Upstream
@@ -166,6 +168,7 @@ class OutboundService(HashedOnce):
     addresses: tuple[IpAddress, ...] = ()
     listen: tuple[SocketAddress, ...] = ()
     escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
+    retries: Retries | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -4,7 +4,7 @@ In transparent interception nothing that a permissive namespace offers depends o
 calls are led alike and that are narrowed alike have the very same part. Beside it stands what TrafficTargets
 let the group's own identity call elsewhere. Two services at one address and port cannot be told apart, the
 first by name has it: where the one is everybody's and the other the group's own, the group has a part of its
-own that is both.
+own that is both. So has one that tries again what it calls among that: the others do not.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -24,6 +24,7 @@ from catalog.policy.outbound import (
     routes_where,
 )
 from catalog.policy.proxy import OutboundRoute, OutboundService, Reachable, SocketAddress
+from catalog.policy.retries import in_force
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import asked_for, open_services
@@ -32,6 +33,7 @@ from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
+from mesh.retries import Retry
 from mesh.service import Scope, ServiceKey
 from mesh.workload import Explicit, Transparent
 
@@ -91,11 +93,13 @@ def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
 
 def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, ...]:
     client, scope = group.identity, scope_of(view, group)
+    known = (each for each in in_force(view, client) if each in view.services)
+    retried = any(in_scope(scope, each) and asked_for(view, client, each) is None for each in known)
     mine = tuple(each for each in granted(view, client) if in_scope(scope, each))
-    if not mine:
+    if not mine and not retried:
         return (open_to_all(view, scope, ipv6),)
     own = _together(view, client, mine, ipv6)
-    if own.places.isdisjoint(_open(view, scope, ipv6).places):
+    if not retried and own.places.isdisjoint(_open(view, scope, ipv6).places):
         return (open_to_all(view, scope, ipv6), _part(view, client, own.services))
     opened = (each for each in open_services(view) if in_scope(scope, each))
     return (_part(view, client, _together(view, client, (*mine, *opened), ipv6).services),)
@@ -110,13 +114,14 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
     """Return what services offer a client, each at the addresses that no earlier one by name has."""
     taken: set[SocketAddress] = set()
     found: list[OutboundService] = []
+    retried = {} if client is None else in_force(view, client)
     for key in sorted(keys):
         asked = asked_for(view, client, key)
         offer = _offered_to_all(view, key, ipv6) if asked is None else _offered(view, asked, key, ipv6)
         if not taken.isdisjoint(offer.places):
             offer = _free(view, asked, key, ipv6, partial(reaches, view, asked), taken)
         taken |= offer.places
-        found += offer.services
+        found += (_retried(each, retried.get(key)) for each in offer.services)
     return _Offer(tuple(found), frozenset(taken))
 
 
@@ -169,6 +174,13 @@ def _free(
     return _Offer(tuple(found[each] for each in sorted(found)), frozenset(here))
 
 
+def _retried(service: OutboundService, retry: Retry | None) -> OutboundService:
+    """Let a client try again what it says; of connections that are no requests nothing is."""
+    if retry is None or not service.protocol.is_http:
+        return service
+    return replace(service, retries=retry.retries)
+
+
 def _is_led(where: SocketAddress, ipv6: bool) -> bool:
     """Say whether calls to an address are led to the proxy: IPv6 only where that is asked for."""
     return ipv6 or ":" not in where.address
@@ -191,6 +203,7 @@ def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachabl
             where = SocketAddress(upstream.local_address, upstream.local_port)
             listen.setdefault((upstream.service, upstream.service_port), []).append(where)
     found: list[OutboundService] = []
+    retried = in_force(view, group.identity)
     for (key, number), where_listening in sorted(listen.items()):
         service = view.services.get(key)
         port = service.port(number) if service is not None else None
@@ -199,5 +212,5 @@ def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachabl
             protocol = protocol_of(view, key, port)
             slashes, places = escaped_slashes(view, key, protocol), tuple(where_listening)
             offered = OutboundService(key, number, protocol, ways, listen=places, escaped_slashes=slashes)
-            found.append(offered)
+            found.append(_retried(offered, retried.get(key)))
     return _part(view, group.identity, found)

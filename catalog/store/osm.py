@@ -5,10 +5,12 @@ from typing import Final
 from catalog.store.view import IN_VIEW, kind
 from mesh.egress import Egress
 from mesh.identity import ServiceIdentity
-from mesh.kinds import EGRESS, UPSTREAM_TRAFFIC_SETTING
+from mesh.kinds import EGRESS, RETRY, UPSTREAM_TRAFFIC_SETTING
 from mesh.limits import UpstreamTrafficSetting
 from mesh.policy import PolicyKey
+from mesh.retries import Retry
 
+retries: Final = kind(Retry, RETRY, "Retries", lambda found: found.key)
 settings: Final = kind(
     UpstreamTrafficSetting,
     UPSTREAM_TRAFFIC_SETTING,
@@ -16,6 +18,7 @@ settings: Final = kind(
     lambda found: found.key,
 )
 
+retries_by_source: Final = IN_VIEW.index("Retries by source", retries, lambda _, found: (found.source,))
 settings_by_host: Final = IN_VIEW.index(
     "UpstreamTrafficSettings by host", settings, lambda _, found: (found.host,)
 )

@@ -21,6 +21,7 @@ from mesh.kinds import (
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
     NAMESPACE,
+    RETRY,
     SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
@@ -51,6 +52,7 @@ _POLICIES: Final = (
     EGRESS,
     TRAFFIC_SPLIT,
     UPSTREAM_TRAFFIC_SETTING,
+    RETRY,
     TCP_ROUTE,
     TRAFFIC_TARGET,
 )

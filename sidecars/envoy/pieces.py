@@ -239,4 +239,4 @@ def _of_listener(part: Reachable) -> Reachable:
 @lru_cache(REMEMBERED)
 def _service_of_listener(service: OutboundService) -> OutboundService:
     """Leave out what stands in a service's route configuration."""
-    return replace(service, routes=()) if service.protocol.is_http else service
+    return replace(service, routes=(), retries=None) if service.protocol.is_http else service

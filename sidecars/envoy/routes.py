@@ -19,7 +19,7 @@ from mesh.names import Port, TrustDomain
 from mesh.policy import HTTPMatch
 from mesh.service import ServiceKey, Upstream
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
-from sidecars.envoy import matching, names
+from sidecars.envoy import matching, names, retries
 from sidecars.envoy.features import order, paths
 from sidecars.envoy.renewal import RENEWAL
 from sidecars.envoy.typed import reference
@@ -50,6 +50,10 @@ def outbound(service: OutboundService) -> Resource:
         matches = route.matches if route.matches is not None else (None,)
         found.extend(_outbound_route(name, match, route) for match in matches)
         references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
+    if service.retries is not None:
+        for way in found:
+            if way.HasField("route"):
+                way.route.retry_policy.CopyFrom(retries.policy(service.retries))
     message = _configuration(names.outbound_routes(service), str(service.upstream), found)
     for each in order.outbound(service):
         each.to_routes(message)

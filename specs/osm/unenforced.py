@@ -25,7 +25,6 @@ UNENFORCED: Final[Mapping[Kind, str]] = {
     Kind("Backpressure", _POLICY): "the number of connections is not limited",
     Kind("EgressGateway", _POLICY): "traffic leaves the mesh from the clients' own sidecars, if at all",
     Kind("IngressBackend", _POLICY): _OUTSIDE,
-    Kind("Retry", _POLICY): "sidecars repeat no request that has failed",
     Kind("Telemetry", _POLICY): "access logs are the same for all sidecars",
     Kind("ExtensionService", _CONFIG): "no sidecar calls it",
     Kind("MeshRootCertificate", _CONFIG): (

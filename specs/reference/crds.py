@@ -98,7 +98,7 @@ def crds(described: Sequence[Described]) -> tuple[Structural, ...]:
 def plural_of(kind: Kind) -> str:
     """Return what a kind's objects are called in paths of the API, as for all kinds that have a CRD."""
     name = kind.name.lower()
-    if name.endswith("y"):
+    if name.endswith("y") and name[-2] not in "aeiou":
         return f"{name[:-1]}ies"
     return f"{name}es" if name.endswith("s") else f"{name}s"
 

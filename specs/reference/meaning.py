@@ -9,7 +9,9 @@ from mesh.egress import EgressProtocol
 from mesh.limits import RateUnit
 from mesh.names import DNS_LABEL, DNS_SUBDOMAIN, LONGEST_NAME
 from mesh.policy import RouteKind
+from mesh.retries import FailedWith
 from specs.osm.egress import MATCHES
+from specs.osm.retry import WITHOUT_EFFECT
 from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
 from specs.osm.upstream_traffic import HEADER_NAME
 from specs.smi.routes import METHODS
@@ -63,6 +65,7 @@ def _in_any_case(*allowed: str) -> Form:
 
 _SERVICE: Final = rf"{DNS_LABEL}(\.{DNS_LABEL}(\.svc(\.{DNS_SUBDOMAIN})?)?)?"
 _PATTERN: Final = rf"\s*(\*|{DNS_LABEL})/(\*|{DNS_LABEL})\s*"
+_RETRY: Final = f"({'|'.join((*FailedWith, *WITHOUT_EFFECT))})"
 _SUITE: Final = f"({'|'.join(sorted(CIPHER_SUITES))})"
 
 NAME: Final = _pattern("name", DNS_SUBDOMAIN, maxLength=LONGEST_NAME)
@@ -86,6 +89,7 @@ UPSTREAM: Final = _pattern(
     rf"{DNS_LABEL}(\.{DNS_LABEL})+|[0-9a-f:]*:[0-9a-f:.]*".replace("a-z", "A-Za-z").replace("a-f", "A-Fa-f"),
     maxLength=LONGEST_NAME,
 )
+RETRY_ON: Final = _pattern("words, with commas between", rf"{_RETRY}( *, *{_RETRY})*")
 UNIT: Final = _enum(*RateUnit)
 HEADER: Final = _pattern("name of a header", HEADER_NAME)
 DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)

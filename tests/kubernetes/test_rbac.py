@@ -42,7 +42,6 @@ UNENFORCED: Final = (
     objects.definition("specs.smi-spec.io", "udproutes", "UDPRoute", "v1alpha4"),
     objects.definition(OSM, "egresses", "Egress", "v1alpha1"),
     objects.definition(OSM, "ingressbackends", "IngressBackend", "v1alpha1"),
-    objects.definition(OSM, "retries", "Retry", "v1alpha1"),
 )
 """Kinds of SMI's and OSM's own definitions that are not among ours: they are known, and not enforced."""
 

@@ -19,6 +19,7 @@ from mesh.kinds import (
     EGRESS,
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
+    RETRY,
     SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
@@ -40,6 +41,7 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
+from mesh.retries import FailedWith, Retries, Retry
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import (
     Capture,
@@ -82,7 +84,9 @@ class Mesh:
 
 def changed(dice: random.Random, mesh: Mesh) -> None:
     """Change one thing of a mesh; and its limits, by other dice: what the histories find stays found."""
-    _limits(random.Random(_thrown(dice)), mesh)  # noqa: S311 - dice
+    others = random.Random(_thrown(dice))  # noqa: S311 - dice
+    _limits(others, mesh)
+    _retry(others, mesh)
     kind = dice.randrange(24)
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
@@ -130,6 +134,17 @@ def _limits(dice: random.Random, mesh: Mesh) -> None:
         dice.choice(("", "2026-01-01T00:00:00Z")),
     )
     _put(dice, mesh, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, key), setting)
+
+
+def _retry(dice: random.Random, mesh: Mesh) -> None:
+    if dice.random() < 0.9:
+        return
+    key, on = _key(dice), dice.sample(tuple(FailedWith), 2)
+    source = ServiceIdentity(key.namespace, ServiceAccountName(dice.choice(NAMES)))
+    called = ServiceKey(dice.choice(NAMESPACES), ServiceName(dice.choice(NAMES)))
+    created = dice.choice(("", "2026-01-01T00:00:00Z"))
+    retry = Retry(key, source, (called,), Retries(tuple(on), dice.choice((1, 2))), created)
+    _put(dice, mesh, ObjectKey.of(RETRY, key), retry)
 
 
 SETTINGS = (

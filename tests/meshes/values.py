@@ -27,6 +27,7 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
+from mesh.retries import Retry
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import (
     Explicit,
@@ -245,6 +246,7 @@ def object_key(thing: object) -> ObjectKey:
         case (
             Egress(key=name)
             | HTTPRouteGroup(key=name)
+            | Retry(key=name)
             | TCPRoute(key=name)
             | TrafficSplit(key=name)
             | TrafficTarget(key=name)
@@ -269,6 +271,7 @@ def _value(thing: object) -> MeshObject:
         | TCPRoute
         | TrafficSplit
         | TrafficTarget
-        | UpstreamTrafficSetting,
+        | UpstreamTrafficSetting
+        | Retry,
     )
     return thing

@@ -14,6 +14,7 @@ from mesh.kinds import (
     EGRESS,
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
+    RETRY,
     SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
@@ -138,6 +139,15 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             Column("Backends", ("spec.backends[*].service",), "To whom."),
         ),
         keys={"spec.backends": "service"},
+    ),
+    RETRY: Installed(
+        short_names=("retry",),
+        categories=_OSM,
+        columns=(
+            Column("Source", ("spec.source.name",), "Who calls."),
+            Column("Destinations", ("spec.destinations[*].name",), "Which services."),
+            Column("On", ("spec.retryPolicy.retryOn",), "What is tried again."),
+        ),
     ),
     UPSTREAM_TRAFFIC_SETTING: Installed(
         short_names=("upstreamtrafficsetting",),

@@ -17,6 +17,7 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     kinds.TCP_ROUTE: ("Connections whatever they carry.", smi.TCP_ROUTE),
     kinds.TRAFFIC_SPLIT: ("To which services the calls of one go, in which ratio.", smi.TRAFFIC_SPLIT),
     kinds.EGRESS: ("What may leave the mesh, and whose calls.", osm_policy.EGRESS),
+    kinds.RETRY: ("What a caller tries again.", osm_policy.RETRY),
     kinds.UPSTREAM_TRAFFIC_SETTING: (
         "How much of what a service is sent is taken, at once and in a time.",
         osm_policy.UPSTREAM_TRAFFIC_SETTING,

@@ -12,6 +12,7 @@ from specs.reference.meaning import (
     LABEL,
     NAME,
     NETWORK,
+    RETRY_ON,
     UNIT,
     UPSTREAM,
     Meaning,
@@ -96,4 +97,23 @@ EGRESS: Final[Meanings] = {
         form=EGRESS_MATCH,
     ),
     "spec.matches[].name": Meaning("Its name, in the object's namespace.", form=NAME),
+}
+RETRY: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("Of several of one source for one service the oldest is in force."),
+    "spec": Meaning("Who tries what again."),
+    "spec.source": Meaning("Who calls: a ServiceAccount of the object's namespace."),
+    "spec.source.kind": Meaning("Of identities there is one kind."),
+    "spec.source.name": Meaning("Its name.", form=NAME),
+    "spec.source.namespace": Meaning("Must be the object's own.", "the object's", LABEL),
+    "spec.destinations": Meaning("Which services are called, each once."),
+    "spec.destinations[].kind": Meaning("Of what is called there is one kind."),
+    "spec.destinations[].name": Meaning("The Service's name.", form=NAME),
+    "spec.destinations[].namespace": Meaning("Its namespace.", "the object's", LABEL),
+    "spec.retryPolicy": Meaning("What is tried again, in place of what holds for the mesh."),
+    "spec.retryPolicy.retryOn": Meaning("What must have become of a try, in Envoy's words.", form=RETRY_ON),
+    "spec.retryPolicy.numRetries": Meaning("How many times a request is tried again at most."),
+    "spec.retryPolicy.perTryTimeout": Meaning("How long a try may take: 1ms to 1h.", "any time", DURATION),
+    "spec.retryPolicy.retryBackoffBaseInterval": Meaning(
+        "About how long is waited before the first; ten times as long at most.", "`25ms`", DURATION
+    ),
 }

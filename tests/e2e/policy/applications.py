@@ -52,6 +52,10 @@ def _web(name: str, port: int) -> web.Application:
         if request.path.endswith("/ws"):
             return await _echoed(request)
         headers = {SERVED_BY: name}
+        if request.path.startswith("/status/"):
+            return web.Response(status=int(request.path.split("/")[2]), headers=headers)
+        if request.path == "/never":
+            await asyncio.get_running_loop().create_future()  # until who asked has gone
         if request.path.startswith("/headers/"):
             headers |= {f"x-{number}": "y" for number in range(int(request.path.split("/")[2]))}
         # What came is said as it was written, not as this library reads it.

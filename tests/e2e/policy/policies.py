@@ -103,6 +103,20 @@ def upstream_traffic(service: str, **spec: Any) -> Document:
     }
 
 
+def retry(name: str, source: str, services: tuple[str, ...], policy: Document) -> Document:
+    """Make a Retry of an account, `<namespace>/<name>`, for services."""
+    return {
+        "apiVersion": "policy.openservicemesh.io/v1alpha1",
+        "kind": "Retry",
+        "metadata": {"name": name, "namespace": source.partition("/")[0]},
+        "spec": {
+            "source": _account(source),
+            "destinations": [{"kind": "Service", "name": each, "namespace": "shop"} for each in services],
+            "retryPolicy": policy,
+        },
+    }
+
+
 def _account(name: str) -> Document:
     namespace, account = name.split("/")
     return {"kind": "ServiceAccount", "namespace": namespace, "name": account}

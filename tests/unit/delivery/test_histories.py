@@ -11,13 +11,16 @@ from catalog.lint.problems import Linter
 from catalog.lint.problems import problems as found_from_nothing
 from catalog.policy.limits import connection_limits
 from catalog.policy.outbound import visible
+from catalog.policy.reachable import reachable
 from catalog.relations.groups import groups
 from delivery.problems import AllProblems
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Step
 from engine.graph import Graph
 from engine.node import Derivation
+from mesh.config import MeshConfig
 from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
+from mesh.retries import FailedWith, Retries, Retry
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
 from tests.pins import Pin
@@ -128,12 +131,13 @@ MESHED = {"sidecars by namespace"}
 SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
 """Those that a suggestion needs, in place of a name that nobody has; see its test."""
 LIMITED = {"UpstreamTrafficSettings", "UpstreamTrafficSettings by host"}
-"""Those of limits; see their test."""
+RETRIED = {"Retries", "Retries by source"}
+"""Those of limits, and of what is tried again; see their tests."""
 
 
 def test_every_table_and_index_has_its_mutant() -> None:
     """A new one cannot be forgotten."""
-    others = NOT_READ | ONE_BY_ONE | CLAIMED | LINTED.keys() | MESHED | SUGGESTED | LIMITED
+    others = NOT_READ | ONE_BY_ONE | CLAIMED | LINTED.keys() | MESHED | SUGGESTED | LIMITED | RETRIED
     assert names() == KILLED_BY.keys() | others
 
 
@@ -176,6 +180,28 @@ def test_limits_follow_their_settings(forgotten: str, monkeypatch: pytest.Monkey
         view.apply(view.edits_to(a.view(service, setting).known()))
         seen.append(pin.value().connections)
     assert (seen == [None, 1, 2]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(RETRIED)])
+def test_retries_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One comes, and is edited."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    things = (a.service("shop"), a.workload("buyer", "10.0.0.1"), MeshConfig(permissive=True))
+    view = a.view(*things)
+    (group,) = groups(view)
+    pin = Pin(reachable, view, group)
+
+    def tried() -> list[int | None]:
+        found = (each.retries for part in pin.value() for each in part.services)
+        return [each.attempts if each else None for each in found]
+
+    seen = [tried()]
+    for attempts in (1, 2):
+        retries = Retries((FailedWith.RESET,), attempts)
+        retry = Retry(a.policy_key("r"), a.identity("buyer"), (a.service_key("shop"),), retries)
+        view.apply(view.edits_to(a.view(*things, retry).known()))
+        seen.append(tried())
+    assert (seen == [[None], [1], [2]]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(CLAIMED)])

@@ -22,6 +22,7 @@ from mesh.kinds import (
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
     NAMESPACE,
+    RETRY,
     SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
@@ -33,6 +34,7 @@ from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, Upstr
 from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import EndpointSlice, ObjectKey
 from mesh.origins import InFile
+from mesh.retries import FailedWith, Retries, Retry
 from providers.dns.slices import FoundSlice
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
@@ -56,6 +58,12 @@ THINGS = (
     a.target("to-bank", "buyer", "bank", a.http("money")),
     a.route_group("all", a.match("any", "/.*")),
     a.route_group("money", a.match("pay", "/pay")),
+    Retry(
+        a.policy_key("again"),
+        a.identity("buyer"),
+        (a.service_key("bank"),),
+        Retries((FailedWith.RESET,)),
+    ),
     UpstreamTrafficSetting(
         a.policy_key("limits"),
         "bank.default",
@@ -228,6 +236,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
         HTTP_ROUTE_GROUP,
         MESH_CONFIG,
         NAMESPACE,
+        RETRY,
         SERVICE,
         TCP_ROUTE,
         TRAFFIC_SPLIT,

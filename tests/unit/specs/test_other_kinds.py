@@ -26,7 +26,6 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
     [
         ("policy", "IngressBackend", OUTSIDE),
         ("policy", "AccessControl", OUTSIDE),
-        ("policy", "Retry", "is not enforced here: sidecars repeat no request that has failed"),
         ("policy", "Telemetry", "is not enforced here: access logs are the same for all sidecars"),
         ("config", "ExtensionService", "is not enforced here: no sidecar calls it"),
         (

@@ -210,11 +210,6 @@ spec:
   backends: [{name: bookstore, port: {number: 14001, protocol: http}}]
   sources: [{kind: Service, namespace: ingress, name: controller}]
 ---
-apiVersion: policy.openservicemesh.io/v1alpha1
-kind: Retry
-metadata: {name: retry, namespace: bookbuyer}
-spec: {source: {kind: ServiceAccount, name: bookbuyer, namespace: bookbuyer}, retryPolicy: {numRetries: 5}}
----
 apiVersion: config.openservicemesh.io/v1alpha2
 kind: MeshConfig
 metadata: {name: osm-mesh-config, namespace: osm-system}
@@ -227,11 +222,10 @@ def test_policy_that_is_not_enforced_is_a_warning(lint: Lint, run: Run, tmp_path
     assert lint(unenforced=UNENFORCED) == [
         ("warning", "MW1030", "IngressBackend bookstore/front", '"IngressBackend"'),
         ("warning", "MW1030", "MeshConfig osm-system/osm-mesh-config", ""),
-        ("warning", "MW1030", "Retry bookbuyer/retry", '"Retry"'),
     ]
     done = run("lint", str(tmp_path / "mesh"), "--strict")
-    assert (done.returncode, done.stdout.count("is not enforced here: ")) == (1, 3)
-    assert done.stdout.endswith("\n3 warnings\n")
+    assert (done.returncode, done.stdout.count("is not enforced here: ")) == (1, 2)
+    assert done.stdout.endswith("\n2 warnings\n")
     assert "plays no part" not in done.stdout
 
 

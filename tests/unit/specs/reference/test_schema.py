@@ -46,6 +46,7 @@ ONLY_THE_READER = {
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
     ("TrafficTarget", "spec.destination.namespace"),  # must be the object's own
     ("TrafficTarget", "destination.namespace"),
+    ("Retry", "spec.source.namespace"),
     ("HTTPRouteGroup", "spec.matches[].headers.user-agent"),  # regular expressions of RE2
     ("HTTPRouteGroup", "spec.matches[].headers[].client-app"),
     ("HTTPRouteGroup", "matches[].headers.user-agent"),

@@ -1,0 +1,49 @@
+"""Problems of Retry objects: ends that are nobody here, and what another Retry decides."""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.lint import Lint
+from catalog.lint.told import meant, say
+from catalog.policy.outbound import protocol_of
+from catalog.policy.retries import in_force
+from catalog.store.inventory import by_identity
+from catalog.store.view import View
+from mesh.kinds import RETRY
+from mesh.objects import ObjectKey
+from mesh.problems import Problem, Severity
+from mesh.retries import Retry
+from mesh.service import ServiceKey
+
+
+def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
+    """Yield the problems of a Retry."""
+    view, key = lint.view, ObjectKey.of(RETRY, retry.key)
+    if not by_identity(view).found(retry.source):
+        wanted = "no workload has this identity; it has no effect until one has"
+        name = retry.source.service_account
+        yield say(view, key, Code.UNKNOWN_RETRY_SOURCE, Severity.WARNING, "spec.source.name", name, wanted)
+    decided = in_force(view, retry.source)
+    for destination in retry.destinations:
+        first = decided[destination]
+        if destination not in view.services:
+            there = [each.name for each in view.services if each.namespace == destination.namespace]
+            wanted = f"there is no such Service{meant([destination.name], there)}; nothing is tried again"
+            yield _of(view, key, Code.UNKNOWN_RETRY_DESTINATION, destination, wanted)
+        elif first.key != retry.key:
+            wanted = f"Retry {first.key} of the same source is older or first by name; it counts"
+            yield _of(view, key, Code.OVERRULED_RETRY, destination, wanted)
+        elif not _speaks_http(view, destination):
+            wanted = (
+                "it has no port that speaks HTTP, and requests are seen on none else; nothing is tried again"
+            )
+            yield _of(view, key, Code.RETRY_OF_NO_REQUESTS, destination, wanted)
+
+
+def _speaks_http(view: View, key: ServiceKey) -> bool:
+    return any(protocol_of(view, key, port).is_http for port in view.services[key].ports)
+
+
+def _of(view: View, key: ObjectKey, code: Code, destination: ServiceKey, wanted: str) -> Problem:
+    severity = Severity.ERROR if code is Code.OVERRULED_RETRY else Severity.WARNING
+    return say(view, key, code, severity, "spec.destinations", str(destination), wanted)

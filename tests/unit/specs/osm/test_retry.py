@@ -1,0 +1,132 @@
+"""Retry as OSM published it: what its users wrote is read, in Envoy's words and no others."""
+
+from datetime import timedelta
+
+import pytest
+
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, ServiceAccountName, ServiceName
+from mesh.policy import PolicyKey
+from mesh.retries import FailedWith, Retries, Retry
+from mesh.service import ServiceKey
+from tests.meshes.reading import complaints, reading, value
+
+SOURCE = "source: {kind: ServiceAccount, name: curl, namespace: curl}"
+DESTINATIONS = "destinations: [{kind: Service, name: httpbin, namespace: httpbin}]"
+POLICY = "retryPolicy: {retryOn: 5xx}"
+CURL = ServiceIdentity(Namespace("curl"), ServiceAccountName("curl"))
+HTTPBIN = ServiceKey(Namespace("httpbin"), ServiceName("httpbin"))
+
+
+def manifest(*fields: str) -> str:
+    """Return a Retry in namespace curl."""
+    spec = "\n  ".join(fields)
+    head = "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: Retry\n"
+    return f"{head}metadata: {{name: retry, namespace: curl}}\nspec:\n  {spec}\n"
+
+
+def policy(text: str) -> str:
+    """Return a Retry with a retryPolicy."""
+    return manifest(SOURCE, DESTINATIONS, f"retryPolicy: {{{text}}}")
+
+
+def retries(text: str) -> Retries:
+    """Read a retryPolicy."""
+    ((_, found),) = reading(policy(text)).objects
+    assert isinstance(found, Retry)
+    return found.retries
+
+
+def test_every_field() -> None:
+    """The example of OSM's guide."""
+    text = policy("retryOn: 5xx, perTryTimeout: 1s, numRetries: 5, retryBackoffBaseInterval: 1s")
+    second = timedelta(seconds=1)
+    expected = Retries((FailedWith.SERVER_ERROR,), 5, second, second)
+    assert value(text) == Retry(PolicyKey(Namespace("curl"), "retry"), CURL, (HTTPBIN,), expected)
+
+
+def test_what_is_not_said() -> None:
+    """Once, after 25 ms at most; namespaces are the object's."""
+    here = manifest(
+        "source: {kind: ServiceAccount, name: curl}", "destinations: [{kind: Service, name: web}]", POLICY
+    )
+    key = ServiceKey(Namespace("curl"), ServiceName("web"))
+    expected = Retries((FailedWith.SERVER_ERROR,), 1, None, timedelta(milliseconds=25))
+    assert value(here) == Retry(PolicyKey(Namespace("curl"), "retry"), CURL, (key,), expected)
+
+
+@pytest.mark.parametrize("on", ["'reset,5xx'", "' 5xx , reset'", "'5xx,reset,5xx'"])
+def test_words_in_any_order(on: str) -> None:
+    """Each once, with space or without."""
+    assert retries(f"retryOn: {on}").on == (FailedWith.SERVER_ERROR, FailedWith.RESET)
+
+
+@pytest.mark.parametrize("word", FailedWith)
+def test_every_word(word: FailedWith) -> None:
+    """By itself."""
+    assert retries(f"retryOn: {word}").on == (word,)
+    assert complaints(policy(f"retryOn: {word}")) == []
+
+
+def test_never_is_a_number_of_times() -> None:
+    """Nothing is tried again then, also not by what holds for the mesh."""
+    assert retries("retryOn: 5xx, numRetries: 0").attempts == 0
+
+
+@pytest.mark.parametrize(
+    "word", ["retriable-headers", "retriable-status-codes", "http3-post-connect-failure"]
+)
+def test_words_without_effect_are_said_to_have_none(word: str) -> None:
+    """And the others are in force."""
+    text = f"retryOn: '{word},reset'"
+    assert retries(text).on == (FailedWith.RESET,)
+    assert complaints(policy(text)) == [("warning", "MW1030", "spec.retryPolicy.retryOn", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "field"),
+    [
+        (manifest(DESTINATIONS, POLICY), "MW1011", "spec.source"),
+        (manifest(SOURCE, POLICY), "MW1011", "spec.destinations"),
+        (manifest(SOURCE, "destinations: []", POLICY), "MW1017", "spec.destinations"),
+        (manifest(SOURCE, DESTINATIONS), "MW1011", "spec.retryPolicy"),
+        (
+            manifest(SOURCE.replace("namespace: curl", "namespace: shop"), DESTINATIONS, POLICY),
+            "MW1016",
+            "spec.source.namespace",
+        ),
+        (
+            manifest(SOURCE.replace("ServiceAccount", "Service"), DESTINATIONS, POLICY),
+            "MW1013",
+            "spec.source.kind",
+        ),
+        (
+            manifest(SOURCE, DESTINATIONS.replace("kind: Service,", ""), POLICY),
+            "MW1011",
+            "spec.destinations[0].kind",
+        ),
+        (
+            manifest(SOURCE, f"{DESTINATIONS[:-1]}, {DESTINATIONS.partition('[')[2]}", POLICY),
+            "MW1015",
+            "spec.destinations[1].name",
+        ),
+        (policy("numRetries: 1"), "MW1011", "spec.retryPolicy.retryOn"),
+        (policy("retryOn: ''"), "MW1013", "spec.retryPolicy.retryOn"),
+        (policy("retryOn: 5XX"), "MW1013", "spec.retryPolicy.retryOn"),
+        (policy("retryOn: '5xx,'"), "MW1013", "spec.retryPolicy.retryOn"),
+        (policy("retryOn: 5xx reset"), "MW1013", "spec.retryPolicy.retryOn"),
+        (policy("retryOn: 503"), "MW1010", "spec.retryPolicy.retryOn"),
+        (policy("retryOn: 5xx, numRetries: -1"), "MW1013", "spec.retryPolicy.numRetries"),
+        (policy("retryOn: 5xx, perTryTimeout: 1"), "MW1010", "spec.retryPolicy.perTryTimeout"),
+        (
+            policy("retryOn: 5xx, retryBackoffBaseInterval: 0s"),
+            "MW1013",
+            "spec.retryPolicy.retryBackoffBaseInterval",
+        ),
+        (policy("retryOn: 5xx, retries: 3"), "MW1012", "spec.retryPolicy.retries"),
+    ],
+)
+def test_what_is_refused_is_named(text: str, code: str, field: str) -> None:
+    """By its field; there is no object then."""
+    assert ("error", code, field) in [each[:3] for each in complaints(text)]
+    assert reading(text).objects == ()
