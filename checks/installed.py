@@ -112,6 +112,18 @@ def injects(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
     return Check.failed(name, f"a Pod in namespace {namespace} was given none: {answer}", do)
 
 
+def outside(found: Sequence[str]) -> Check:
+    """Judge the namespaces that ask for sidecars, and are not of the mesh: their Pods wait for ever."""
+    name = "namespaces"
+    if not found:
+        return Check.ok(name, "all that ask for sidecars are of the mesh")
+    said = f"to have sidecars, and not of the mesh: {listed(found, _NAMED)}"
+    do = (
+        "label them as the setting `namespace_selector` has it, or change that: the server knows no Pod there"
+    )
+    return Check.failed(name, said, do)
+
+
 def uninjected(found: Sequence[PodFound], namespaces: int) -> Check:
     """Judge the Pods that are to have a sidecar, and have none."""
     if found:

@@ -145,6 +145,7 @@ class _Installed:
             do = "mend it: the control plane goes on with what it had"
             return (Check.failed("injection", f"ConfigMap {self._home}/{CONFIG_MAP}: {error}", do),)
         return (
+            judging.outside(await self._webhooks.outside(found.asking)),
             judging.uninjected(found.without, len(found.asking)),
             judging.outdated(found.outdated, found.injected),
             judging.sidecars(found.unready, found.running),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from admission.configuration import home_of, is_of_a_control_plane
+from admission.configuration import WEBHOOK, home_of, is_of_a_control_plane
 from certs.pem import as_pem, certificates_in
 from checks import installed as judging
 from checks.check import Check
@@ -76,6 +76,19 @@ class Webhooks:
                 raise
             return (judging.judged(name, namespace, str(error), ours=ours),)
         return (judging.judged(name, namespace, "it would have been taken", ours=False),)
+
+    async def outside(self, namespaces: Collection[str]) -> Sequence[str]:
+        """Return which of these namespaces are not of the mesh, by whose policy it is asked about."""
+        hooks = ((await self.ours(VALIDATING)) or {}).get("webhooks") or ()
+        scope = [each.get("namespaceSelector") for each in hooks if each["name"] == WEBHOOK]
+        if not scope:
+            return ()
+        return [
+            name
+            for raw in await self._asking.all(NAMESPACES)
+            if (name := str(raw["metadata"]["name"])) in namespaces
+            and not selects(scope[0], raw["metadata"].get("labels") or {})
+        ]
 
     async def _asked_about(self, webhooks: Sequence[Raw]) -> str:
         """Return a namespace about which one of these webhooks is asked, empty where there is none."""

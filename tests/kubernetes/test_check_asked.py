@@ -25,6 +25,8 @@ def test_webhooks_are_asked_and_silence_is_told(
         said = found(program, shared_cluster, "meshwright-system")
         return {said[each]["status"] for each in names} == {status}
 
-    until(lambda: all_are("ok", *names))  # an API server knows of a webhook a moment after it was told
+    until(
+        lambda: all_are("ok", *names, "namespaces")
+    )  # an API server knows of a webhook a moment after it was told
     server.stop()
     until(lambda: all_are("failed", *names[2:]))

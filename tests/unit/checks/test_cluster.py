@@ -126,6 +126,7 @@ def test_answers_services_and_pods() -> None:
     for judge in (installed.judged, installed.injects):
         assert judge("j", "shop", "x", ours=True).status is Status.OK
         assert judge("j", "shop", "x", ours=False).status is Status.FAILED
+    assert [installed.outside(each).status for each in ([], ["shop"])] == [Status.OK, Status.FAILED]
     assert "shop/web (why)" in installed.uninjected([pod], 1).said
     assert [installed.uninjected([], each).status for each in (0, 1)] == [Status.WARNING, Status.OK]
     assert [installed.outdated(each, 1).status for each in ([], [pod])] == [Status.OK, Status.WARNING]

@@ -9,6 +9,7 @@ from admission.place import Place
 from cli.checking.asking import Asking
 from cli.checking.webhooks import Webhooks
 from kube.builtin import VALIDATING
+from providers.kubernetes.scope import Scope
 from tests.unit.kube.played import Asked, Line, Played, api_of
 
 PLACE = Place.parse("a/b")
@@ -52,3 +53,35 @@ async def test_the_webhooks_are_those_of_the_control_plane_that_is_named(
         webhooks = Webhooks(Asking(api), home, ())
         found = await webhooks.ours(VALIDATING)
         assert (None if found is None else found["metadata"]["name"], await webhooks.revision()) == expected
+
+
+@pytest.mark.parametrize(
+    ("scope", "outside"),
+    [
+        (Scope.of(), ["ignored"]),
+        (Scope.of(labels="openservicemesh.io/monitored-by=osm"), ["new", "ignored"]),
+        (Scope.of(("new",)), ["old", "ignored"]),
+    ],
+)
+async def test_which_namespaces_are_of_the_mesh_its_policy_webhook_says(
+    scope: Scope, outside: list[str]
+) -> None:
+    """As settings have it: one that asks for sidecars beside them has Pods that nobody knows."""
+    labels = {
+        "old": {"openservicemesh.io/monitored-by": "osm"},
+        "new": {"meshwright.dev/inject": "true"},
+        "ignored": {"openservicemesh.io/monitored-by": "osm", "openservicemesh.io/ignore": ""},
+    }
+    namespaces = [
+        {"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **each}}}
+        for name, each in labels.items()
+    ]
+    made = dict(configuration(PLACE, b"", scope.expressions(), home="one"))
+
+    async def play(asked: Asked, line: Line) -> None:
+        items = namespaces if "namespaces" in asked.path else [made]
+        await line.answer({"kind": "List", "metadata": {}, "items": items})
+
+    async with Played(play) as server, api_of(server) as api:
+        assert await Webhooks(Asking(api), "one", ()).outside(labels) == outside
+        assert await Webhooks(Asking(api), "two", ()).outside(labels) == ()
