@@ -68,7 +68,7 @@ class Answers:
             return {"usage": explaining.USAGE}
         with _understood():
             question = access_line.question(view, request.query, request.query.getall("header", []))
-            if (outside := explaining.read_outside(view, question.query)) is not None:
+            if (outside := explaining.read_outside(view, question.query, question.headers)) is not None:
                 return explaining.outside(outside)
             asked = explaining.read_request(question.query, question.headers)
         found, names = await asyncio.to_thread(explaining.explained, view, asked)

@@ -94,7 +94,7 @@ def _asked(
     view: View, query: Mapping[str, str], headers: Iterable[str]
 ) -> tuple[Request, Service, ServicePort]:
     """Return the request, and what is called: a port of a Service of the mesh."""
-    if explaining.read_outside(view, query) is not None:
+    if explaining.read_outside(view, query, ()) is not None:
         raise QueryError(f"to is {query['to']!r}, outside the mesh: explain says what becomes of such a call")
     asked = explaining.read_request(_with_port(view, query), headers)
     service = view.services.get(asked.service)

@@ -1,7 +1,7 @@
 """`/debug/explain`: why a request is allowed or not, for the page, the socket and the command line alike."""
 
 from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from admin.pages.jsonable import Json, jsonable
@@ -10,6 +10,7 @@ from catalog.explain import (
     Outside,
     Standing,
     Step,
+    call_to,
     concerned,
     explain,
     explain_outside,
@@ -31,7 +32,7 @@ USAGE: Final = (
 
 
 _CLIENT: Final = "<namespace>/<service account>"
-_CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP address>:<port>"
+_CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>"
 
 
 class QueryError(ValueError):
@@ -68,27 +69,39 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     )
 
 
-def read_outside(view: View, query: Mapping[str, str]) -> Outside | None:
-    """Explain a call to an address outside the mesh, if `to` is `<IP address>:<port>`; raise QueryError.
+def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Outside | None:
+    """Explain a call out of the mesh, if `to` is `<IP address>:<port>` or `<host>:<port>`; raise QueryError.
 
-    An address of the mesh's own is an error, which names whose it is.
+    What is the mesh's own is an error, which names whose it is.
     """
     called = query.get("to", "")
     try:
         where = HostPort.parse(called)
-        where = HostPort(_as_sent(ip_address(where.host)), where.port)
+        where = HostPort(_as_sent(where.host), where.port)
     except ValueError:
         return None
     namespace, account = _pair("from", query.get("from", ""), _CLIENT)
     if where.port < 1:
         raise QueryError(f"to is {called[:200]!r}: the port must be 1 to 65535")
-    if whose := in_the_mesh(view, where):
+    client = ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
+    if whose := in_the_mesh(view, where, client.namespace):
         raise QueryError(f"to is {called[:200]!r}: {whose}")
-    return explain_outside(view, ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), where)
+    given = tuple(map(_header, headers))
+    method, path = (query.get("method") or "GET").upper(), query.get("path") or "/"
+    return explain_outside(view, client, where, call_to(view, client, where, method, path, given))
 
 
-def _as_sent(address: IPv4Address | IPv6Address) -> str:
-    """Return an address as packets have it: one of IPv4 that a socket of IPv6 calls is one of IPv4."""
+def _as_sent(host: str) -> str:
+    """Return an address as packets have it: one of IPv4 that a socket of IPv6 calls is one of IPv4.
+
+    Any other host is a name in the DNS, in lower case; raises ValueError for what is none.
+    """
+    try:
+        address = ip_address(host)
+    except ValueError:
+        if not is_dns_subdomain(host.lower()) or "." not in host:  # a Service whose namespace is missing
+            raise
+        return host.lower()
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(mapped or address)
 
@@ -109,7 +122,7 @@ def outside(found: Outside) -> dict[str, Json]:
         "in_force": InForce.NOT_ASKED.value,
         "in_force_because": ["policy alone was looked at"],
         "headline": found.answer.value,
-        "because": [],
+        "because": [str(key) for key in found.because],
         "backends": [],
         "steps": _steps(found.steps),
         "missing": jsonable(found.missing),
@@ -119,7 +132,7 @@ def outside(found: Outside) -> dict[str, Json]:
 
 def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json]:
     """Return the explanation of one request as JSON; policy alone is looked at. Raises QueryError."""
-    if (found := read_outside(view, query)) is not None:
+    if (found := read_outside(view, query, headers)) is not None:
         return outside(found)
     explained = explain(view, read_request(query, headers))
     return document(explained, not_asked(explained.decision))

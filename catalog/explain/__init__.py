@@ -5,7 +5,7 @@ It asks the oracle and nothing else, so that what is explained is what is decide
 
 from catalog.explain.explanation import Explanation, explain
 from catalog.explain.in_force import Standing, concerned, not_asked, standing
-from catalog.explain.outside import Outside, explain_outside, in_the_mesh
+from catalog.explain.outside import Outside, call_to, explain_outside, in_the_mesh
 from catalog.explain.proxies import nobody_has
 from catalog.explain.steps import Step
 
@@ -14,6 +14,7 @@ __all__ = [
     "Outside",
     "Standing",
     "Step",
+    "call_to",
     "concerned",
     "explain",
     "explain_outside",

@@ -179,11 +179,10 @@ def _hosts(http: list[_Said]) -> Iterator[OutsideHost]:
     for name in sorted({host for each in http for host in each.hosts if each.networks or _in_dns(host)}):
         ways: dict[ExternalHost | None, list[_Said]] = {}
         for each in http:
-            if any(covers(host, name) for host in each.hosts):
-                if each.networks:
-                    ways.setdefault(None, []).append(each)
-                elif _in_dns(name):
-                    ways.setdefault(ExternalHost(name), []).append(each)
+            if each.networks and any(covers(host, name) for host in each.hosts):
+                ways.setdefault(None, []).append(each)
+            elif not each.networks and name in each.hosts and _in_dns(name):
+                ways.setdefault(ExternalHost(name), []).append(each)
         ordered = sorted(ways.items(), key=lambda way: way[0] is not None)
         yield OutsideHost(name, tuple(_routes(ordered)))
 

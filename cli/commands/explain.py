@@ -48,7 +48,9 @@ def explain(
     ] = "GET",
     path: Annotated[str, typer.Argument(help="Path, or URL, as it is sent.")] = "/",
     source: Annotated[str, typer.Option("--from", metavar="NS/SERVICEACCOUNT", help="Who calls.")] = "",
-    to: Annotated[str, typer.Option(metavar="NS/SERVICE:PORT|IP:PORT", help="What is called.")] = "",
+    to: Annotated[
+        str, typer.Option(metavar="NS/SERVICE:PORT|IP:PORT|HOST:PORT", help="What is called.")
+    ] = "",
     header: Annotated[
         list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A header; may be given often.")
     ] = None,

@@ -74,7 +74,7 @@ def _versions(replica: Replica) -> dict[str, list[str]]:
 
 KILLED_BY = {
     "Egresses": 5,
-    "Egresses by source": 4,
+    "Egresses by source": 5,
     "HTTPRouteGroups": 2,
     "MeshConfigs": 37,
     "TCPRoutes": 3,
@@ -98,7 +98,7 @@ KILLED_BY = {
     "services by label": 42,
     "services by name": 44,
     "services by namespace": 63,
-    "services by own address": 86,
+    "services by own address": 12,
     "services by port": 7,
     "settings": 9,
     "slices by address": 25,

@@ -201,7 +201,10 @@ def test_what_does_not_come_to_a_sidecar_passes(run: Run, mesh: Path) -> None:
         ("10.0.0.1:80", "that is the address of workload shop/store-1: ask about a Service that it stands"),
         ("10.96.0.9:80", "that is the address of Service shop/known: ask about shop/known:80"),
         ("[::ffff:10.96.0.9]:80", "that is the address of Service shop/known: ask about shop/known:80"),
-        ("203.0.113.1", "must be <namespace>/<service>:<port>, or outside the mesh <IP address>:<port>"),
+        (
+            "203.0.113.1",
+            "must be <namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>",
+        ),
         ("203.0.113.1:0", "the port must be 1 to 65535"),
     ],
 )
@@ -279,7 +282,7 @@ NOBODY = (
         (("--state", "none", *ASK), "no meshwright serve is running with the state directory none"),
         (
             ("--mesh", "mesh", "--from", "a/b", "--to", "c/d"),
-            "to is 'c/d': must be <namespace>/<service>:<port>, or outside the mesh <IP address>:<port>",
+            "to is 'c/d': must be <namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>",
         ),
         (("--mesh", "mesh", *ASK, "--header", "x"), "header is 'x': must be 'name: value'"),
         (("--mesh", "mesh", *ASK[:4], "GET", "x"), "path is 'x': must begin with /, or be a URL"),

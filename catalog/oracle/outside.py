@@ -1,0 +1,189 @@
+"""What is said of one call out of the mesh, from the text of Egress: a part of the oracle.
+
+An Egress that has the client among its sources, and the port among its ports, lets pass by the protocol of
+that port:
+
+- tcp, tcp-server-first: every connection to an address of its ranges.
+- https: TLS that asks for one of its hosts, to its ranges; for any name where it has no hosts.
+- http: requests for one of its hosts that fit its matches, if it names HTTPRouteGroups. With ranges they go
+  where they were going, which is in one; for any host where it has none. Without, they go where the DNS says,
+  and a pattern of many names, which the DNS does not know, lets nothing pass.
+
+A range holds for every protocol; without one every address will do. Hosts that are the mesh's are none. Where
+servers speak first no name in TLS is read. What is refused of one host is refused: with passthrough all else
+goes on to where it was going.
+
+Written from docs/osm.md; it shares no code with `catalog.policy.egress`.
+"""
+
+import enum
+from dataclasses import dataclass, replace
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+from catalog.oracle.decide import Answer, offered
+from catalog.oracle.paths import TurnedDown, hidden_dots
+from catalog.oracle.requests import Request, fits, passed, path_of
+from catalog.relations.backing import backing
+from catalog.relations.outside import service_called
+from catalog.relations.ports import spoken
+from catalog.store.osm import egresses_by_source
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from mesh.egress import Egress, EgressProtocol
+from mesh.identity import ServiceIdentity
+from mesh.kinds import EGRESS
+from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.objects import ObjectKey
+from mesh.policy import PolicyKey
+from mesh.service import EscapedSlashes, Protocol, ServiceKey
+
+
+class Speaks(enum.StrEnum):
+    """What a client sends first: a request in plain text, TLS, or anything else."""
+
+    HTTP = "http"
+    TLS = "tls"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideCall:
+    """A call out of the mesh: to an address that is none of its own, None where that is not known.
+
+    `host` is the one that the request names, without a port, or the client in TLS; empty for none.
+    """
+
+    client: ServiceIdentity
+    port: Port
+    speaks: Speaks
+    host: str = ""
+    address: IpAddress | None = None
+    method: str = "GET"
+    path: str = "/"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideDecision:
+    """The answer, the Egresses that let the call pass (kind and key, sorted), and where it goes.
+
+    `by_dns`: where the DNS says that the host is; else to where it was going. DEPENDS: on the address.
+    """
+
+    answer: Answer
+    because: tuple[ObjectKey, ...] = ()
+    by_dns: bool = False
+
+
+def decide_outside(view: View, call: OutsideCall) -> OutsideDecision:
+    """Decide a call out of the mesh; pure. Whether it comes to a sidecar at all is not asked."""
+    if call.address is not None:
+        return _decide(view, call, inside=True)
+    inside, elsewhere = (_decide(view, call, inside=each) for each in (True, False))
+    return elsewhere if inside.answer is elsewhere.answer else replace(inside, answer=Answer.DEPENDS)
+
+
+def _decide(view: View, call: OutsideCall, *, inside: bool) -> OutsideDecision:
+    """Decide it; `inside` says whether an address that is not known is in each range."""
+    here = [
+        (egress, port.protocol)
+        for egress in egresses_by_source(view).found(call.client)
+        for port in egress.ports
+        if port.number == call.port and _in_range(egress, call.address, inside=inside)
+    ]
+    if tcp := [egress for egress, protocol in here if protocol.is_tcp]:
+        return _passes(tcp)
+    blind = speaks_first(view, call.client, call.port)
+    if call.speaks is Speaks.TLS and not blind:
+        https = [egress for egress, protocol in here if protocol is EgressProtocol.HTTPS]
+        if named := [egress for egress in https if not egress.hosts or _names(view, egress, call)]:
+            return _passes(named)
+    http = [egress for egress, protocol in here if protocol is EgressProtocol.HTTP]
+    if call.speaks is Speaks.HTTP and http and not (blind and view.config.egress):
+        return _of_http(view, call, http)
+    return OutsideDecision(Answer.ALLOWED if view.config.egress else Answer.UNREACHABLE)
+
+
+def _of_http(view: View, call: OutsideCall, http: list[Egress]) -> OutsideDecision:
+    ranged = [each for each in http if each.networks and (not each.hosts or _names(view, each, call))]
+    exact = [each for each in http if not each.networks and _names(view, each, call, exactly=True)]
+    if not ranged and not exact:
+        if view.config.egress:
+            return OutsideDecision(Answer.ALLOWED)
+        known = any(each.networks or _hosts(view, each, call.client) for each in http)
+        return OutsideDecision(Answer.REFUSED if known else Answer.UNREACHABLE)
+    rest = (*((name, each) for name, each in call.headers if name.lower() != "host"), ("host", call.host))
+    asked = Request(call.client, _NOBODY, call.port, call.method, call.path, rest)
+    request = passed(asked, EscapedSlashes.KEEP)
+    if isinstance(request, TurnedDown):
+        return OutsideDecision(Answer.REFUSED)
+    judged = any(each.route_groups for each in (*ranged, *exact))
+    if judged and hidden_dots(path_of(request).encode("utf-8", "surrogateescape")):
+        return OutsideDecision(Answer.REFUSED)
+    for those, by_dns in ((ranged, False), (exact, True)):
+        if admitting := [each for each in those if _fits(view, each, request)]:
+            return replace(_passes(admitting), by_dns=by_dns)
+    return OutsideDecision(Answer.REFUSED)
+
+
+def speaks_first(view: View, client: ServiceIdentity, port: Port) -> bool:
+    """Say whether a server speaks first at a port: by an Egress, or a service that the client may call."""
+    said = (each for egress in of_port(view, client, port) for each in egress.ports if each.number == port)
+    if any(each.protocol is EgressProtocol.TCP_SERVER_FIRST for each in said):
+        return True
+    there = ((key, service.port(port)) for key, service in view.services.items())
+    return any(
+        here is not None
+        and spoken(here, backing(view, key)) is Protocol.TCP_SERVER_FIRST
+        and offered(view, Request(client, key, port), here)
+        for key, here in there
+    )
+
+
+def of_port(view: View, client: ServiceIdentity, port: Port) -> tuple[Egress, ...]:
+    """Return the Egresses that say anything of a port to a client, sorted."""
+    found = egresses_by_source(view).found(client)
+    return tuple(each for each in found if any(port == at.number for at in each.ports))
+
+
+_NOBODY: Final = ServiceKey(Namespace(""), ServiceName(""))
+
+
+def _passes(by: list[Egress]) -> OutsideDecision:
+    keys = {ObjectKey.of(EGRESS, each.key) for each in by}
+    return OutsideDecision(Answer.ALLOWED, tuple(sorted(keys)))
+
+
+def _in_range(egress: Egress, address: IpAddress | None, *, inside: bool) -> bool:
+    if not egress.networks or address is None:
+        return inside or not egress.networks
+    return any(ip_address(address) in ip_network(each) for each in egress.networks)
+
+
+def _hosts(view: View, egress: Egress, client: ServiceIdentity) -> list[str]:
+    """Return an Egress's hosts that are not the mesh's; of patterns, over HTTP, those need ranges."""
+    ours = [each for each in egress.hosts if service_called(view, each, client.namespace) is None]
+    return ours if egress.networks else [each for each in ours if not each.startswith("*")]
+
+
+def _names(view: View, egress: Egress, call: OutsideCall, *, exactly: bool = False) -> bool:
+    """Say whether a host is among those of an Egress: by its name, or as one below a pattern's."""
+    host = call.host.lower()
+    for each in egress.hosts:
+        if service_called(view, each, call.client.namespace) is not None:
+            continue
+        if each == host or (
+            not exactly and each.startswith("*.") and host.endswith(each[1:]) and host != each[1:]
+        ):
+            return True
+    return False
+
+
+def _fits(view: View, egress: Egress, request: Request) -> bool:
+    """Say whether a request fits any match of an Egress's groups; of one that is not there there is none."""
+    if not egress.route_groups:
+        return True
+    keys = (PolicyKey(egress.key.namespace, each) for each in egress.route_groups)
+    groups = (http_route_groups(view).get(key) for key in keys)
+    return any(fits(match, request) for group in groups if group is not None for match in group.matches)

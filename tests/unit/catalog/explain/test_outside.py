@@ -1,0 +1,71 @@
+"""Calls out of the mesh, explained: which Egress has a part in one, and what would let it pass."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from admin.pages.explain import QueryError, answer
+from providers.directory.manifests import Manifests
+from tests.meshes import values as a
+
+BUYER = a.workload("buyer", "10.0.0.9")
+BOOKS = a.egress("books", "buyer", (80, "http"), hosts=("books.test",), groups=("reading",))
+READING = a.route_group("reading", a.match("reading", "/books/.*"))
+SECURE = a.egress("secure", "buyer", (443, "https"), hosts=("*.books.test",), networks=("192.0.2.0/24",))
+THINGS = (BUYER, BOOKS, READING, SECURE, a.service("shop", address="10.96.0.1"))
+
+
+def explained(to: str, path: str = "/", *headers: str, things: tuple[object, ...] = THINGS) -> dict[str, Any]:
+    """Explain a call of the buyer's."""
+    return dict(answer(a.view(*things), {"from": "default/buyer", "to": to, "path": path}, headers))
+
+
+@pytest.mark.parametrize(
+    ("to", "path", "headers", "expected", "because"),
+    [
+        ("books.test:80", "/books/1", (), "allowed", ["Egress default/books"]),
+        ("Books.Test:80", "/books/1", (), "allowed", ["Egress default/books"]),
+        ("198.51.100.1:80", "/books/1", ("Host: books.test:80",), "allowed", ["Egress default/books"]),
+        ("198.51.100.1:80", "http://books.test/books/1", (), "allowed", ["Egress default/books"]),
+        ("books.test:80", "/other", (), "refused", []),
+        ("other.test:80", "/books/1", (), "refused", []),
+        ("other.test:8080", "/", (), "unreachable", []),
+        ("a.books.test:443", "/", (), "depends", ["Egress default/secure"]),
+        ("192.0.2.7:443", "https://a.books.test/", (), "allowed", ["Egress default/secure"]),
+        ("198.51.100.1:443", "https://a.books.test/", (), "unreachable", []),
+    ],
+)
+def test_what_becomes_of_a_call(
+    to: str, path: str, headers: tuple[str, ...], expected: str, because: list[str]
+) -> None:
+    """And which Egress lets it pass; each of the port is among the steps, with where it stands."""
+    found = explained(to, path, *headers)
+    assert (found["answer"], found["because"]) == (expected, because)
+    named = {each["object"] for step in found["steps"] for each in step["objects"]}
+    assert set(because) <= named
+
+
+@pytest.mark.parametrize(
+    ("to", "path"), [("x.test:80", "/"), ("x.test:8443", "https://x.test/"), ("books.test:80", "/z")]
+)
+def test_what_is_missing_lets_it_pass(to: str, path: str) -> None:
+    """An Egress that is read without a word; with it the answer is yes."""
+    (missing,) = explained(to, path)["missing"]
+    state = Manifests().apply("missing.yaml", yaml.safe_dump(missing))
+    assert state.problems() == ()
+    (added,) = (each.value for each in state.objects().values())
+    assert explained(to, path, things=(*THINGS, added))["answer"] == "allowed"
+
+
+@pytest.mark.parametrize("to", ["shop.default:80", "shop.default.svc.cluster.local:80", "10.96.0.1:80"])
+def test_what_is_the_mesh_s_is_asked_about_by_its_name(to: str) -> None:
+    """By whatever name or address it is called."""
+    with pytest.raises(QueryError, match="ask about default/shop:80"):
+        explained(to)
+
+
+def test_a_service_without_its_namespace_is_no_host() -> None:
+    """A bare name is a slip, and says what would be right."""
+    with pytest.raises(QueryError, match="must be <namespace>/<service>:<port>"):
+        explained("shop:80")

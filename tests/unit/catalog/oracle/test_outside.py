@@ -1,0 +1,183 @@
+"""Calls out of the mesh: what the oracle says of them, and that policy comes to the same."""
+
+import random
+from collections import Counter
+from ipaddress import ip_address, ip_network
+
+import pytest
+
+from catalog.oracle.decide import Answer
+from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_outside
+from catalog.oracle.paths import TurnedDown, hidden_dots
+from catalog.oracle.requests import Request, fits, passed
+from catalog.policy.outside import OutsideHost, OutsideRange
+from catalog.policy.proxy import InterceptionKind, ProxyPolicy, SocketAddress
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
+from mesh.config import MeshConfig
+from mesh.egress import covers
+from mesh.kinds import EGRESS
+from mesh.names import IpAddress, Port
+from mesh.objects import ObjectKey
+from mesh.service import EscapedSlashes
+from tests.meshes import values as a
+from tests.meshes.random_meshes import random_mesh
+
+MESHES = 150
+ADDRESSES = ("10.1.2.3", "10.96.7.7", "192.0.2.1", "fd00::99", "2001:db8::1")
+HOSTS = ("x.test", "a.x.test", "b.one", "10.96.0.1", "y.test", "X.Test")
+PATHS = ("/x", "/y", "/z", "/x/..%2fy", "/x?y", "/a/../x")
+CLIENT = a.identity("buyer")
+
+
+def call(speaks: Speaks, port: int = 80, host: str = "x.test", address: str = "192.0.2.1") -> OutsideCall:
+    """Make a call of the buyer's."""
+    return OutsideCall(CLIENT, Port(port), speaks, host, IpAddress(address) if address else None)
+
+
+def answered(*things: object, **asked: object) -> Answer:
+    """Return what becomes of a call."""
+    return decide_outside(a.view(*things), call(**asked)).answer  # type: ignore[arg-type]
+
+
+WEB = a.egress("web", "buyer", (80, "http"), (443, "https"), hosts=("x.test", "*.y.test"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ({"speaks": Speaks.HTTP}, Answer.ALLOWED),
+        ({"speaks": Speaks.HTTP, "host": "X.TEST"}, Answer.ALLOWED),
+        ({"speaks": Speaks.HTTP, "host": "other.test"}, Answer.REFUSED),
+        ({"speaks": Speaks.HTTP, "host": "a.y.test"}, Answer.REFUSED),
+        ({"speaks": Speaks.HTTP, "port": 8080}, Answer.UNREACHABLE),
+        ({"speaks": Speaks.TLS}, Answer.UNREACHABLE),
+        ({"speaks": Speaks.TLS, "port": 443}, Answer.ALLOWED),
+        ({"speaks": Speaks.TLS, "port": 443, "host": "b.a.y.test"}, Answer.ALLOWED),
+        ({"speaks": Speaks.TLS, "port": 443, "host": "y.test"}, Answer.UNREACHABLE),
+        ({"speaks": Speaks.TLS, "port": 443, "host": ""}, Answer.UNREACHABLE),
+        ({"speaks": Speaks.OTHER, "port": 443}, Answer.UNREACHABLE),
+    ],
+)
+def test_what_an_egress_lets_pass(asked: dict[str, object], answer: Answer) -> None:
+    """And nothing of another client; with passthrough the others go on."""
+    assert answered(WEB, **asked) is answer
+    assert answered(**asked) is Answer.UNREACHABLE
+    assert answered(WEB, MeshConfig(egress=True), **asked) is Answer.ALLOWED
+
+
+def test_where_it_goes_and_by_what() -> None:
+    """By the DNS, or to where it was going; with the objects that let it."""
+    mesh = a.view(WEB, a.egress("all", "buyer", (80, "http"), networks=("192.0.2.0/24",)))
+    one, other = (ObjectKey.of(EGRESS, a.policy_key(each)) for each in ("all", "web"))
+    assert decide_outside(mesh, call(Speaks.HTTP)) == OutsideDecision(Answer.ALLOWED, (one,))
+    by_dns = decide_outside(mesh, call(Speaks.HTTP, address="198.51.100.1"))
+    assert by_dns == OutsideDecision(Answer.ALLOWED, (other,), by_dns=True)
+
+
+def test_an_address_that_is_not_known_may_decide() -> None:
+    """As that of a name in the DNS, where a range says which."""
+    ranged = a.egress("r", "buyer", (443, "https"), hosts=("x.test",), networks=("192.0.2.0/24",))
+    assert answered(ranged, speaks=Speaks.TLS, port=443, address="") is Answer.DEPENDS
+    assert answered(ranged, speaks=Speaks.TLS, port=443) is Answer.ALLOWED
+    assert answered(ranged, speaks=Speaks.TLS, port=443, address="198.51.100.1") is Answer.UNREACHABLE
+
+
+def test_policy_comes_to_the_same() -> None:
+    """Of random meshes and calls, as a proxy decides that looks for the narrowest range."""
+    dice, seen = random.Random(7), Counter[tuple[Answer, Speaks]]()  # noqa: S311 - dice
+    for seed in range(MESHES):
+        mesh = random_mesh(random.Random(seed))  # noqa: S311 - dice
+        view = View(mesh.settings)
+        view.apply(view.edits_to(mesh.known()))
+        for group in groups(view):
+            try:
+                policy = proxy_policy(view, group)
+            except ValueError:  # the range of virtual addresses is too small in some
+                continue
+            if policy.interception is InterceptionKind.TRANSPARENT:
+                for _ in range(20):
+                    asked = _random_call(dice, policy)
+                    if _is_ours(policy, asked):
+                        continue
+                    found = decide_outside(view, asked)
+                    assert _by_policy(policy, asked) == (found.answer is Answer.ALLOWED, found.by_dns), (
+                        seed,
+                        asked,
+                        found,
+                        policy.outside,
+                    )
+                    seen[found.answer, asked.speaks] += bool(policy.outside)
+    assert all(seen[Answer.ALLOWED, each] >= 20 for each in Speaks), seen
+    assert seen[Answer.REFUSED, Speaks.HTTP] >= 20
+    assert seen[Answer.UNREACHABLE, Speaks.TLS] >= 20
+
+
+def _random_call(dice: random.Random, policy: ProxyPolicy) -> OutsideCall:
+    return OutsideCall(
+        policy.identity,
+        Port(dice.choice((80, 81, 443))),
+        dice.choice(tuple(Speaks)),
+        dice.choice(HOSTS),
+        IpAddress(dice.choice(ADDRESSES)),
+        dice.choice(("GET", "POST")),
+        dice.choice(PATHS),
+    )
+
+
+def _is_ours(policy: ProxyPolicy, asked: OutsideCall) -> bool:
+    assert asked.address is not None
+    where = SocketAddress(asked.address, asked.port)
+    called = {SocketAddress(each, service.port) for service in policy.outbound for each in service.addresses}
+    return where in policy.closed or where in called
+
+
+def _by_policy(policy: ProxyPolicy, asked: OutsideCall) -> tuple[bool, bool]:
+    """Return whether a call passes, and whether to where the DNS says, as Envoy comes to it."""
+    on = (policy.passthrough, False)
+    port = next((each for each in policy.outside if each.port == asked.port), None)
+    what = None if port is None else _narrowest(port.ranges, str(asked.address))
+    if port is None or what is None:
+        return on
+    if what.connections:
+        return (True, False)
+    match asked.speaks:
+        case Speaks.TLS if any(covers(each, asked.host.lower()) for each in what.server_names):
+            return (True, False)
+        case Speaks.HTTP if what.hosts:
+            return _by_hosts(what.hosts, asked)
+        case _ if what.hosts and not port.told_apart:
+            return (False, False)
+        case _:
+            return on
+
+
+def _narrowest(ranges: tuple[OutsideRange, ...], address: str) -> OutsideRange | None:
+    found = [
+        (ip_network(each).prefixlen if each else -1, what)
+        for what in ranges
+        for each in (what.networks or ("",))
+        if not each or ip_address(address) in ip_network(each)
+    ]
+    return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def _by_hosts(hosts: tuple[OutsideHost, ...], asked: OutsideCall) -> tuple[bool, bool]:
+    name = asked.host.lower()
+    covering = [each for each in hosts if covers(each.name, name)]
+    if not covering:
+        return (False, False)
+    host = max(covering, key=lambda each: (each.name == name, each.name != "*", len(each.name)))
+    headers = (("host", asked.host),)
+    plain = Request(asked.client, a.service_key("x"), asked.port, asked.method, asked.path, headers)
+    request = passed(plain, EscapedSlashes.KEEP)
+    if isinstance(request, TurnedDown):
+        return (False, False)
+    judged = any(route.matches is not None for route in host.routes)
+    if judged and hidden_dots(request.path.partition("?")[0].encode()):
+        return (False, False)
+    for route in host.routes:
+        if route.matches is None or any(fits(each, request) for each in route.matches):
+            return (True, route.host is not None)
+    return (False, False)
