@@ -175,9 +175,8 @@ WebhookPlace = Annotated[Place | None, NoDecode, BeforeValidator(_place), PlainS
 MaybeConfigMap = Annotated[
     ConfigMapKey | None, NoDecode, BeforeValidator(_config_map), PlainSerializer(_as_text_or_none)
 ]
-Listenings = Annotated[
-    Mapping[str, Annotated[HostPort, PlainSerializer(str)]], NoDecode, BeforeValidator(_addresses)
-]
+Addresses = Mapping[str, Annotated[HostPort, PlainSerializer(str)]]
+Listenings = Annotated[Addresses, NoDecode, BeforeValidator(_addresses)]
 Options = Mapping[str, str]
 Providers = Annotated[
     Mapping[str, Options],

@@ -14,9 +14,10 @@ from pydantic.fields import FieldInfo
 from admission.place import Place
 from certs.issuers.reference import IssuerReference
 from controller.reloading import IN_PLACE
-from controller.setting_values import Options
+from controller.setting_values import Addresses, Options
 from controller.settings import Settings
 from controller.wrong_settings import ENVIRONMENT_PREFIX
+from injector.place import ConfigMapKey
 from mesh.host_port import HostPort
 
 _WORDS: Final[Mapping[object, str]] = {
@@ -28,8 +29,10 @@ _WORDS: Final[Mapping[object, str]] = {
     HostPort: "HOST:PORT",
     Place: "NAMESPACE/SERVICE:PORT or a URL",
     IPv4Network: "CIDR",
+    ConfigMapKey: "NAMESPACE/NAME or NAMESPACE/NAME/KEY",
     IssuerReference: "KIND/NAME or KIND.GROUP/NAME",
     tuple: "list, with commas where it is text",
+    Addresses: "NAME=HOST:PORT, with commas, or a mapping",
     Mapping[str, Options]: "NAME:OPTION=VALUE,...;NAME..., or a mapping of mappings",
 }
 _HEAD: Final = """# Settings of the server
@@ -99,7 +102,7 @@ def _what(field: FieldInfo) -> str:
     kind = _plain(field.annotation)
     if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
         return " or ".join(f"`{each.value}`" for each in kind)
-    return _WORDS.get(kind, "NAME=HOST:PORT, with commas, or a mapping")
+    return _WORDS[kind]
 
 
 def _plain(kind: object) -> object:

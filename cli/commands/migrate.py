@@ -93,9 +93,11 @@ def _write(out: Path, found: "Moved") -> None:
     folder = out / "manifests"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for each in found.manifests:
-            name = f"{each['kind'].lower()}-{each['metadata']['name']}.yaml"
+        names = [f"{each['kind'].lower()}-{each['metadata']['name']}.yaml" for each in found.manifests]
+        for name, each in zip(names, found.manifests, strict=True):
             (folder / name).write_text(printed([each]), "utf-8")
+        for other in sorted({each.name for each in folder.iterdir()}.difference(names)):
+            sys.stderr.write(f"{folder / other} was there before, and is applied with the others\n")
         (out / "values.yaml").write_text(printed([found.values]), "utf-8")
     except OSError as error:
         raise CommandFailed(f"--out is {str(out)!r}: {error.strerror or error}") from error

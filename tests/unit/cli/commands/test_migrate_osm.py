@@ -236,6 +236,16 @@ def test_what_cannot_be_read_is_said_and_not_written(
     assert refused == ({(what, field)} if what else set())
 
 
+def test_what_an_earlier_run_has_written_is_said(run: Run, tmp_path: Path) -> None:
+    """It would be applied with the rest: a namespace that has been mended would get none again."""
+    said = ("migrate", "osm", "-f", "osm.yaml", "--out", "to")
+    (tmp_path / "osm.yaml").write_text(yaml.safe_dump(namespace("watched")))
+    assert run(*said).stderr == ""
+    (tmp_path / "osm.yaml").write_text(yaml.safe_dump(namespace("watched", "enabled")))
+    left = "to/manifests/namespace-watched.yaml"
+    assert run(*said).stderr == f"{left} was there before, and is applied with the others\n"
+
+
 def test_lists_are_opened_also_those_whose_items_do_not_say_what_they_are(
     migrate: Callable[..., Document],
 ) -> None:
