@@ -17,6 +17,7 @@ from demo.leftovers import ProcessId, Record
 STOP_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
 _TAIL: Final = 2000
+_PIPES_SECONDS: Final = 5.0
 
 
 class DemoError(Exception):
@@ -159,6 +160,30 @@ async def _stop(running: Running) -> None:
         await running.process.wait()
 
 
+async def others_ended() -> None:
+    """Wait for tasks that were told to end, and see to what they had begun.
+
+    `asyncio.gather` does not, and the end of the event loop would cancel them a second time, amid that.
+    """
+    ending = [
+        each for each in asyncio.all_tasks() if each.cancelling() and each is not asyncio.current_task()
+    ]
+    if ending:
+        await asyncio.wait(ending, timeout=2 * _PIPES_SECONDS)
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """Kill a command that has a session of its own, with all that it started, and see its pipes closed.
+
+    Pipes that are open when the event loop is gone say so on standard error, one after the other.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_PIPES_SECONDS):
+            await process.communicate()
+
+
 async def run(
     argv: Sequence[str],
     *,
@@ -179,9 +204,7 @@ async def run(
         async with asyncio.timeout(deadline):
             output, errors = await process.communicate(given.encode())
     except (TimeoutError, asyncio.CancelledError) as error:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        await end(process)
         if isinstance(error, asyncio.CancelledError):
             raise
         raise DemoError(f"no end after {deadline:.0f} s: {' '.join(argv)}") from error

@@ -20,7 +20,7 @@ from demo.kubernetes.cluster import OwnCluster, own_cluster, volumes
 from demo.kubernetes.plane import Images, Plane
 from demo.kubernetes.scenes import Scenes
 from demo.kubernetes.store import PodStore, applications, namespaces
-from demo.supervisor import DemoError
+from demo.supervisor import DemoError, others_ended
 from demo.verdicts import Verdict
 from demo.walk import Walk
 
@@ -86,7 +86,10 @@ async def until_signal(work: Callable[[], Awaitable[tuple[Verdict, ...]]]) -> tu
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, end)
-    return await task
+    try:
+        return await task
+    finally:
+        await others_ended()
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from typing import Final
 from demo.kubernetes.kubectl import SECONDS
 from demo.kubernetes.plane import Plane
 from demo.plane import COMMAND
-from demo.supervisor import DemoError, bound_to_parent
+from demo.supervisor import DemoError, bound_to_parent, end
 from demo.verdicts import Verdict
 
 MANIFESTS: Final = Path(__file__).parent / "manifests" / "newcomer"
@@ -107,8 +107,10 @@ class _Shell:
         try:
             async with asyncio.timeout(SECONDS):
                 said, _ = await process.communicate()
-        except TimeoutError as error:
-            process.kill()
+        except (TimeoutError, asyncio.CancelledError) as error:
+            await end(process)
+            if isinstance(error, asyncio.CancelledError):
+                raise
             raise DemoError(f"no end after {SECONDS:.0f} s: {line}") from error
         return process.returncode or 0, said.decode(errors="replace").strip()
 

@@ -150,3 +150,37 @@ def test_a_record_of_an_earlier_boot_is_forgotten(tmp_path: Path) -> None:
     record = Record(tmp_path, "another boot", {ProcessId(1, 1)}, {"mwdemo1"})
     record.save()
     assert Record.load(tmp_path).processes == set()
+
+
+def test_many_commands_that_are_ended_by_a_signal_leave_nothing_and_say_nothing(tmp_path: Path) -> None:
+    """Also where what they have started holds their pipes: no line of asyncio's, no process."""
+    program = """
+        import asyncio, contextlib
+        from demo.kubernetes.__main__ import until_signal
+        from demo.supervisor import run
+
+        async def work():
+            began = (run(["sh", "-c", "sleep 61 & echo $! >> pids; sleep 61"], deadline=60) for _ in range(6))
+            await asyncio.gather(*began)
+
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(until_signal(work))
+        print("ended")
+    """
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    pids, limit = tmp_path / "pids", time.monotonic() + 60
+    while not pids.exists() or len(pids.read_text().split()) < 6:
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == (b"ended\n", b"", 0)
+    started = [ProcessId.of(int(each)) for each in pids.read_text().split()]
+    assert all(_gone(each) for each in started if each is not None)
