@@ -25,10 +25,29 @@ class IpRange:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class EncryptedRange:
+    """Whoever calls in TLS from an address of a network and is not of the mesh, whatever it shows.
+
+    `server_names`: names (`a.example.org`, `*.example.org`) of which it must ask for one; empty is any.
+    """
+
+    network: IpRange
+    server_names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.network} in TLS{_asking(self.server_names)}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class AuthenticatedName:
-    """Whoever shows a certificate of the mesh's roots for a name: a URI (`spiffe://...`), or a DNS name."""
+    """Whoever shows a certificate of the mesh's roots for a name: a URI (`spiffe://...`), or a DNS name.
+
+    `networks`: where it must call from; empty is anywhere. `server_names`: see `EncryptedRange`.
+    """
 
     name: str
+    networks: tuple[IpRange, ...] = ()
+    server_names: tuple[str, ...] = ()
 
     @property
     def is_uri(self) -> bool:
@@ -36,20 +55,41 @@ class AuthenticatedName:
         return "://" in self.name
 
     def __str__(self) -> str:
-        return self.name
+        where = f" from {', '.join(map(str, self.networks))}" if self.networks else ""
+        return f"{self.name}{where}{_asking(self.server_names)}"
 
 
-Caller = ServiceIdentity | IpRange | AuthenticatedName
+Caller = ServiceIdentity | IpRange | EncryptedRange | AuthenticatedName
 """Whom a rule may admit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outsider:
-    """A client outside the mesh: its address, and the name in its certificate, None where it shows none."""
+    """A client outside the mesh, at an address.
+
+    `name` is that in its certificate of the mesh's roots, empty where it shows none. `tls`: whether it speaks
+    TLS, as it does where it has a name; `server_name` is the one that it asks for there, lower case.
+    """
 
     address: IpAddress
-    name: AuthenticatedName | None = None
+    name: str = ""
+    tls: bool = False
+    server_name: str = ""
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Say whether it speaks TLS."""
+        return self.tls or bool(self.name)
+
+    def __str__(self) -> str:
+        how = f" as {self.name}" if self.name else " in TLS without a certificate" if self.tls else ""
+        asking = f", asking for {self.server_name}" if self.server_name else ""
+        return f"{self.address}{how}{asking}"
 
 
 Client = ServiceIdentity | Outsider
 """Who calls."""
+
+
+def _asking(names: tuple[str, ...]) -> str:
+    return f" asking for {' or '.join(names)}" if names else ""

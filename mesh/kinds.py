@@ -62,6 +62,7 @@ MESH_CONFIG: Final = _known("MeshConfig", "config.openservicemesh.io")
 RETRY: Final = _known("Retry", "policy.openservicemesh.io")
 UPSTREAM_TRAFFIC_SETTING: Final = _known("UpstreamTrafficSetting", "policy.openservicemesh.io")
 EGRESS: Final = _known("Egress", "policy.openservicemesh.io")
+INGRESS_BACKEND: Final = _known("IngressBackend", "policy.openservicemesh.io")
 WORKLOAD: Final = _known("Workload", "meshwright.dev")
 
 ADMISSION: Final = Kind("admission")

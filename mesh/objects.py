@@ -7,6 +7,7 @@ from typing import Protocol
 from mesh.config import MeshConfig
 from mesh.egress import Egress
 from mesh.identity import ServiceIdentity
+from mesh.ingress import IngressBackend
 from mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
 from mesh.limits import UpstreamTrafficSetting
 from mesh.names import Namespace
@@ -117,6 +118,7 @@ MeshObject = (
     Egress
     | EndpointSlice
     | HTTPRouteGroup
+    | IngressBackend
     | MeshConfig
     | NamespaceObject
     | PodTemplate

@@ -46,6 +46,7 @@ _ASPECTS: Final[Mapping[str, Aspect]] = {
             Lint.UUID_TWICE,
             Lint.LISTENER_CONFLICT,
             Lint.OVERRULED_SPLIT,
+            Lint.OVERRULED_INGRESS,
             Lint.SEVERAL_CONFIGS,
         ),
         Aspect.CONFLICTED,

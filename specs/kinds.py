@@ -15,6 +15,7 @@ from mesh.kinds import (
     ENDPOINT_SLICE,
     ENDPOINTS,
     HTTP_ROUTE_GROUP,
+    INGRESS_BACKEND,
     JOB,
     MESH_CONFIG,
     NAMESPACE,
@@ -41,6 +42,7 @@ from specs.core.pod_template import cron_job, pod_template, scaled_template, tem
 from specs.core.services import namespace, service, service_account
 from specs.manifest import Manifest, split_api_version
 from specs.osm.egress import egress
+from specs.osm.ingress import ingress_backend
 from specs.osm.mesh_config import mesh_config
 from specs.osm.retry import retry
 from specs.osm.unenforced import UNENFORCED
@@ -80,6 +82,7 @@ _READERS: Final = (
     Reader(RETRY, V1_TO_4[:1], retry),
     Reader(UPSTREAM_TRAFFIC_SETTING, V1_TO_4[:1], upstream_traffic_setting),
     Reader(EGRESS, V1_TO_4[:1], egress),
+    Reader(INGRESS_BACKEND, V1_TO_4[:1], ingress_backend),
     Reader(WORKLOAD, ("v1alpha1",), workload),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),

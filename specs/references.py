@@ -24,7 +24,11 @@ from specs.manifest import LABEL_RULE, NAME_RULE
 
 SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespace>.svc.<cluster domain>"
 RANGE_RULE = "must be a range of IPv4 addresses without host bits, such as 10.0.0.0/8"
+NETWORK_RULE = "must be a range of addresses, such as 192.0.2.0/24, 192.0.2.7/32 or 2001:db8::/32"
 ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::7"
+
+_MAPPED: Final = 96
+"""Bits before those of an IPv4 address in IPv6's form."""
 
 _REMEMBERED: Final = 16384
 """How many addresses are known by heart: all of a slice are read again whenever one comes or goes."""
@@ -150,6 +154,24 @@ def addresses(fields: Fields, name: str, texts: Iterable[str]) -> tuple[IpAddres
         else:
             found.append(parsed)
     return tuple(found)
+
+
+def parse_network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """Read a range of addresses; None for none. Host bits say nothing, as in OSM; a prefix is a number.
+
+    One of IPv4 in IPv6's form (`::ffff:10.0.0.0/104`) is that of IPv4: so packets come and go.
+    """
+    address, _, prefix = text.partition("/") if isinstance(text, str) else ("", "", "")
+    if not (prefix.isascii() and prefix.isdigit()) or "%" in address:
+        return None
+    try:
+        found = ipaddress.ip_network(f"{address}/{prefix}", strict=False)
+    except ValueError:
+        return None
+    mapped = found.network_address.ipv4_mapped if isinstance(found, ipaddress.IPv6Network) else None
+    if mapped is not None and found.prefixlen >= _MAPPED:
+        return ipaddress.IPv4Network(f"{mapped}/{found.prefixlen - _MAPPED}")
+    return found
 
 
 def ranges(fields: Fields, name: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from catalog.oracle import decide as oracle
-from catalog.oracle.decide import Answer, Decision, Place, TurnedDown, Verdict
+from catalog.oracle.decide import Admitting, Answer, Decision, Place, TurnedDown, Verdict
 from catalog.oracle.requests import Request, fits
 from catalog.oracle.targets import matches_of
 from catalog.relations.backing import services_of
@@ -82,9 +82,7 @@ class _Judge:
     lacks: dict[str, None] = field(default_factory=dict)
     divided: bool = False
 
-    def admitting(
-        self, view: View, request: Request, place: tuple[Place, bool]
-    ) -> tuple[TrafficTarget, ...] | None:
+    def admitting(self, view: View, request: Request, place: tuple[Place, bool]) -> Admitting | None:
         """Return what policy does, None where no sidecar there has it in force."""
         by_policy = oracle.admitting(view, request, place)
         if by_policy is None:

@@ -64,6 +64,21 @@ class Code(ProblemCode):
         "MW2058",
         "A TCPRoute admits every HTTP request where another TrafficTarget admits its source only some.",
     )
+    UNKNOWN_INGRESS_BACKEND = (
+        "MW2060",
+        "An IngressBackend's backend is no Service of its namespace; nobody is admitted by it.",
+    )
+    INGRESS_PORT = "MW2061", "An IngressBackend names a port that is no target port of its Service."
+    INGRESS_NOT_HTTP = (
+        "MW2062",
+        "An IngressBackend is for a port that speaks no HTTP; nobody is admitted there.",
+    )
+    UNKNOWN_INGRESS_SOURCE = (
+        "MW2063",
+        "Nobody stands behind a Service that an IngressBackend has as a source.",
+    )
+    UNKNOWN_INGRESS_MATCH = "MW2064", "An IngressBackend names an HTTPRouteGroup that does not exist."
+    OVERRULED_INGRESS = "MW2065", "Another IngressBackend for the same service and port takes precedence."
     UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is no Service; it has no effect."
     FOREIGN_HOST = "MW2081", "An UpstreamTrafficSetting is for a Service of another namespace; it is refused."
     OVERRULED_SETTING = "MW2082", "Another UpstreamTrafficSetting for the same host takes precedence."

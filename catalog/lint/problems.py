@@ -6,6 +6,7 @@ from typing import Any, Final
 from catalog.lint import (
     effect,
     egress,
+    ingress,
     limits,
     matches,
     opening,
@@ -24,7 +25,7 @@ from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
-from catalog.store.osm import egresses
+from catalog.store.osm import egresses, ingress_backends
 from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
 from catalog.store.smi import http_route_groups
@@ -70,6 +71,7 @@ class Linter:
             ObservedAll(of_retry, lint, all_retries(view)),
             ObservedAll(of_setting, lint, all_settings(view)),
             ObservedAll(of_egress, lint, egresses(view)),
+            ObservedAll(of_ingress, lint, ingress_backends(view)),
             ObservedAll(of_service, lint, view.services),
             ObservedAll(of_workload, lint, view.workloads),
             ObservedAll(of_config, lint, configs(view)),
@@ -147,6 +149,12 @@ def of_setting(lint: Lint, key: PolicyKey) -> Problems:
 def of_egress(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of an Egress."""
     return tuple(egress.problems(lint.view, egresses(lint.view)[key]))
+
+
+@derived
+def of_ingress(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of an IngressBackend."""
+    return tuple(ingress.problems(lint.view, ingress_backends(lint.view)[key]))
 
 
 @derived

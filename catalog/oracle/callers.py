@@ -1,22 +1,56 @@
 """Whether a client is one that a rule admits: a part of the oracle, see `catalog.oracle.decide`."""
 
+from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 
-from mesh.callers import AuthenticatedName, Caller, Client, IpRange, Outsider
+from mesh.callers import AuthenticatedName, Caller, Client, EncryptedRange, IpRange, Outsider
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain
 
 
 def is_caller(caller: Caller, client: Client | None, trust_domain: TrustDomain) -> bool:
-    """Say whether a client is meant. A network means those in it that show no certificate."""
+    """Say whether a client is meant. An IpRange means those in it that speak plain text.
+
+    Where a name needs a place too, one of the mesh is none that is meant: who asks knows where it is.
+    """
     match caller, client:
         case ServiceIdentity(), ServiceIdentity():
             return caller == client
-        case AuthenticatedName(name), ServiceIdentity():
+        case ServiceIdentity(), Outsider():
+            return caller.spiffe_id(trust_domain) == client.name
+        case AuthenticatedName(name, (), ()), ServiceIdentity():
             return name == client.spiffe_id(trust_domain)
-        case AuthenticatedName(), Outsider(_, shown):
-            return caller == shown
-        case IpRange(network), Outsider(address, None):
-            return ip_address(address) in ip_network(network)
+        case AuthenticatedName(name, networks, names), Outsider():
+            there = not networks or any(_is_in(each, client) for each in networks)
+            return name == client.name and there and _asks_for(names, client)
+        case EncryptedRange(network, names), Outsider():
+            is_stranger = client.is_encrypted and not is_of_the_mesh(client, trust_domain)
+            return is_stranger and _is_in(network, client) and _asks_for(names, client)
+        case IpRange(), Outsider():
+            return not client.is_encrypted and _is_in(caller, client)
         case _:
             return False
+
+
+def is_of_the_mesh(client: Client | None, trust_domain: TrustDomain) -> bool:
+    """Say whether a client has a certificate of the mesh for an identity, wherever it calls from."""
+    match client:
+        case ServiceIdentity():
+            return True
+        case Outsider():
+            return client.name.startswith(f"spiffe://{trust_domain}/")
+        case _:
+            return False
+
+
+def _is_in(network: IpRange, client: Outsider) -> bool:
+    return ip_address(client.address) in ip_network(network.network)
+
+
+def _asks_for(names: Iterable[str], client: Outsider) -> bool:
+    """Say whether a client asks for one of these names, or for one under a wildcard; none is any."""
+    wanted = tuple(names)
+    return not wanted or any(
+        client.server_name == each or (each.startswith("*.") and client.server_name.endswith(each[1:]))
+        for each in wanted
+    )

@@ -12,6 +12,7 @@ A match holds if its path expression fits the whole path without query, the meth
 each header expression fits one value of that header in full; `host` is the authority. A TrafficSplit says
 which Services answer instead of its apex; it grants nothing. A server whose namespace is permissive, by its
 own annotation or else by the MeshConfig, admits whoever has a certificate of the mesh; splits hold as ever.
+From outside, where nobody has such a certificate, IngressBackends admit (`catalog.oracle.ingress`).
 
 Every sidecar on the way first makes of the path what it passes on (`catalog.oracle.paths`), or turns the
 request down by itself: splits judge the path as the client's has it, rules as the server's does.
@@ -30,6 +31,8 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from catalog.oracle.callers import is_of_the_mesh
+from catalog.oracle.ingress import IngressVerdict, called_there, ingress_verdicts, lets_in, seen
 from catalog.oracle.passing import at_client, at_server
 from catalog.oracle.paths import TurnedDown
 from catalog.oracle.preconditions import accepts_everyone, chooses_endpoint, ready_places, told
@@ -41,8 +44,10 @@ from catalog.relations.endpoints import endpoints
 from catalog.relations.ports import spoken
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
+from mesh.callers import Outsider
 from mesh.identity import ServiceIdentity
-from mesh.kinds import TRAFFIC_SPLIT, TRAFFIC_TARGET
+from mesh.ingress import IngressBackend
+from mesh.kinds import INGRESS_BACKEND, TRAFFIC_SPLIT, TRAFFIC_TARGET
 from mesh.objects import ObjectKey
 from mesh.policy import TrafficTarget
 from mesh.service import ServiceKey, ServicePort
@@ -50,6 +55,7 @@ from mesh.service import ServiceKey, ServicePort
 __all__ = [
     "Answer",
     "Decision",
+    "IngressVerdict",
     "Place",
     "Request",
     "Share",
@@ -62,9 +68,11 @@ __all__ = [
     "at_client",
     "at_server",
     "backends",
+    "called_there",
     "chooses_endpoint",
     "decide",
     "fits",
+    "ingress_verdicts",
     "judge",
     "judge_split",
     "matches_of",
@@ -78,7 +86,8 @@ __all__ = [
 ]
 
 
-Admits = Callable[[View, Request, tuple[Place, bool]], tuple[TrafficTarget, ...] | None]
+Admitting = tuple[TrafficTarget | IngressBackend, ...]
+Admits = Callable[[View, Request, tuple[Place, bool]], Admitting | None]
 
 
 class Answer(enum.StrEnum):
@@ -137,6 +146,8 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
     port = service.port(request.port) if service is not None else None
     if port is None:
         return Decision(Answer.UNREACHABLE)
+    if isinstance(request.client, Outsider):
+        return _from_outside(view, request, port, admits)
     if request.identity is None:
         # No certificate, no call: also in permissive mode.
         return Decision(Answer.REFUSED)
@@ -158,9 +169,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
         if answering:
             shares.append(_share(key, weight, yes))
         if weight > 0:
-            because.update(
-                ObjectKey.of(TRAFFIC_TARGET, each.key) for found in yes.values() for each in found or ()
-            )
+            because.update(_key(each) for found in yes.values() for each in found or ())
     chosen = [share for share in shares if share.weight > 0]
     answer = Answer.DEPENDS if False in heard and _answer(chosen) is Answer.ALLOWED else _answer(chosen)
     return Decision(answer, tuple(shares) if chosen else (), tuple(sorted(because)))
@@ -203,20 +212,36 @@ def may_answer(view: View, request: Request, place: tuple[Place, bool]) -> bool:
     )
 
 
-def admitting(view: View, request: Request, place: tuple[Place, bool]) -> tuple[TrafficTarget, ...] | None:
-    """Return the targets that admit the request at a place; none where all are; None where it is no."""
+def _from_outside(view: View, request: Request, port: ServicePort, admits: Admits) -> Decision:
+    """Decide a request from outside the mesh: it calls whoever is behind the service, ready or not."""
+    asked = {
+        place: admits(view, seen(view, request, place[0]), place)
+        for place in places(view, request.service, port)
+    }
+    because = {_key(each) for found in asked.values() for each in found or ()}
+    shares = (_share(request.service, 1, asked),)
+    return Decision(_answer(list(shares)), shares if asked else (), tuple(sorted(because)))
+
+
+def admitting(view: View, request: Request, place: tuple[Place, bool]) -> Admitting | None:
+    """Return the objects that admit the request at a place; none where all are; None where it is no."""
     arrived = at_server(view, request, place)
     if isinstance(arrived, TurnedDown):
         return None
-    if accepts_everyone(view, place[0].identity.namespace):
+    if is_of_the_mesh(request.client, view.settings.trust_domain) and accepts_everyone(
+        view, place[0].identity.namespace
+    ):
         return ()
-    found = [target for target, verdict in verdicts(view, arrived, place) if verdict is Verdict.ADMITS]
-    return tuple(found) or None
+    targets = [target for target, verdict in verdicts(view, arrived, place) if verdict is Verdict.ADMITS]
+    return (*targets, *lets_in(view, arrived, place)) or None
 
 
-def _share(
-    key: ServiceKey, weight: int, yes: dict[tuple[Place, bool], tuple[TrafficTarget, ...] | None]
-) -> Share:
+def _key(admits: TrafficTarget | IngressBackend) -> ObjectKey:
+    kind = TRAFFIC_TARGET if isinstance(admits, TrafficTarget) else INGRESS_BACKEND
+    return ObjectKey.of(kind, admits.key)
+
+
+def _share(key: ServiceKey, weight: int, yes: dict[tuple[Place, bool], Admitting | None]) -> Share:
     admitted = {place.identity for (place, _), found in yes.items() if found is not None}
     refused = {place.identity for (place, _), found in yes.items() if found is None}
     return Share(key, weight, tuple(sorted(admitted)), tuple(sorted(refused)))

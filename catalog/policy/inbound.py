@@ -1,11 +1,21 @@
 """Inbound policy: at which ports a workload is called, and whom each port admits."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from catalog.policy.access import Everything, Matching, Nothing, grant
+from catalog.policy.ingress import ingress_rules
 from catalog.policy.limits import rate_limits
-from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules, SocketAddress
+from catalog.policy.proxy import (
+    Access,
+    AccessRule,
+    EveryoneInTheMesh,
+    InboundPort,
+    OnlyRules,
+    SocketAddress,
+    admitted,
+)
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import is_permissive
@@ -13,6 +23,7 @@ from catalog.relations.ports import served
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from engine.derived import derived
+from mesh.callers import EncryptedRange
 from mesh.identity import ServiceIdentity
 from mesh.kinds import TRAFFIC_TARGET
 from mesh.limits import RateLimits
@@ -37,24 +48,38 @@ def inbound_ports(view: View, group: ProxyGroup) -> tuple[InboundPort, ...]:
     refused = refused_ports(view, group)
     services = [view.services[key] for key in group.services if key in view.services]
     return tuple(
-        InboundPort(
-            port=number,
-            protocol=protocol,
-            services=tuple(each.key for each in behind),
-            application=_application(group, number),
-            access=access(view, group.identity, number, protocol),
-            listen=_listen(group, number),
-            escaped_slashes=_escaped_slashes(protocol, behind),
-            rates=_rates(view, protocol, behind),
-        )
+        _port(view, group, number, protocol, behind)
         for number, protocol, behind in served(services, group.ports)
         if number not in refused
     )
 
 
+def _port(
+    view: View, group: ProxyGroup, number: Port, protocol: Protocol, behind: tuple[Service, ...]
+) -> InboundPort:
+    services = tuple(each.key for each in behind)
+    outsiders = ingress_rules(view, services, number) if protocol.is_http else ()
+    found = access(view, group.identity, number, protocol)
+    if outsiders:
+        found = replace(found, rules=(*found.rules, *outsiders))
+    # Who shows no certificate is told from the mesh by the name that it asks for.
+    told_apart = services if admitted(found, EncryptedRange) else ()
+    return InboundPort(
+        port=number,
+        protocol=protocol,
+        services=services,
+        application=_application(group, number),
+        access=found,
+        listen=_listen(group, number),
+        escaped_slashes=_escaped_slashes(protocol, behind),
+        rates=_rates(view, protocol, behind),
+        mesh_names=tuple(each.fqdn(view.settings.cluster_domain) for each in told_apart),
+    )
+
+
 @derived
 def access(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Access:
-    """Return whom a port of an identity's workloads admits: the union of all TrafficTargets for it."""
+    """Return whom of the mesh a port of an identity's workloads admits: the union of TrafficTargets."""
     if is_permissive(view, identity.namespace):
         return EveryoneInTheMesh()
     return OnlyRules(tuple(_rules(view, identity, port, protocol)))

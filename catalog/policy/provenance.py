@@ -13,6 +13,7 @@ from typing import Final
 from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.egress import said
 from catalog.policy.inbound import access, inbound_ports
+from catalog.policy.ingress import ingress_rule
 from catalog.policy.limits import connection_limits, rate_limits
 from catalog.policy.outbound import permitted, routes, spoken_there
 from catalog.policy.reachable import reachable
@@ -186,6 +187,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
         case Admitting(number, protocol, services):
             yield access.node(view, identity, number, protocol)
             yield rate_limits.node(view, services)
+            yield from (ingress_rule.node(view, each, number) for each in services)
         case Calls(called, number):
             for port in _ports(view, called, number):
                 yield _ways.node(view, asked_for(view, identity, called), called, port)

@@ -8,7 +8,7 @@ from typing import Any, Final, Self, TypeVar
 
 from catalog.policy.outside import OutsidePort
 from catalog.store.settings import DenialReasons, HeaderLimits
-from mesh.callers import AuthenticatedName, Caller, IpRange
+from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
 from mesh.config import ExternalAuthorization, TlsVersion, Tracing
 from mesh.hashing import HashedOnce, Shared, hashed_once
 from mesh.identity import ServiceIdentity
@@ -68,7 +68,7 @@ class MeshTerms(HashedOnce):
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """What one object (a TrafficTarget) admits on one port: these callers, with any of these requests.
+    """What one object (a TrafficTarget, an IngressBackend) admits on one port: callers, with these requests.
 
     `matches` is None where every request, or every connection, is admitted; it is never empty. Of one port's
     rules no two are `by` one object.
@@ -102,7 +102,7 @@ class OnlyRules:
 Access = EveryoneInTheMesh | OnlyRules
 
 T = TypeVar("T")
-C = TypeVar("C", ServiceIdentity, IpRange, AuthenticatedName)
+C = TypeVar("C", ServiceIdentity, IpRange, EncryptedRange, AuthenticatedName)
 
 
 def admitted(access: Access, kind: type[C]) -> tuple[C, ...]:
@@ -115,7 +115,8 @@ class InboundPort:
     """A port at which the workload is called, and who may.
 
     `listen` is where the proxy binds in explicit interception, None in transparent; `application` is where
-    the application listens. `rates`: how much it takes of those who may call.
+    the application listens. `rates`: how much it takes of those who may call. `mesh_names` are those that
+    callers of the mesh ask for in TLS, where some rule admits who shows no certificate; else there are none.
     """
 
     port: Port
@@ -126,6 +127,7 @@ class InboundPort:
     listen: SocketAddress | None = None
     escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
     rates: RateLimits = field(default_factory=RateLimits)
+    mesh_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

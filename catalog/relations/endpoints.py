@@ -54,6 +54,20 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
     return tuple(found[each] for each in sorted(found))
 
 
+@derived
+def addresses_behind(view: View, key: ServiceKey) -> tuple[IpAddress, ...]:
+    """Return every address behind a service, whatever its port and however it is, sorted.
+
+    It is where calls of whoever stands behind it come from.
+    """
+    if key not in view.services:
+        return ()
+    found = {address for workload in backing(view, key) for address in workload.addresses}
+    for each in slices_by_service(view).found(key):
+        found.update(IpAddress(address) for address, _ in each.healths)
+    return tuple(sorted(found))
+
+
 def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port) -> tuple[Workload, ...]:
     """Return the workloads whose sidecar may be listening at an address and port.
 

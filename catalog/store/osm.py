@@ -5,10 +5,12 @@ from typing import Final
 from catalog.store.view import IN_VIEW, kind
 from mesh.egress import Egress
 from mesh.identity import ServiceIdentity
-from mesh.kinds import EGRESS, RETRY, UPSTREAM_TRAFFIC_SETTING
+from mesh.ingress import IngressBackend
+from mesh.kinds import EGRESS, INGRESS_BACKEND, RETRY, UPSTREAM_TRAFFIC_SETTING
 from mesh.limits import UpstreamTrafficSetting
 from mesh.policy import PolicyKey
 from mesh.retries import Retry
+from mesh.service import ServiceKey
 
 retries: Final = kind(Retry, RETRY, "Retries", lambda found: found.key)
 settings: Final = kind(
@@ -17,11 +19,19 @@ settings: Final = kind(
     "UpstreamTrafficSettings",
     lambda found: found.key,
 )
+ingress_backends: Final = kind(IngressBackend, INGRESS_BACKEND, "IngressBackends", lambda found: found.key)
+
+
+def _services(_: PolicyKey, found: IngressBackend) -> tuple[ServiceKey, ...]:
+    return tuple(dict.fromkeys(each.service for each in found.backends))
+
 
 retries_by_source: Final = IN_VIEW.index("Retries by source", retries, lambda _, found: (found.source,))
 settings_by_host: Final = IN_VIEW.index(
     "UpstreamTrafficSettings by host", settings, lambda _, found: (found.host,)
 )
+ingress_by_service: Final = IN_VIEW.index("IngressBackends by service", ingress_backends, _services)
+"""IngressBackends by the services that they open."""
 
 egresses: Final = kind(Egress, EGRESS, "Egresses", lambda found: found.key)
 

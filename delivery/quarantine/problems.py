@@ -19,6 +19,7 @@ from mesh.kinds import (
     EGRESS,
     ENDPOINT_SLICE,
     HTTP_ROUTE_GROUP,
+    INGRESS_BACKEND,
     MESH_CONFIG,
     NAMESPACE,
     RETRY,
@@ -55,6 +56,7 @@ _POLICIES: Final = (
     RETRY,
     TCP_ROUTE,
     TRAFFIC_TARGET,
+    INGRESS_BACKEND,
 )
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
 
@@ -165,7 +167,7 @@ def _edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, 
     texts = (unit.path_regex, *(each.regex for each in unit.headers))
     if any(text and text in rejected.said for text in texts):
         return None
-    kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT)
+    kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT, INGRESS_BACKEND)
     edited = (each.key for each in behind if each.key in changed and each.key.kind in kinds)
     return next(((key, "") for key in sorted(edited)), None)
 

@@ -1,12 +1,12 @@
 """Listeners for calls to the workload: one chain per port, and on TCP ports one for each caller beside it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
 from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, ProxyPolicy, admitted
-from mesh.callers import IpRange
+from mesh.callers import EncryptedRange, IpRange
 from mesh.identity import ServiceIdentity
 from mesh.workload import Capture
 from protos.envoy.config.core.v3 import base_pb2
@@ -89,6 +89,60 @@ def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_C
         yield _inbound_chain(policy, port, caller)
     if ranges := admitted(port.access, IpRange):
         yield _plain_chain(policy, port, ranges)
+    if encrypted := admitted(port.access, EncryptedRange):
+        yield from _without_proof(policy, port, encrypted)
+
+
+def _without_proof(
+    policy: ProxyPolicy, port: InboundPort, ranges: Iterable[EncryptedRange]
+) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
+    """Yield the filter chains of who speaks TLS from an admitted network, and need not show a certificate.
+
+    Envoy looks at the server's name before it looks at the client's address, and does not come back. So for
+    every name that is told from others there is what everybody has as well; and at the names that callers of
+    the mesh ask for, certificates are looked at: who shows one of the mesh is judged by that.
+    """
+    by_name = names_and_ranges(ranges, port.mesh_names)
+    named = tuple(sorted({*port.mesh_names, *(name for name in by_name if name)}))
+    if named:
+        chain, references = _inbound_chain(policy, port)
+        chain.name += "_named"
+        chain.filter_chain_match.server_names.extend(named)
+        yield chain, references
+    alike: dict[tuple[bool, tuple[IpRange, ...]], list[str]] = {}
+    for name, near in by_name.items():
+        alike.setdefault((name in port.mesh_names, near), []).append(name)
+    for number, ((asked, near), there) in enumerate(sorted(alike.items())):
+        chain, references = _plain_chain(policy, port, near)
+        chain.name = f"{_chain_name(policy, port)}_encrypted_{number}"
+        chain.filter_chain_match.transport_protocol = "tls"
+        chain.filter_chain_match.server_names.extend(each for each in there if each)
+        chain.transport_socket.CopyFrom(tls.without_proof(policy.terms, asked=asked))
+        yield chain, references
+
+
+def names_and_ranges(
+    ranges: Iterable[EncryptedRange], others: Iterable[str]
+) -> Mapping[str, tuple[IpRange, ...]]:
+    """Return from where each server's name may be asked for without a certificate; "" is any other name.
+
+    The names are those that the ranges have, and `others`; those that may be asked for from nowhere are not
+    there.
+    """
+    found = tuple(ranges)
+    every = {"", *others, *(name for each in found for name in each.server_names)}
+    near = {
+        name: tuple(sorted({each.network for each in found if not each.server_names or _is_one(name, each)}))
+        for name in sorted(every)
+    }
+    return {name: networks for name, networks in near.items() if networks}
+
+
+def _is_one(name: str, of: EncryptedRange) -> bool:
+    """Say whether a name is one of those that a caller must ask for, or is under a wildcard among them."""
+    return name in of.server_names or any(
+        each.startswith("*.") and name.endswith(each[1:]) for each in of.server_names
+    )
 
 
 def _inbound_chain(

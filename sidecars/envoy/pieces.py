@@ -88,7 +88,9 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
     yield _Judged(inbound_listeners.inbound, (called,), AllInbound())
     for port in policy.inbound:
         if inbound_listeners.is_open(port):
-            bare = replace(port, services=(), listen=None, escaped_slashes=EscapedSlashes.REJECT)
+            bare = replace(
+                port, services=(), listen=None, escaped_slashes=EscapedSlashes.REJECT, mesh_names=()
+            )
             behind = replace(bare, access=OnlyRules(), rates=RateLimits())
             yield _Judged(clusters.application, (headers, primary, behind), Application(port.services))
             if port.protocol.is_http:

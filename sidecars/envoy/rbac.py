@@ -4,11 +4,12 @@ Within one connection manager a request is allowed if any policy fits. Policies 
 would not do: Envoy takes the first route that matches, and its rule alone would decide.
 """
 
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Final
 
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, admitted
-from mesh.callers import AuthenticatedName, Caller, IpRange
+from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
 from mesh.identity import ServiceIdentity
 from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import TrustDomain
@@ -48,10 +49,11 @@ def deny_all() -> rbac_pb2.RBAC:
 
 def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
     """Return the rules of one port. They allow what some rule admits; without rules, nothing."""
-    policies = {policy_name(rule.by): _policy(rule, trust_domain) for rule in access.rules}
+    policies = {name: policy for rule in access.rules for name, policy in _policies(rule, trust_domain)}
     if isinstance(access, EveryoneInTheMesh):
-        # Where names from outside pass the handshake too, a certificate alone is not the mesh's.
-        everyone = _of_the_mesh(trust_domain) if admitted(access, AuthenticatedName) else anyone()
+        # Where names from outside, or no names, pass the handshake too, TLS alone is not the mesh's.
+        outside = (*admitted(access, AuthenticatedName), *admitted(access, EncryptedRange))
+        everyone = _of_the_mesh(trust_domain) if outside else anyone()
         policies[PERMISSIVE] = rbac_pb2.Policy(permissions=[_everything()], principals=[everyone])
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
 
@@ -89,14 +91,43 @@ def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
 
 @cache
 def anyone() -> rbac_pb2.Principal:
-    """Return everybody who has shown a certificate."""
+    """Return everybody who speaks TLS: with a certificate, where the filter chain demands one."""
     return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated())
 
 
-def _policy(rule: AccessRule, trust_domain: TrustDomain) -> rbac_pb2.Policy:
-    permissions = [_everything()] if rule.matches is None else [_permission(match) for match in rule.matches]
-    principals = [_principal(each, trust_domain) for each in rule.callers]
-    return rbac_pb2.Policy(permissions=permissions, principals=principals)
+def _policies(rule: AccessRule, trust_domain: TrustDomain) -> Iterator[tuple[str, rbac_pb2.Policy]]:
+    """Yield a rule's policies by name: one, and one for each choice of server names that callers have.
+
+    Which name is asked for is a matter of the permission, in Envoy's words.
+    """
+    by_names: dict[tuple[str, ...], list[Caller]] = {}
+    for each in rule.callers:
+        by_names.setdefault(_server_names(each), []).append(each)
+    requests = [_everything()] if rule.matches is None else [_permission(match) for match in rule.matches]
+    for names, callers in by_names.items():
+        asking = [rbac_pb2.Permission(requested_server_name=_server_name(each)) for each in names]
+        permissions = [_all_of(each, _any_of(asking)) for each in requests] if asking else requests
+        principals = [_principal(each, trust_domain) for each in callers]
+        name = f"{policy_name(rule.by)} {','.join(names)}" if names else policy_name(rule.by)
+        yield name, rbac_pb2.Policy(permissions=permissions, principals=principals)
+
+
+def _server_names(caller: Caller) -> tuple[str, ...]:
+    return caller.server_names if isinstance(caller, EncryptedRange | AuthenticatedName) else ()
+
+
+def _server_name(name: str) -> string_pb2.StringMatcher:
+    if name.startswith("*."):
+        return string_pb2.StringMatcher(suffix=name.removeprefix("*"))
+    return string_pb2.StringMatcher(exact=name)
+
+
+def _any_of(permissions: list[rbac_pb2.Permission]) -> rbac_pb2.Permission:
+    return rbac_pb2.Permission(or_rules=rbac_pb2.Permission.Set(rules=permissions))
+
+
+def _all_of(*permissions: rbac_pb2.Permission) -> rbac_pb2.Permission:
+    return rbac_pb2.Permission(and_rules=rbac_pb2.Permission.Set(rules=permissions))
 
 
 @lru_cache(REMEMBERED)
@@ -104,13 +135,27 @@ def _principal(caller: Caller, trust_domain: TrustDomain) -> rbac_pb2.Principal:
     match caller:
         case ServiceIdentity():
             return _named(string_pb2.StringMatcher(exact=caller.spiffe_id(trust_domain)))
-        case AuthenticatedName(name):
+        case AuthenticatedName(name, ()):
             return _named(string_pb2.StringMatcher(exact=name))
+        case AuthenticatedName(name, networks):
+            near = rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=map(_near, networks)))
+            return _both(_named(string_pb2.StringMatcher(exact=name)), near)
+        case EncryptedRange(network):
+            stranger = rbac_pb2.Principal(not_id=_of_the_mesh(trust_domain))
+            return rbac_pb2.Principal(
+                and_ids=rbac_pb2.Principal.Set(ids=[_near(network), anyone(), stranger])
+            )
         case IpRange():
-            # Not `remote_ip`, which is what a header says: whoever writes X-Forwarded-For would be anywhere.
-            near = rbac_pb2.Principal(direct_remote_ip=cidr(caller))
-            plain = rbac_pb2.Principal(not_id=anyone())
-            return rbac_pb2.Principal(and_ids=rbac_pb2.Principal.Set(ids=[near, plain]))
+            return _both(_near(caller), rbac_pb2.Principal(not_id=anyone()))
+
+
+def _near(network: IpRange) -> rbac_pb2.Principal:
+    # Not `remote_ip`, which is what a header says: whoever writes X-Forwarded-For would be anywhere.
+    return rbac_pb2.Principal(direct_remote_ip=cidr(network))
+
+
+def _both(one: rbac_pb2.Principal, other: rbac_pb2.Principal) -> rbac_pb2.Principal:
+    return rbac_pb2.Principal(and_ids=rbac_pb2.Principal.Set(ids=[one, other]))
 
 
 @lru_cache(REMEMBERED)

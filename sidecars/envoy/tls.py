@@ -35,6 +35,7 @@ ALIKE: Final = 16
 
 _TLS: Final = "envoy.transport_sockets.tls"
 _YES: Final = BoolValue(value=True)
+_NO: Final = BoolValue(value=False)
 _Matcher = common_pb2.SubjectAltNameMatcher
 
 
@@ -55,10 +56,24 @@ def downstream(
     else:
         accepted = _exactly(terms.trust_domain, admitted(port.access, ServiceIdentity))
     if caller is None:
-        accepted += map(_name, admitted(port.access, AuthenticatedName))
+        names = dict.fromkeys(each.name for each in admitted(port.access, AuthenticatedName))
+        accepted += map(_name, names)
     context = tls_pb2.DownstreamTlsContext(
         common_tls_context=_common(terms, accepted), require_client_certificate=_YES
     )
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def without_proof(terms: MeshTerms, *, asked: bool) -> base_pb2.TransportSocket:
+    """Return TLS for callers that need no certificate; `asked`: one of the mesh's roots tells who it is.
+
+    Where none is asked for, none is shown: what nobody has verified is no name.
+    """
+    common = _common(terms, ())
+    if not asked:
+        common.ClearField("combined_validation_context")
+    # Said, although it is the default: Envoy warns of who leaves it out.
+    context = tls_pb2.DownstreamTlsContext(common_tls_context=common, require_client_certificate=_NO)
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
 
@@ -158,9 +173,9 @@ def _exactly(trust_domain: TrustDomain, identities: Iterable[ServiceIdentity]) -
     return [_uri(string_pb2.StringMatcher(exact=each)) for each in accepted or (f"spiffe://{trust_domain}/",)]
 
 
-def _name(caller: AuthenticatedName) -> _Matcher:
-    matcher = string_pb2.StringMatcher(exact=caller.name)
-    return _uri(matcher) if caller.is_uri else _dns(matcher)
+def _name(name: str) -> _Matcher:
+    matcher = string_pb2.StringMatcher(exact=name)
+    return _uri(matcher) if AuthenticatedName(name).is_uri else _dns(matcher)
 
 
 def _dns(matcher: string_pb2.StringMatcher) -> _Matcher:

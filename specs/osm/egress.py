@@ -4,7 +4,6 @@ Fields and names are OSM's. Where OSM passes over what it cannot use (a range th
 port), that is refused here by name: the object would let pass less than it says.
 """
 
-import ipaddress
 from typing import Final
 
 from mesh.egress import Egress, EgressPort, EgressProtocol, is_wildcard
@@ -15,13 +14,12 @@ from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.manifest import Manifest
 from specs.osm.unenforced import not_enforced
-from specs.references import account, object_name
+from specs.references import NETWORK_RULE, account, object_name, parse_network
 
 HOST_RULE: Final = (
     "must be a host's name without a port, such as httpbin.org, an IPv4 address, or *.example.com "
     "for all names below one"
 )
-NETWORK_RULE: Final = "must be a range of addresses, such as 192.0.2.0/24, 192.0.2.7/32 or 2001:db8::/32"
 _PROTOCOLS: Final = tuple(EgressProtocol)
 MATCHES: Final = {each.name: each for each in (HTTP_ROUTE_GROUP, UPSTREAM_TRAFFIC_SETTING)}
 
@@ -84,24 +82,13 @@ def _hosts(spec: Fields) -> list[str]:
 def _networks(spec: Fields) -> tuple[str, ...]:
     found = set()
     for path, each in spec.items("ipAddresses"):
-        network = _network(each)
+        network = parse_network(each)
         if network is None:
             spec.notes.refuse(Code.WRONG_VALUE, path, NETWORK_RULE, each)
         else:
             found.add(network)
     ordered = sorted(found, key=lambda each: (each.version, int(each.network_address), each.prefixlen))
     return tuple(map(str, ordered))
-
-
-def _network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    """Return a range; host bits say nothing, as in OSM. A prefix is a number, and is there."""
-    address, _, prefix = text.partition("/") if isinstance(text, str) else ("", "", "")
-    if not (prefix.isascii() and prefix.isdigit()) or "%" in address:
-        return None
-    try:
-        return ipaddress.ip_network(f"{address}/{prefix}", strict=False)
-    except ValueError:
-        return None
 
 
 def _port(fields: Fields) -> EgressPort:

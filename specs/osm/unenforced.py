@@ -13,18 +13,17 @@ _POLICY: Final = "policy.openservicemesh.io"
 _PLUGIN: Final = "plugin.flomesh.io"
 _CLUSTERS: Final = "flomesh.io"
 
-_OUTSIDE: Final = (
-    "connections from outside the mesh are refused by the backends' sidecars, whoever this lets in"
-)
 _FILTERS: Final = "no filter of it runs in a sidecar"
 _ELSEWHERE: Final = "services of other clusters are not known"
 
 UNENFORCED: Final[Mapping[Kind, str]] = {
     Kind("AccessCert", _POLICY): "no certificate is issued for clients outside the mesh",
-    Kind("AccessControl", _POLICY): _OUTSIDE,
+    Kind("AccessControl", _POLICY): (
+        "connections from outside the mesh are refused by the backends' sidecars, whoever this lets in; "
+        "an IngressBackend lets them in"
+    ),
     Kind("Backpressure", _POLICY): "the number of connections is not limited",
     Kind("EgressGateway", _POLICY): "traffic leaves the mesh from the clients' own sidecars, if at all",
-    Kind("IngressBackend", _POLICY): _OUTSIDE,
     Kind("Telemetry", _POLICY): "access logs are the same for all sidecars",
     Kind("ExtensionService", _CONFIG): "no sidecar calls it",
     Kind("MeshRootCertificate", _CONFIG): (

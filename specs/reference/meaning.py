@@ -64,6 +64,7 @@ def _in_any_case(*allowed: str) -> Form:
 
 
 _SERVICE: Final = rf"{DNS_LABEL}(\.{DNS_LABEL}(\.svc(\.{DNS_SUBDOMAIN})?)?)?"
+_ANY_CASE_LABEL: Final = DNS_LABEL.replace("a-z", "A-Za-z")
 _PATTERN: Final = rf"\s*(\*|{DNS_LABEL})/(\*|{DNS_LABEL})\s*"
 _RETRY: Final = f"({'|'.join((*FailedWith, *WITHOUT_EFFECT))})"
 _SUITE: Final = f"({'|'.join(sorted(CIPHER_SUITES))})"
@@ -80,6 +81,9 @@ EGRESS_HOST: Final = _pattern(
     "name or IPv4 address; `*.` and a name for all below it",
     rf"(\*\.)?{DNS_SUBDOMAIN}",
     maxLength=LONGEST_NAME,
+)
+SERVER_NAME: Final = _pattern(
+    "DNS name, or `*.` and one", rf"(\*\.)?{_ANY_CASE_LABEL}(\.{_ANY_CASE_LABEL})*", maxLength=LONGEST_NAME
 )
 DURATION: Final = _pattern("duration", r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns|h|m|s))+", maxLength=64)
 HOST: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]*", maxLength=LONGEST_NAME + 1)
@@ -105,6 +109,8 @@ QUANTITY: Final = Form(
 )
 QUOTED_FLAG: Final = _enum("true", "false")
 METHOD: Final = _enum(*sorted(METHODS), "*")
+ROUTE_GROUPS: Final = _pattern("`specs.smi-spec.io`, with a version or without", r"specs\.smi-spec\.io(/.*)?")
+HTTP_OR_HTTPS: Final = _in_any_case("http", "https")
 ROUTE_KIND: Final = _enum(*RouteKind)
 EGRESS_PROTOCOL: Final = _in_any_case(*EgressProtocol)
 EGRESS_MATCH: Final = _enum(*sorted(MATCHES))

@@ -37,13 +37,8 @@ HOME: Final = "meshwright-system"
 EVENTS: Final = ("events.events.k8s.io",)
 
 
-OSM: Final = "policy.openservicemesh.io"
-UNENFORCED: Final = (
-    objects.definition("specs.smi-spec.io", "udproutes", "UDPRoute", "v1alpha4"),
-    objects.definition(OSM, "egresses", "Egress", "v1alpha1"),
-    objects.definition(OSM, "ingressbackends", "IngressBackend", "v1alpha1"),
-)
-"""Kinds of SMI's and OSM's own definitions that are not among ours: they are known, and not enforced."""
+UNENFORCED: Final = (objects.definition("specs.smi-spec.io", "udproutes", "UDPRoute", "v1alpha4"),)
+"""Kinds of SMI's own definitions that are not among ours: they are known, and not enforced."""
 
 
 def documents() -> list[dict[str, Any]]:

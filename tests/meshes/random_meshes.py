@@ -11,13 +11,16 @@ from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.material import ServiceCertificate
+from mesh.callers import IpRange
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.egress import Egress, EgressPort, EgressProtocol
 from mesh.identity import ProxyName, ServiceIdentity
+from mesh.ingress import IngressBackend, IngressPort, Proof
 from mesh.kinds import (
     DEPLOYMENT,
     EGRESS,
     HTTP_ROUTE_GROUP,
+    INGRESS_BACKEND,
     MESH_CONFIG,
     RETRY,
     SERVICE,
@@ -93,6 +96,8 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
         _put(dice, mesh, key, value)
         if isinstance(value, TrafficTarget):
             _put_beside(mesh, *_egress(value))
+        if isinstance(value, Service):
+            _put_beside(mesh, *_ingress(value))
     elif kind < 16:
         workload = _as_in_a_cluster(_workload(dice))
         if dice.random() < 0.25:
@@ -335,6 +340,28 @@ def _egress(target: TrafficTarget) -> tuple[ObjectKey, MeshObject]:
         route_groups=dice.choice(((), (), (dice.choice(NAMES),))),
     )
     return ObjectKey.of(EGRESS, target.key), found
+
+
+def _ingress(service: Service) -> tuple[ObjectKey, MeshObject]:
+    """Return an IngressBackend that opens a service and another one, to whoever is behind a third."""
+    dice = _thrown_by(service)
+    named = (service.key, ServiceKey(service.key.namespace, ServiceName(dice.choice(NAMES))))
+    key = PolicyKey(service.key.namespace, dice.choice(NAMES))
+    found = IngressBackend(
+        key,
+        tuple(
+            sorted(
+                IngressPort(each, Port(dice.choice((8080, 9090))), dice.choice(tuple(Proof)))
+                for each in dict.fromkeys(named)
+            )
+        ),
+        services=(ServiceKey(dice.choice(NAMESPACES), ServiceName(dice.choice(NAMES))),),
+        ranges=dice.choice(((), (), (IpRange("10.0.0.0/8"), IpRange("fd00::/8")))),
+        principals=("gateway.example.org",),
+        matches=dice.choice(((), (), (dice.choice(NAMES),))),
+        created=dice.choice(("", "2026-01-01T00:00:00Z")),
+    )
+    return ObjectKey.of(INGRESS_BACKEND, key), found
 
 
 def _group(dice: random.Random) -> tuple[ObjectKey, MeshObject]:

@@ -7,9 +7,11 @@ import catalog.store.osm
 import catalog.store.smi  # noqa: F401 - declares the policies that a view may be made of
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
+from mesh.callers import IpRange
 from mesh.config import MeshConfig
 from mesh.egress import Egress, EgressPort, EgressProtocol
 from mesh.identity import ServiceIdentity
+from mesh.ingress import IngressBackend, IngressPort, Proof
 from mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
 from mesh.limits import UpstreamTrafficSetting
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
@@ -199,6 +201,32 @@ def egress(
     return Egress(policy_key(name), (identity(source),), there, hosts, networks, groups)
 
 
+def ingress(
+    name: str,
+    *backends: tuple[str, int, str],
+    services: tuple[str, ...] = (),
+    ranges: tuple[str, ...] = (),
+    principals: tuple[str, ...] = (),
+    server_names: tuple[str, ...] = (),
+    matches: tuple[str, ...] = (),
+    created: str = "",
+) -> IngressBackend:
+    """Make an IngressBackend: backends are services, target ports, and what a client must bring."""
+    ports = tuple(
+        IngressPort(service_key(each), Port(number), Proof[proof], server_names if proof != "NOTHING" else ())
+        for each, number, proof in backends
+    )
+    return IngressBackend(
+        policy_key(name),
+        ports,
+        tuple(map(service_key, services)),
+        tuple(map(IpRange, ranges)),
+        principals,
+        matches,
+        created,
+    )
+
+
 def split(
     name: str, apex: str, *backends: tuple[str, int], matches: tuple[str, ...] = (), created: str = ""
 ) -> TrafficSplit:
@@ -246,6 +274,7 @@ def object_key(thing: object) -> ObjectKey:
         case (
             Egress(key=name)
             | HTTPRouteGroup(key=name)
+            | IngressBackend(key=name)
             | Retry(key=name)
             | TCPRoute(key=name)
             | TrafficSplit(key=name)
@@ -268,6 +297,7 @@ def _value(thing: object) -> MeshObject:
         | Service
         | Workload
         | HTTPRouteGroup
+        | IngressBackend
         | TCPRoute
         | TrafficSplit
         | TrafficTarget

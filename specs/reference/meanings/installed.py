@@ -13,6 +13,7 @@ from mesh.config import SidecarSettings
 from mesh.kinds import (
     EGRESS,
     HTTP_ROUTE_GROUP,
+    INGRESS_BACKEND,
     MESH_CONFIG,
     RETRY,
     SERVICE,
@@ -191,6 +192,14 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
                 "duration(self) >= duration('1s') && duration(self) <= duration('87600h')",
                 "must be a duration from 1s to 87600h, such as 24h",
             ),
+        ),
+    ),
+    INGRESS_BACKEND: Installed(
+        short_names=("ingressbackend",),
+        categories=(_OURS,),
+        columns=(
+            Column("Backends", ("spec.backends[*].name",), "The services that may be called."),
+            Column("Sources", ("spec.sources[*].name",), "By whom."),
         ),
     ),
 }

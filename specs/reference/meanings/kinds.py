@@ -23,6 +23,7 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
         osm_policy.UPSTREAM_TRAFFIC_SETTING,
     ),
     kinds.MESH_CONFIG: ("The settings of the mesh.", osm.MESH_CONFIG),
+    kinds.INGRESS_BACKEND: ("Who may call from outside the mesh, and which ports.", osm.INGRESS_BACKEND),
     kinds.NAMESPACE: ("A namespace, and what holds for all that runs in it.", core.NAMESPACE),
     kinds.SERVICE_ACCOUNT: ("An identity.", core.SERVICE_ACCOUNT),
     kinds.SERVICE: ("A name that is called, and who stands behind it.", core.SERVICE),

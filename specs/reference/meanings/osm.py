@@ -7,8 +7,14 @@ from specs.reference.meaning import (
     CURVE,
     DURATION,
     HOST,
+    HTTP_OR_HTTPS,
+    LABEL,
+    NAME,
     PATH,
     RANGE,
+    ROUTE_GROUPS,
+    SERVER_NAME,
+    SERVICE,
     TLS_VERSION,
     Meaning,
     Meanings,
@@ -86,4 +92,35 @@ MESH_CONFIG: Final[Meanings] = {
     "spec.observability.tracing.port": Meaning("Its port, for Zipkin's spans in plain text.", "9411"),
     "spec.observability.tracing.endpoint": Meaning("The path there.", "`/api/v2/spans`", PATH),
     "spec.featureFlags": Meaning("Nothing in it is used."),
+}
+
+INGRESS_BACKEND: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("Of several for one service and port the oldest counts."),
+    "spec": Meaning("What is said."),
+    "spec.backends": Meaning("Which ports may be called; no service's port twice."),
+    "spec.backends[].name": Meaning("A service of the object's namespace.", form=SERVICE),
+    "spec.backends[].port": Meaning("Its port, and how it is called."),
+    "spec.backends[].port.number": Meaning("The service's target port: where the application listens."),
+    "spec.backends[].port.protocol": Meaning(
+        "`http` is plain text, `https` TLS; in any case.", form=HTTP_OR_HTTPS
+    ),
+    "spec.backends[].tls": Meaning("What is asked of clients in TLS."),
+    "spec.backends[].tls.skipClientCertValidation": Meaning(
+        "Whether a client needs no certificate; its address is all that is looked at then."
+    ),
+    "spec.backends[].tls.sniHosts": Meaning(
+        "Server names of which a client must ask for one.", "any, or none", SERVER_NAME
+    ),
+    "spec.sources": Meaning("Who may call them."),
+    "spec.sources[].kind": Meaning(
+        "Whether it is the endpoints of a Service, addresses, or a name in the client's certificate."
+    ),
+    "spec.sources[].name": Meaning(
+        "The Service's name; the range, such as 10.0.0.0/8; the DNS name or URI in the certificate."
+    ),
+    "spec.sources[].namespace": Meaning("The Service's namespace, which it must have.", form=LABEL),
+    "spec.matches": Meaning("Only requests that these admit are let in.", "every request"),
+    "spec.matches[].apiGroup": Meaning("Of groups there is one.", "`specs.smi-spec.io`", ROUTE_GROUPS),
+    "spec.matches[].kind": Meaning("Of kinds there is one."),
+    "spec.matches[].name": Meaning("The HTTPRouteGroup's name, in the object's namespace.", form=NAME),
 }

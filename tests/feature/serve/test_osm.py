@@ -48,7 +48,7 @@ def test_log_and_page_say_what_is_not_enforced(tmp_path: Path) -> None:
         finally:
             process.kill()
             process.communicate()
-    kinds = ["IngressBackend", "MeshConfig"]
+    kinds = ["AccessControl", "MeshConfig"]
     warned = [each for each in log if each.get("code") == "MW1030"]
     assert {each["level"] for each in warned} == {"warning"}
     assert sorted(each["problem"].split(": ")[1].split()[0] for each in warned) == kinds

@@ -76,6 +76,8 @@ KILLED_BY = {
     "Egresses": 5,
     "Egresses by source": 5,
     "HTTPRouteGroups": 2,
+    "IngressBackends": 23,
+    "IngressBackends by service": 25,
     "MeshConfigs": 37,
     "TCPRoutes": 3,
     "TrafficSplits": 59,

@@ -56,6 +56,14 @@ BODIES = {
     ),
     kinds.UPSTREAM_TRAFFIC_SETTING: ("spec: {host: db.shop, connectionSettings: {tcp: {maxConnections: 1}}}"),
     kinds.MESH_CONFIG: "spec: {}",
+    kinds.RETRY: (
+        "spec:\n  source: {kind: ServiceAccount, name: db, namespace: shop}\n"
+        "  destinations: [{kind: Service, name: db, namespace: shop}]\n  retryPolicy: {retryOn: 5xx}"
+    ),
+    kinds.INGRESS_BACKEND: (
+        "spec:\n  backends: [{name: db, port: {number: 80, protocol: http}}]\n"
+        "  sources: [{kind: IPRange, name: 10.0.0.0/8}]"
+    ),
     kinds.WORKLOAD: "spec: {serviceAccount: db, service: db, address: 10.0.0.1, ports: [{port: 1}]}",
 }
 """A good body of each kind that is read and can be in force."""

@@ -13,7 +13,7 @@ from tests.meshes.reading import ORIGIN, complaints, reading, value
 SHOP = Namespace("shop")
 OUTSIDE = (
     "is not enforced here: connections from outside the mesh are refused by the backends' sidecars, "
-    "whoever this lets in"
+    "whoever this lets in; an IngressBackend lets them in"
 )
 
 
@@ -24,7 +24,6 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
 @pytest.mark.parametrize(
     ("group", "kind", "said"),
     [
-        ("policy", "IngressBackend", OUTSIDE),
         ("policy", "AccessControl", OUTSIDE),
         ("policy", "Telemetry", "is not enforced here: access logs are the same for all sidecars"),
         ("config", "ExtensionService", "is not enforced here: no sidecar calls it"),

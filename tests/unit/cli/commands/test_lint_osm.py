@@ -204,7 +204,7 @@ def test_real_faults_in_the_demo_are_found(
 
 UNENFORCED = """
 apiVersion: policy.openservicemesh.io/v1alpha1
-kind: IngressBackend
+kind: AccessControl
 metadata: {name: front, namespace: bookstore}
 spec:
   backends: [{name: bookstore, port: {number: 14001, protocol: http}}]
@@ -220,7 +220,7 @@ spec: {sidecar: {maxDataPlaneConnections: 7}}
 def test_policy_that_is_not_enforced_is_a_warning(lint: Lint, run: Run, tmp_path: Path) -> None:
     """Each by its own name; `--strict` fails for them."""
     assert lint(unenforced=UNENFORCED) == [
-        ("warning", "MW1030", "IngressBackend bookstore/front", '"IngressBackend"'),
+        ("warning", "MW1030", "AccessControl bookstore/front", '"AccessControl"'),
         ("warning", "MW1030", "MeshConfig osm-system/osm-mesh-config", ""),
     ]
     done = run("lint", str(tmp_path / "mesh"), "--strict")

@@ -51,6 +51,8 @@ ONLY_THE_READER = {
     ("HTTPRouteGroup", "spec.matches[].headers[].client-app"),
     ("HTTPRouteGroup", "matches[].headers.user-agent"),
     ("HTTPRouteGroup", "matches[].headers[].client-app"),
+    ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
+    ("IngressBackend", "spec.sources[].namespace"),  # a Service must have one, and nothing else
     ("Service", "metadata.annotations.meshwright.dev/dns"),  # several names in one text, and ports elsewhere
     ("Service", "metadata.annotations.meshwright.dev/dns-srv"),
     ("Pod", "metadata.labels.meshwright.dev/proxy-uuid"),  # a label among others

@@ -1,0 +1,178 @@
+"""What IngressBackends say of a request: the part of the oracle for who calls from outside the mesh.
+
+A client that is not of the mesh calls a workload, with no sidecar of its own in between: no split has a part
+in it. It is admitted if and only if the IngressBackend that counts for a service behind the workload's port
+has the client among its sources and the request among its matches. One counts for a service and target port:
+the oldest, or else the first by name. A port that speaks no HTTP admits nobody from outside.
+
+Of what a source is:
+
+- protocol http: an address in one of the ranges, or of an endpoint of one of the Services; in plain text;
+- https: a certificate of the mesh's roots for one of the principals, and such an address if any is named;
+- https with skipClientCertValidation: such an address, in TLS, whoever it is: no certificate is asked for.
+  Who asks for a service's full name, as callers of the mesh do, is asked for one, and is judged by it if it
+  is of the mesh. Where `sniHosts` are named, one of them must be asked for.
+
+See `catalog.oracle.decide`, of which this is a part.
+"""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import replace
+
+from catalog.oracle.callers import is_caller
+from catalog.oracle.requests import Request, fits
+from catalog.oracle.targets import Place
+from catalog.relations.backing import backing, services_of
+from catalog.relations.endpoints import addresses_behind
+from catalog.relations.identities import dns_names
+from catalog.relations.ports import served
+from catalog.store.inventory import by_identity
+from catalog.store.osm import ingress_by_service
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from mesh.callers import AuthenticatedName, Caller, Client, EncryptedRange, IpRange, Outsider
+from mesh.identity import ServiceIdentity
+from mesh.ingress import IngressBackend, IngressPort, Proof
+from mesh.names import Port
+from mesh.policy import PolicyKey
+from mesh.service import ServiceKey
+
+
+class IngressVerdict(enum.StrEnum):
+    """What one IngressBackend says of a request to a service's target port; only ADMITS is a yes."""
+
+    ADMITS = "admits it"
+    OTHER_REQUESTS = "admits other requests there"
+    OTHER_CLIENTS = "names other sources"
+    DANGLING = "has no matches that are there"
+    OVERRULED = "does not count: another one is for the same service and port"
+    NO_HTTP = "does not count: the port speaks no HTTP"
+
+
+def ingress_verdicts(
+    view: View, request: Request, key: ServiceKey, port: Port, *, is_http: bool
+) -> Iterator[tuple[IngressBackend, IngressPort, IngressVerdict]]:
+    """Yield what every IngressBackend for a service's target port says of a request; the first counts."""
+    for number, (each, backend) in enumerate(_by_precedence(view, key, port)):
+        if not is_http:
+            yield each, backend, IngressVerdict.NO_HTTP
+        elif number:
+            yield each, backend, IngressVerdict.OVERRULED
+        else:
+            yield each, backend, _judge(view, request, each, backend)
+
+
+def lets_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[IngressBackend, ...]:
+    """Return the IngressBackends by which a request is admitted at a place, sorted; none where it is not.
+
+    All workloads of the place must let it in that stand behind the service that is called.
+    """
+    where, is_http = place
+    if not is_http:
+        return ()
+    found: set[PolicyKey] = set()
+    by_key: dict[PolicyKey, IngressBackend] = {}
+    for services in called_there(view, request.service, where):
+        here = {
+            each.key: each
+            for key in services
+            for each, _, verdict in ingress_verdicts(view, request, key, where.port, is_http=is_http)
+            if verdict is IngressVerdict.ADMITS
+        }
+        if not here:
+            return ()
+        by_key |= here
+        found |= here.keys()
+    return tuple(by_key[each] for each in sorted(found))
+
+
+def seen(view: View, request: Request, place: Place) -> Request:
+    """Return a request from outside as a place sees it: without a name where no certificate is asked for."""
+    client = request.client
+    if not isinstance(client, Outsider) or not client.name:
+        return request
+    nameless = replace(client, name="", tls=True)
+    for services in called_there(view, request.service, place):
+        if client.server_name in {each.fqdn(view.settings.cluster_domain) for each in services}:
+            continue
+        for found, backend in (each for key in services for each in _counting(view, key, place.port)):
+            if backend.proof is Proof.ENCRYPTION and _is_meant(view, nameless, found, backend):
+                return replace(request, client=nameless)
+    return request
+
+
+def _counting(view: View, key: ServiceKey, port: Port) -> tuple[tuple[IngressBackend, IngressPort], ...]:
+    return tuple(_by_precedence(view, key, port)[:1])
+
+
+def _by_precedence(view: View, key: ServiceKey, port: Port) -> list[tuple[IngressBackend, IngressPort]]:
+    found = [
+        (each, backend)
+        for each in ingress_by_service(view).found(key)
+        for backend in each.backends
+        if backend.service == key and backend.port == port
+    ]
+    return sorted(found, key=lambda pair: (pair[0].created == "", pair[0].created, pair[0].key))
+
+
+def called_there(view: View, key: ServiceKey, where: Place) -> Iterator[tuple[ServiceKey, ...]]:
+    """Yield for each workload of a place behind a service which services it is called for at that port."""
+    for workload in backing(view, key):
+        if workload.uuid is None or workload.identity != where.identity:
+            continue
+        services = [view.services[each] for each in services_of(view, workload.key)]
+        for number, _, behind in served(services, workload.ports):
+            if number == where.port:
+                yield tuple(each.key for each in behind)
+
+
+def _judge(view: View, request: Request, found: IngressBackend, backend: IngressPort) -> IngressVerdict:
+    if not _is_source(view, request, found, backend):
+        return IngressVerdict.OTHER_CLIENTS
+    if not found.matches:
+        return IngressVerdict.ADMITS
+    groups = [http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in found.matches]
+    matches = [match for group in groups if group is not None for match in group.matches]
+    if not matches:
+        return IngressVerdict.DANGLING
+    fit = any(fits(match, request) for match in matches)
+    return IngressVerdict.ADMITS if fit else IngressVerdict.OTHER_REQUESTS
+
+
+def _is_source(view: View, request: Request, found: IngressBackend, backend: IngressPort) -> bool:
+    if not isinstance(request.client, ServiceIdentity):
+        return _is_meant(view, request.client, found, backend)
+    shown = tuple(_shown(view, request.client, request.service))
+    return bool(shown) and all(
+        any(_is_meant(view, each, found, backend) for each in names) for names in shown
+    )
+
+
+def _is_meant(view: View, client: Client | None, found: IngressBackend, backend: IngressPort) -> bool:
+    trust_domain = view.settings.trust_domain
+    return any(is_caller(each, client, trust_domain) for each in _sources(view, found, backend))
+
+
+def _sources(view: View, found: IngressBackend, backend: IngressPort) -> Iterator[Caller]:
+    near = [*found.ranges]
+    for key in found.services:
+        near += [IpRange(f"{each}/{128 if ':' in each else 32}") for each in addresses_behind(view, key)]
+    match backend.proof:
+        case Proof.NOTHING:
+            yield from near
+        case Proof.ENCRYPTION:
+            yield from (EncryptedRange(each, backend.server_names) for each in near)
+        case Proof.CERTIFICATE if near or not (found.services or found.ranges):
+            for name in found.principals:
+                yield AuthenticatedName(name, tuple(near), backend.server_names)
+        case Proof.CERTIFICATE:
+            pass
+
+
+def _shown(view: View, client: ServiceIdentity, called: ServiceKey) -> Iterator[tuple[Outsider, ...]]:
+    """Yield what each sidecar of an identity shows when it calls: its certificate's names, at its address."""
+    names = (client.spiffe_id(view.settings.trust_domain), *dns_names(view, client))
+    server = called.fqdn(view.settings.cluster_domain)
+    for each in by_identity(view).found(client):
+        yield tuple(Outsider(each.address, name, server_name=server) for name in names)

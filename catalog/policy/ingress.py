@@ -1,0 +1,101 @@
+"""Whom IngressBackends admit from outside the mesh, by service and target port.
+
+Of several for one service and port one counts: the oldest (`metadata.creationTimestamp`; those without one
+last), then the first by name. It is for ports that speak HTTP.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from catalog.policy.proxy import AccessRule
+from catalog.relations.endpoints import addresses_behind
+from catalog.store.osm import ingress_by_service
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
+from mesh.ingress import IngressBackend, IngressPort, Proof
+from mesh.kinds import INGRESS_BACKEND
+from mesh.names import Port
+from mesh.objects import ObjectKey
+from mesh.policy import HTTPMatch, PolicyKey
+from mesh.service import ServiceKey
+
+
+def precedence(found: IngressBackend) -> tuple[bool, str, PolicyKey]:
+    """Return the sort key of an IngressBackend among those of one service and port."""
+    return (not found.created, found.created, found.key)
+
+
+@derived
+def deciding(view: View, key: ServiceKey, port: Port) -> tuple[IngressBackend, IngressPort] | None:
+    """Return the IngressBackend that counts for a service's target port, with its part for that."""
+    found = [
+        (each, backend)
+        for each in ingress_by_service(view).found(key)
+        for backend in each.backends
+        if (backend.service, backend.port) == (key, port)
+    ]
+    return min(found, key=lambda each: precedence(each[0]), default=None)
+
+
+@derived
+def ingress_rule(view: View, key: ServiceKey, port: Port) -> AccessRule | None:
+    """Return whom a service's target port admits from outside the mesh; None for nobody."""
+    if (decided := deciding(view, key, port)) is None:
+        return None
+    found, backend = decided
+    callers, matches = _callers(view, found, backend), requests(view, found)
+    if not callers or matches == ():
+        return None
+    return AccessRule(ObjectKey.of(INGRESS_BACKEND, found.key), callers, matches)
+
+
+def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tuple[AccessRule, ...]:
+    """Return whom a port of these services' workloads admits from outside: a rule for each object."""
+    by: dict[ObjectKey, AccessRule] = {}
+    for rule in (ingress_rule(view, each, port) for each in services):
+        if rule is not None:
+            known = by[rule.by].callers if rule.by in by else ()
+            callers = _sorted({*known, *rule.callers})
+            by[rule.by] = AccessRule(rule.by, callers, rule.matches)
+    return tuple(by[each] for each in sorted(by))
+
+
+def requests(view: View, found: IngressBackend) -> tuple[HTTPMatch, ...] | None:
+    """Return the requests that are admitted: None is all, empty is none. Groups not there admit none."""
+    if not found.matches:
+        return None
+    groups = (http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in found.matches)
+    return tuple(dict.fromkeys(each for group in groups if group is not None for each in group.matches))
+
+
+def source_ranges(view: View, found: IngressBackend) -> tuple[IpRange, ...]:
+    """Return where clients may be: the ranges, and the addresses behind the services, sorted."""
+    behind = (address for key in found.services for address in addresses_behind(view, key))
+    single = (IpRange(f"{each}/{128 if ':' in each else 32}") for each in behind)
+    return tuple(sorted({*found.ranges, *single}))
+
+
+def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[Caller, ...]:
+    places = source_ranges(view, found)
+    match backend.proof:
+        case Proof.NOTHING:
+            return places
+        case Proof.ENCRYPTION:
+            return tuple(EncryptedRange(each, backend.server_names) for each in places)
+        case Proof.CERTIFICATE:
+            return tuple(_named(found, backend, places))
+
+
+def _named(
+    found: IngressBackend, backend: IngressPort, places: tuple[IpRange, ...]
+) -> Iterator[AuthenticatedName]:
+    """Yield who must show a name; where places are named and nobody is there, nobody may."""
+    if places or not (found.services or found.ranges):
+        for name in found.principals:
+            yield AuthenticatedName(name, places, backend.server_names)
+
+
+def _sorted(callers: set[Caller]) -> tuple[Caller, ...]:
+    """Return callers in an order; those of several types have none of their own."""
+    return tuple(sorted(callers, key=lambda each: (type(each).__name__, str(each))))

@@ -1,0 +1,199 @@
+"""policy.openservicemesh.io IngressBackend v1alpha1.
+
+Several fields are Open Service Mesh's and mean what they did there: `port.number` is the target port, places
+and names of an https backend must both fit. Where its checks were dead or the other way round, they hold here
+as they were meant.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from mesh.callers import IpRange
+from mesh.ingress import IngressBackend, IngressPort, Proof
+from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE
+from mesh.names import LONGEST_NAME, Namespace, ServiceName, is_dns_label, is_dns_subdomain
+from mesh.policy import PolicyKey
+from mesh.service import ServiceKey
+from specs.codes import Code
+from specs.fields import Fields, duplicates, one_of
+from specs.manifest import LABEL_RULE, Manifest
+from specs.references import NETWORK_RULE, object_name, own_service, parse_network
+
+HTTP: Final = "http"
+HTTPS: Final = "https"
+IP_RANGE: Final = "IPRange"
+PRINCIPAL: Final = "AuthenticatedPrincipal"
+SOURCES: Final = (PRINCIPAL, IP_RANGE, SERVICE.name)
+
+PRINCIPAL_RULE: Final = (
+    "must be a name in the client's certificate: a DNS name, or a URI such as spiffe://cluster.local/gateway"
+)
+SERVER_NAME_RULE: Final = "must be a DNS name, or one behind a wildcard such as *.example.org"
+NO_PRINCIPAL: Final = (
+    f"must have an {PRINCIPAL}: clients of https backends show certificates, "
+    "unless a backend has tls.skipClientCertValidation: true"
+)
+
+_DNS_NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+_URI: Final = re.compile(r"[a-z][a-z0-9+.-]*://[!-~]+")
+_LONGEST_URI: Final = 2048
+_GROUP: Final = HTTP_ROUTE_GROUP.group
+
+
+def ingress_backend(manifest: Manifest) -> IngressBackend:
+    """Read an IngressBackend; its backends must be services of its namespace."""
+    fields = manifest.spec()
+    sections = fields.sections("backends", required=True)
+    backends = tuple(_backend(each, manifest.namespace) for each in sections)
+    sources = _Sources()
+    for section in fields.sections("sources", required=True):
+        sources.read(section)
+    matches = tuple(sorted({_match(section) for section in fields.sections("matches")}))
+    fields.close()
+    for index in duplicates([(each.service, each.port) for each in backends]):
+        sections[index].wrong(
+            "port", "must differ from the other backends of this service", code=Code.DUPLICATE
+        )
+    if fields.has("backends") and not sections:
+        fields.wrong("backends", "must name at least one service", Code.EMPTY)
+    _judge(fields, backends, sources)
+    return IngressBackend(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        backends=tuple(sorted(set(backends))),
+        services=tuple(sorted(sources.services)),
+        ranges=tuple(sorted(sources.ranges)),
+        principals=tuple(sorted(sources.principals)),
+        matches=matches,
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+
+
+class _Sources:
+    """What the sources of one object come to."""
+
+    def __init__(self) -> None:
+        self.services: set[ServiceKey] = set()
+        self.ranges: set[IpRange] = set()
+        self.principals: set[str] = set()
+
+    @property
+    def have_places(self) -> bool:
+        return bool(self.services or self.ranges)
+
+    def read(self, fields: Fields) -> None:
+        """Read one source; what is no Service has no namespace, and may have one written."""
+        kind = fields.raw("kind")
+        if not fields.has("kind"):
+            fields.required_text("kind", one_of(SOURCES))
+        else:
+            fields.choice("kind", SOURCES, PRINCIPAL)
+        if kind == SERVICE.name:
+            self.services.add(_service(fields))
+        elif kind == IP_RANGE:
+            self._range(fields)
+        elif kind == PRINCIPAL:
+            self._principal(fields)
+        fields.accept("name", "namespace")
+        fields.close()
+
+    def _range(self, fields: Fields) -> None:
+        text = fields.required_text("name", NETWORK_RULE)
+        if not text:
+            return
+        if (found := parse_network(text)) is None:
+            fields.wrong("name", NETWORK_RULE)
+        else:
+            self.ranges.add(IpRange(str(found)))
+
+    def _principal(self, fields: Fields) -> None:
+        text = fields.required_text("name", PRINCIPAL_RULE)
+        if not text:
+            return
+        if not _is_principal(text):
+            fields.wrong("name", PRINCIPAL_RULE)
+        self.principals.add(text)
+
+
+def _judge(fields: Fields, backends: Sequence[IngressPort], sources: _Sources) -> None:
+    """Say what keeps backends from being open to anybody."""
+    if fields.notes.refused:
+        return
+    if not sources.principals and any(each.proof is Proof.CERTIFICATE for each in backends):
+        fields.notes.refuse(Code.EMPTY, fields.at("sources"), NO_PRINCIPAL)
+    closed = [each for each in backends if each.proof is not Proof.CERTIFICATE]
+    if closed and not sources.have_places:
+        named = ", ".join(f"{each.service.name}:{each.port}" for each in closed)
+        expected = (
+            f"names no {SERVICE.name} and no {IP_RANGE}, so nobody is admitted to {named}: "
+            "without a certificate only the address says who calls (0.0.0.0/0 and ::/0 are everybody)"
+        )
+        fields.notes.warn(Code.EMPTY, fields.at("sources"), expected)
+
+
+def _backend(fields: Fields, namespace: Namespace) -> IngressPort:
+    service = own_service(fields, "name", namespace)
+    port = fields.section("port", required=True)
+    number, protocol = port.required_port("number"), _protocol(port)
+    port.close()
+    tls = fields.section("tls")
+    skipped, names = tls.flag("skipClientCertValidation"), _server_names(tls)
+    tls.close()
+    fields.close()
+    if protocol == HTTP:
+        if skipped or names:
+            expected = "has no effect: a backend of protocol http is called in plain text"
+            fields.notes.warn(Code.FIELDS_NOT_USED, tls.path, expected)
+        return IngressPort(service, number, Proof.NOTHING)
+    return IngressPort(service, number, Proof.ENCRYPTION if skipped else Proof.CERTIFICATE, names)
+
+
+def _protocol(fields: Fields) -> str:
+    """Read http or https, in any case."""
+    rule = f"{one_of((HTTP, HTTPS))}: gRPC is http, or with TLS https"
+    text = fields.required_text("protocol", rule)
+    if text and text.lower() not in (HTTP, HTTPS):
+        fields.wrong("protocol", rule)
+    return text.lower()
+
+
+def _server_names(fields: Fields) -> tuple[str, ...]:
+    """Read names that are asked for in TLS; whoever asks writes them in any case."""
+    found = set()
+    for path, item in fields.items("sniHosts"):
+        text = item.lower() if isinstance(item, str) else ""
+        if is_dns_subdomain(text.removeprefix("*.")):
+            found.add(text)
+        else:
+            fields.notes.refuse(Code.WRONG_VALUE, path, SERVER_NAME_RULE, item)
+    return tuple(sorted(found))
+
+
+def _service(fields: Fields) -> ServiceKey:
+    """Read a Service with its namespace, which OSM demands: gateways seldom live beside their backends."""
+    name = object_name(fields, "name")
+    namespace = fields.text("namespace") or ""
+    if not namespace:
+        fields.wrong("namespace", "must be the namespace of the Service")
+    elif not is_dns_label(namespace):
+        fields.wrong("namespace", LABEL_RULE)
+    return ServiceKey(Namespace(namespace), ServiceName(name))
+
+
+def _match(fields: Fields) -> str:
+    """Read a reference to an HTTPRouteGroup of the namespace; its group may have a version, as in OSM's."""
+    group = fields.text("apiGroup") or _GROUP
+    if group.partition("/")[0] != _GROUP:
+        fields.wrong("apiGroup", f"must be {_GROUP}, with a version or without")
+    if not fields.has("kind"):
+        fields.required_text("kind", one_of((HTTP_ROUTE_GROUP.name,)))
+    fields.choice("kind", (HTTP_ROUTE_GROUP.name,), HTTP_ROUTE_GROUP.name)
+    name = object_name(fields, "name")
+    fields.close()
+    return name
+
+
+def _is_principal(text: str) -> bool:
+    if "://" in text:
+        return len(text) <= _LONGEST_URI and _URI.fullmatch(text) is not None
+    return len(text) <= LONGEST_NAME and _DNS_NAME.fullmatch(text) is not None
