@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from catalog.policy.left_out import units, without
 from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.proxy import ProxyPolicy, SocketAddress
 from catalog.policy.whole import proxy_policy
@@ -208,3 +209,13 @@ def test_namespaces_of_sources_decide_what_a_bare_name_is() -> None:
     there = replace(a.service("shop"), key=a.service_key("shop", "bank"))
     assert there.key.namespace == Namespace("bank")
     assert ranges(web("a", "shop"), there) == (OutsideRange(hosts=(by_dns("shop"),)),)
+
+
+def test_a_match_that_is_left_out_admits_nothing() -> None:
+    """As when proxies refuse it: what it alone let pass is refused, and its host stays named."""
+    found = policy(a.view(BUYER, *GROUPS, web("a", "x.test", groups=("books", "albums"))))
+    assert {GET, PUT} <= set(units(found))
+    (port,) = without(found, {GET}).outside
+    assert port.ranges == (OutsideRange(hosts=(by_dns("x.test", PUT),)),)
+    (port,) = without(found, {GET, PUT}).outside
+    assert port.ranges == (OutsideRange(hosts=(OutsideHost("x.test", ()),)),)
