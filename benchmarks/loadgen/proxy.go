@@ -46,6 +46,8 @@ func (p *proxy) connect(ctx context.Context) error {
 	retry := backoff.Config{BaseDelay: 500 * time.Millisecond, Multiplier: 1.6, Jitter: 0.5, MaxDelay: 30 * time.Second} // as Envoy's
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(p.fleet.credentials),
+		grpc.WithInitialWindowSize(wire.StreamWindow),
+		grpc.WithInitialConnWindowSize(wire.ConnectionWindow),
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(wire.RawCodec{}), grpc.MaxCallRecvMsgSize(64<<20), grpc.WaitForReady(true),
 		),

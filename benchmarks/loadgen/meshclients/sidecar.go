@@ -67,6 +67,8 @@ func (s *sidecar) connect(roots *x509.CertPool) error {
 	connection, err := grpc.NewClient("passthrough:///"+s.fleet.address,
 		grpc.WithTransportCredentials(secure),
 		grpc.WithSharedWriteBuffer(true),
+		grpc.WithInitialWindowSize(wire.StreamWindow),
+		grpc.WithInitialConnWindowSize(wire.ConnectionWindow),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.RawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
 		return err

@@ -19,6 +19,14 @@ const (
 	SecretType   = typePrefix + "envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
+// StreamWindow and ConnectionWindow are bytes that may come unasked, as many as Envoy's. Said outright, they have
+// gRPC measure no bandwidth: it sends a PING with all that comes, and the server's answers to those would be
+// counted as CPU of the server. Envoy sends none.
+const (
+	StreamWindow     = 16 << 20
+	ConnectionWindow = 24 << 20
+)
+
 // RawCodec hands messages through as bytes: this program reads a few fields of them, and encodes few.
 type RawCodec struct{}
 
