@@ -9,11 +9,12 @@ import pytest
 from injector.configuration import read
 from injector.decision import Reason
 from injector.injecting import Known, injected
-from injector.reviewing import Answer, Result, answer, operations, response
+from injector.reviewing import Answer, Cause, Result, answer, operations, response
 from injector.shapes import checked
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject
 from sidecars.registry import DriverRegistry
+from tests.typed import ROOT
 
 SHOP = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
 KNOWN = Known(read({"sidecar": {"image": "proxy:1"}}, "config.yaml"), DriverRegistry.discover().drivers)
@@ -125,3 +126,10 @@ def test_a_jobs_pod_with_a_classic_sidecar_is_warned_of() -> None:
     said = answer(KNOWN, SHOP, _pod(ownerReferences=owned, annotations=classic))
     assert said.result is Result.INJECTED
     assert any("does not end by itself" in each for each in said.warnings)
+
+
+def test_every_reason_by_which_pods_are_counted_is_documented() -> None:
+    """In docs/metrics.md, at the metric."""
+    lines = (ROOT / "docs" / "metrics.md").read_text("utf-8").splitlines()
+    (line,) = [each for each in lines if each.startswith("| `meshwright_injection_pods_total`")]
+    assert [each for each in (*Reason, *Cause) if f"`{each}`" not in line] == []
