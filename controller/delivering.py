@@ -23,6 +23,7 @@ from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.translation import translation
 from delivery.snapshots.wanted import WhoIsHere
+from mesh.calling import Resilience
 from mesh.names import TrustDomain
 from providers.sources import Sources
 
@@ -98,4 +99,18 @@ def mesh_settings(settings: Settings) -> MeshSettings:
         HeaderLimits(settings.headers_per_message, settings.header_kibibytes),
         settings.denial_reasons,
         settings.trace_sampling,
+        resilience(settings),
+    )
+
+
+def resilience(settings: Settings) -> Resilience:
+    """Return what proxies do about endpoints that fail."""
+    return Resilience.of(
+        connect_seconds=settings.connect_seconds,
+        retries=settings.connect_retries,
+        failures=settings.ejecting_failures,
+        server_errors=settings.ejecting_server_errors,
+        ejected_seconds=settings.ejected_seconds,
+        ejected_percent=settings.ejected_percent,
+        silence_seconds=settings.peer_silence_seconds,
     )

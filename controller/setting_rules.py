@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from certs.issuers.contract import IssuerKind
+from mesh.calling import LEAST_SILENCE
 
 if TYPE_CHECKING:
     from controller.settings import Settings
@@ -21,6 +22,7 @@ _OF_ISSUERS: Final = (
 def check(settings: "Settings") -> None:
     """Raise ValueError for the first that does not fit the others: a sentence for people."""
     _ordered(settings)
+    _survivable(settings)
     _who_signs(settings)
 
 
@@ -46,6 +48,13 @@ def _ordered(settings: "Settings") -> None:
         raise ValueError(
             "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes"
         )
+
+
+def _survivable(settings: "Settings") -> None:
+    if 0 < settings.peer_silence_seconds < LEAST_SILENCE:
+        raise ValueError(f"peer_silence_seconds must be 0 or at least {LEAST_SILENCE}")
+    if settings.ejecting_server_errors and not settings.ejecting_failures:
+        raise ValueError("ejecting_server_errors needs ejecting_failures: give that as well")
 
 
 def _who_signs(settings: "Settings") -> None:

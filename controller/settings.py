@@ -203,6 +203,23 @@ class Settings(BaseSettings):
     log), log or off."""
     trace_sampling: Annotated[float, Field(ge=0, le=100)] = 100.0
     """How many of a hundred requests are traced, where the MeshConfig has a collector of spans."""
+    connect_seconds: Annotated[float, Field(ge=0.1, le=60)] = 2.0
+    """A connection from sidecar to sidecar is there after so long, TLS included, or has failed."""
+    connect_retries: Annotated[int, Field(ge=0, le=10)] = 2
+    """How often sidecars try a request again that has reached no application, elsewhere if they can; and a
+    connection that nobody has taken. 0: never."""
+    ejecting_failures: Annotated[int, Field(ge=0, le=1000)] = 5
+    """A sidecar leaves an endpoint alone after so many failures in a row: no connection, or 502, 503, 504.
+    0: never."""
+    ejecting_server_errors: Annotated[int, Field(ge=0, le=1000)] = 0
+    """The same for answers of 500 and more, whatever the application means by them; 0: they do not count."""
+    ejected_seconds: Annotated[float, Field(ge=1, le=300)] = 10.0
+    """How long it is left alone the first time; every further time so much longer, 300 at the most."""
+    ejected_percent: Annotated[int, Field(ge=1, le=100)] = 50
+    """Of a service's endpoints no more than these are left alone at once: one that is alone never is."""
+    peer_silence_seconds: Annotated[int, Field(ge=0, le=3600)] = 10
+    """A connection to a sidecar whose machine confirms nothing for so long ends; at least 4. 0: it may
+    wait for a quarter of an hour."""
     empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0
     """A source that suddenly says nothing is believed after so long; 0 is at once."""
     providers: Providers = {}

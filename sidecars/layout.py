@@ -29,6 +29,9 @@ DRAIN_PATH: Final = "/drain"
 DENIED_HEADER: Final = "x-meshwright-denied"
 """In which a proxy tells callers of the mesh why it has denied them (docs/debugging.md)."""
 
+UNDELIVERED_HEADER: Final = "x-meshwright-undelivered"
+"""By which a proxy tells the caller's that its application has not been reached (docs/resilience.md)."""
+
 
 class ProbeKind(enum.StrEnum):
     """A container's probes, by the fields in which Kubernetes has them."""

@@ -9,6 +9,7 @@ from typing import Any, Final, Self, TypeVar
 from catalog.policy.outside import OutsidePort
 from catalog.store.settings import DenialReasons, HeaderLimits
 from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
+from mesh.calling import Resilience
 from mesh.config import ExternalAuthorization, TlsVersion, Tracing
 from mesh.hashing import HashedOnce, Shared, hashed_once
 from mesh.identity import ServiceIdentity
@@ -55,7 +56,7 @@ class MeshTerms(HashedOnce):
     """What holds for every proxy of the mesh: whom it believes, how it speaks TLS, which headers it takes.
 
     `denials`: to whom it says why it has denied a request. `authorization`: whom it asks about requests that
-    policy admits. `tracing`: whom it tells of all.
+    policy admits. `tracing`: whom it tells of all. `resilience`: what it does about endpoints that fail.
     """
 
     trust_domain: TrustDomain
@@ -64,6 +65,7 @@ class MeshTerms(HashedOnce):
     denials: DenialReasons = DenialReasons.CALLERS
     authorization: ExternalAuthorization | None = None
     tracing: Tracing | None = None
+    resilience: Resilience = field(default_factory=Resilience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +273,7 @@ class ProxyPolicy:
     authorization: ExternalAuthorization | None = None
     tracing: Tracing | None = None
     outside: tuple[OutsidePort, ...] = ()
+    resilience: Resilience = field(default_factory=Resilience)
 
     @property
     def outbound(self) -> tuple[OutboundService, ...]:
@@ -286,7 +289,13 @@ class ProxyPolicy:
     def terms(self) -> MeshTerms:
         """What holds for every other proxy as well."""
         return _terms(
-            self.trust_domain, self.tls, self.headers, self.denials, self.authorization, self.tracing
+            self.trust_domain,
+            self.tls,
+            self.headers,
+            self.denials,
+            self.authorization,
+            self.tracing,
+            self.resilience,
         )
 
     @property

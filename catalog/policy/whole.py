@@ -69,6 +69,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         denials=view.settings.denials,
         authorization=view.config.authorization,
         tracing=_tracing(view),
+        resilience=view.settings.resilience,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import Final
 
+from mesh.calling import Resilience
 from mesh.names import TrustDomain
 
 DEFAULT_TRUST_DOMAIN: Final = TrustDomain("cluster.local")
@@ -58,7 +59,8 @@ class MeshSettings:
 
     `endpoint_admission` is OFF where no server is asked: then nobody knows who connected. `headers` bounds
     what proxies take. `denials`: who is told why a request was denied. `trace_sampling`: how many of a
-    hundred requests are traced, where the MeshConfig has a collector.
+    hundred requests are traced, where the MeshConfig has a collector. `resilience`: what proxies do about
+    endpoints that fail.
     """
 
     trust_domain: TrustDomain = DEFAULT_TRUST_DOMAIN
@@ -68,3 +70,4 @@ class MeshSettings:
     headers: HeaderLimits = field(default_factory=HeaderLimits)
     denials: DenialReasons = DenialReasons.CALLERS
     trace_sampling: float = 100.0
+    resilience: Resilience = field(default_factory=Resilience)

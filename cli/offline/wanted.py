@@ -15,6 +15,7 @@ from catalog.store.view import MeshSettings, View
 from cli.offline.mesh import read
 from delivery.snapshots.rendering import Rendering, resources
 from delivery.snapshots.translation import translation
+from mesh.calling import Resilience
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from mesh.problems import Problems, Severity
@@ -82,4 +83,13 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
         HeaderLimits(told["headers_per_message"], told["header_kibibytes"]),
         DenialReasons(told["denial_reasons"]),
         told["trace_sampling"],
+        Resilience.of(
+            connect_seconds=told["connect_seconds"],
+            retries=told["connect_retries"],
+            failures=told["ejecting_failures"],
+            server_errors=told["ejecting_server_errors"],
+            ejected_seconds=told["ejected_seconds"],
+            ejected_percent=told["ejected_percent"],
+            silence_seconds=told["peer_silence_seconds"],
+        ),
     )

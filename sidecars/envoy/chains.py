@@ -30,6 +30,7 @@ from catalog.policy.proxy import (
     WeightedBackend,
     admitted,
 )
+from mesh.calling import RetryOn, RetryPolicy
 from mesh.identity import ServiceIdentity
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac_pb2
@@ -104,8 +105,16 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
         route = names.outbound_routes(service)
         manager = connection_manager(route, terms, service.upstream, order.outbound(service))
         return Filters((manager,), frozenset({reference(ROUTE, route), *_asked(terms, inbound=False)}))
-    backends = service.routes[-1].backends
-    return to_clusters(f"outbound.{service.upstream}|{service.port}", backends)
+    return to_clusters(
+        f"outbound.{service.upstream}|{service.port}",
+        service.routes[-1].backends,
+        tries=_tries(terms.resilience.retry),
+    )
+
+
+def _tries(retry: RetryPolicy | None) -> int:
+    """Return how often a connection is tried that nobody takes."""
+    return 1 + retry.retries if retry is not None and RetryOn.CONNECT_FAILURE in retry.on else 1
 
 
 def _asked(terms: MeshTerms, *, inbound: bool) -> Iterator[Reference]:
@@ -116,12 +125,12 @@ def _asked(terms: MeshTerms, *, inbound: bool) -> Iterator[Reference]:
         yield reference(CLUSTER, names.AUTHORIZER_CLUSTER)
 
 
-def to_clusters(stat_prefix: str, backends: Iterable[WeightedBackend]) -> Filters:
+def to_clusters(stat_prefix: str, backends: Iterable[WeightedBackend], tries: int = 1) -> Filters:
     """Return a TCP proxy to weighted backends; those of weight 0, which Envoy refuses here, are left out."""
     shares = [(names.cluster(each), each.weight) for each in backends]
     shares = [share for share in shares if share[1] > 0]
     if len(shares) == 1:
-        return to_cluster(stat_prefix, shares[0][0])
+        return to_cluster(stat_prefix, shares[0][0], tries)
     weighted = _TcpProxy.WeightedCluster(
         clusters=[
             _TcpProxy.WeightedCluster.ClusterWeight(name=name, weight=weight) for name, weight in shares
@@ -130,12 +139,20 @@ def to_clusters(stat_prefix: str, backends: Iterable[WeightedBackend]) -> Filter
     proxy = _TcpProxy(
         stat_prefix=stat_prefix, weighted_clusters=weighted, access_log=[access_log.connections()]
     )
+    _tried(proxy, tries)
     return Filters((_named(proxy),), frozenset(reference(CLUSTER, name) for name, _ in shares))
 
 
-def to_cluster(stat_prefix: str, cluster: str) -> Filters:
+def to_cluster(stat_prefix: str, cluster: str, tries: int = 1) -> Filters:
     """Return a TCP proxy to one cluster."""
-    return Filters((_named(_tcp_proxy(stat_prefix, cluster)),), frozenset({reference(CLUSTER, cluster)}))
+    proxy = _tcp_proxy(stat_prefix, cluster)
+    _tried(proxy, tries)
+    return Filters((_named(proxy),), frozenset({reference(CLUSTER, cluster)}))
+
+
+def _tried(proxy: _TcpProxy, tries: int) -> None:
+    if tries > 1:
+        proxy.max_connect_attempts.CopyFrom(UInt32Value(value=tries))
 
 
 def _named(proxy: _TcpProxy) -> _Filter:

@@ -16,6 +16,7 @@ from catalog.policy.proxy import (
     SocketAddress,
 )
 from catalog.store.settings import HeaderLimits
+from mesh.calling import Keepalive
 from mesh.host_port import HostPort
 from mesh.limits import ConnectionLimits
 from mesh.names import IpAddress, Port
@@ -24,7 +25,7 @@ from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
-from sidecars.envoy import names, tls
+from sidecars.envoy import names, surviving, tls
 from sidecars.envoy.thresholds import UNLIMITED, circuit_breakers
 from sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
 from xds.protocol.resource import ENDPOINT, Resource, encode
@@ -46,8 +47,7 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     """
     name = names.cluster(wanted)
     message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
-    alike = _destination(terms.headers, wanted.limits, is_http=wanted.is_http, as_called=wanted.as_called)
-    message.MergeFrom(alike)
+    message.MergeFrom(_destination(terms, wanted.limits, is_http=wanted.is_http, as_called=wanted.as_called))
     needed = tls.references(terms)
     return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
 
@@ -106,7 +106,9 @@ def passthrough() -> Resource:
 def passthrough_http(headers: HeaderLimits) -> Resource:
     """Return the cluster by which requests leave the mesh to where they were going, in their own version."""
     message = _Cluster(name=names.PASSTHROUGH_HTTP_CLUSTER)
-    message.MergeFrom(_destination(headers, ConnectionLimits(), is_http=True, as_called=True))
+    message.MergeFrom(_unlimited(headers, is_http=True))
+    message.type = _Cluster.DiscoveryType.ORIGINAL_DST
+    message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
     return encode(message)
 
 
@@ -123,12 +125,14 @@ def blackhole() -> Resource:
 
 
 @lru_cache(ALIKE)
-def _destination(
-    headers: HeaderLimits, limits: ConnectionLimits, *, is_http: bool, as_called: bool
-) -> _Cluster:
+def _destination(terms: MeshTerms, limits: ConnectionLimits, *, is_http: bool, as_called: bool) -> _Cluster:
     """Return what the clusters of destinations have in common; it is merged into each."""
     message = _Cluster()
-    message.CopyFrom(_limited(headers, limits, is_http=is_http))
+    resilience = terms.resilience
+    message.CopyFrom(_limited(terms.headers, limits, is_http=is_http, keepalive=resilience.keepalive))
+    message.MergeFrom(surviving.peers(resilience, as_called=as_called))
+    if limits.connect_timeout is None:
+        message.connect_timeout.CopyFrom(surviving.duration(resilience.connect_timeout))
     if as_called:
         message.type = _Cluster.DiscoveryType.ORIGINAL_DST
         message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
@@ -145,22 +149,22 @@ def _unlimited(headers: HeaderLimits, *, is_http: bool) -> _Cluster:
 
 
 @lru_cache(ALIKE)
-def _limited(headers: HeaderLimits, limits: ConnectionLimits, *, is_http: bool) -> _Cluster:
+def _limited(
+    headers: HeaderLimits, limits: ConnectionLimits, *, is_http: bool, keepalive: Keepalive | None = None
+) -> _Cluster:
     """Return what all clusters have in common that lead to somebody: of fixed addresses, as it stands."""
     return _Cluster(
         type=_Cluster.DiscoveryType.STATIC,
         connect_timeout=_connect_timeout(limits),
         circuit_breakers=circuit_breakers(limits),
-        typed_extension_protocol_options=_protocol_options(headers, limits, is_http=is_http),
+        typed_extension_protocol_options=_protocol_options(headers, limits, keepalive, is_http=is_http),
     )
 
 
 def _connect_timeout(limits: ConnectionLimits) -> Duration:
     if limits.connect_timeout is None:
         return _CONNECT_TIMEOUT
-    found = Duration()
-    found.FromTimedelta(limits.connect_timeout)
-    return found
+    return surviving.duration(limits.connect_timeout)
 
 
 def _of_host(name: str, where: HostPort, alike: _Cluster) -> _Cluster:
@@ -189,7 +193,9 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _protocol_options(headers: HeaderLimits, limits: ConnectionLimits, *, is_http: bool) -> dict[str, Any]:
+def _protocol_options(
+    headers: HeaderLimits, limits: ConnectionLimits, keepalive: Keepalive | None, *, is_http: bool
+) -> dict[str, Any]:
     if not is_http:
         return {}
     options = http_protocol_options_pb2.HttpProtocolOptions(
@@ -204,7 +210,9 @@ def _protocol_options(headers: HeaderLimits, limits: ConnectionLimits, *, is_htt
         ),
         use_downstream_protocol_config=http_protocol_options_pb2.HttpProtocolOptions.UseDownstreamHttpConfig(
             http_protocol_options=protocol_pb2.Http1ProtocolOptions(),
-            http2_protocol_options=protocol_pb2.Http2ProtocolOptions(),
+            http2_protocol_options=protocol_pb2.Http2ProtocolOptions(
+                connection_keepalive=None if keepalive is None else surviving.pings(keepalive)
+            ),
         ),
     )
     return {_HTTP_OPTIONS: packed(options)}

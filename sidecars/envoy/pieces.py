@@ -34,6 +34,7 @@ from catalog.policy.proxy import (
     Reachable,
     ServiceDestination,
 )
+from mesh.calling import RetryPolicy
 from mesh.hashing import Shared
 from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from mesh.names import Port
@@ -174,17 +175,17 @@ def _reached(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
     """Yield what makes the routes, clusters and endpoints of what may be called."""
     for service in part.services:
         if service.protocol.is_http:
-            yield Pieces(_routes, (service,))
+            yield Pieces(_routes, (service, terms.resilience.retry))
     for destination in part.destinations:
         yield Pieces(_destination, (terms, destination))
 
 
 @lru_cache(REMEMBERED)
-def _routes(service: OutboundService) -> tuple[Piece]:
+def _routes(service: OutboundService, retry: RetryPolicy | None) -> tuple[Piece]:
     to, number = service.upstream, service.port
     calls = Calls(to, number) if isinstance(to, ServiceKey) else AllOutbound()
     split = replace(service, addresses=(), listen=(), escaped_slashes=EscapedSlashes.REJECT)
-    return (_Judged(routes.outbound, (split,), calls),)
+    return (_Judged(routes.outbound, (split, retry), calls),)
 
 
 def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:

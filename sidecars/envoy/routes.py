@@ -14,6 +14,7 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 from catalog.policy.outside import OutsideHost, OutsideRange, OutsideRoute
 from catalog.policy.proxy import ExternalDestination, InboundPort, OutboundRoute, OutboundService
 from catalog.store.settings import DenialReasons
+from mesh.calling import RetryPolicy
 from mesh.egress import ANY_HOST
 from mesh.names import Port, TrustDomain
 from mesh.policy import HTTPMatch
@@ -41,7 +42,7 @@ def inbound(
     return encode(message, frozenset({reference(CLUSTER, cluster)}), renewal=RENEWAL)
 
 
-def outbound(service: OutboundService) -> Resource:
+def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Resource:
     """Return the route configuration of a service's port: its splits in order, then the service itself."""
     found: list[_Route] = []
     references: set[Reference] = set()
@@ -55,7 +56,7 @@ def outbound(service: OutboundService) -> Resource:
             if way.HasField("route"):
                 way.route.retry_policy.CopyFrom(retries.policy(service.retries))
     message = _configuration(names.outbound_routes(service), str(service.upstream), found)
-    for each in order.outbound(service):
+    for each in order.outbound(service, retry):
         each.to_routes(message)
     return encode(message, frozenset(references))
 

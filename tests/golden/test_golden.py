@@ -108,6 +108,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         from envoy_data_plane.envoy.extensions.filters.network.rbac import v3 as _rbac_v3
         from envoy_data_plane.envoy.extensions.filters.network.tcp_proxy import v3 as _tcp_v3
         from envoy_data_plane.envoy.extensions.request_id.uuid import v3 as _uuid_v3
+        from envoy_data_plane.envoy.extensions.retry.host.previous_hosts import v3 as _previous_v3
         from envoy_data_plane.envoy.extensions.transport_sockets.tls import v3 as tls_v3
         from envoy_data_plane.envoy.extensions.upstreams.http import v3 as _http_v3
 
@@ -115,6 +116,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         assert all((_stream_v3, _http_rbac_v3, _router_v3, _original_v3, _inspector_v3, _hcm_v3))
         assert all((_rbac_v3, _tcp_v3, _http_v3, _trace_v3, _ext_authz_v3, _uuid_v3, _http_rate_v3, _rate_v3))
         assert all((_http_inspector_v3,))
+        assert all((_previous_v3,))
         kinds: dict[str, Any] = {
             "Listener": listener_v3.Listener,
             "RouteConfiguration": route_v3.RouteConfiguration,
@@ -124,6 +126,10 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         }
         wrapped = any_pb2.Any.FromString(resource.body)
         found: dict[str, Any] = kinds[wrapped.type_url.rpartition(".")[2]].parse(wrapped.value).to_dict()
+        # What stands behind a digit is written large by it, and small by protobuf.
+        ejecting = found.get("outlierDetection", {})
+        if "enforcingConsecutive5Xx" in ejecting:
+            ejecting["enforcingConsecutive5xx"] = ejecting.pop("enforcingConsecutive5Xx")
         return found
 
 

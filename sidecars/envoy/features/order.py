@@ -20,8 +20,9 @@ from typing import Final
 
 from catalog.policy.proxy import InboundPort, OutboundService
 from catalog.store.settings import DenialReasons
+from mesh.calling import RetryPolicy
 from mesh.names import TrustDomain
-from mesh.service import EscapedSlashes
+from mesh.service import EscapedSlashes, ServiceKey
 from sidecars.envoy.features.access import Access
 from sidecars.envoy.features.authorization import Authorization
 from sidecars.envoy.features.denials import Denials
@@ -30,11 +31,14 @@ from sidecars.envoy.features.limits import Limits
 from sidecars.envoy.features.paths import Paths
 from sidecars.envoy.features.rates import Rates
 from sidecars.envoy.features.request_log import RequestLog
+from sidecars.envoy.features.retries import Retries
 from sidecars.envoy.features.router import Router
 from sidecars.envoy.features.spans import Spans
+from sidecars.envoy.features.undelivered import Undelivered
 from sidecars.envoy.features.upgrades import Upgrades
 
 _OF_ALL: Final = (Limits(), Upgrades(), Spans())
+_UNDELIVERED: Final = Undelivered()
 _AUTHORIZATION: Final = Authorization()
 _ROUTER: Final = Router()
 
@@ -45,12 +49,13 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
     looked_for = Denials(port.access, trust_domain, denials)
     rates = (Rates(port.rates),) if port.rates.of_requests else ()
     access = Access(port.access, trust_domain)
-    return (*_OF_ALL, log, paths, looked_for, access, *rates, _AUTHORIZATION, _ROUTER)
+    return (*_OF_ALL, log, paths, looked_for, _UNDELIVERED, access, *rates, _AUTHORIZATION, _ROUTER)
 
 
-def outbound(service: OutboundService) -> tuple[Feature, ...]:
+def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
     """Return the features of calls to a service: those of the service alone, so that callers share them."""
-    return (*_OF_ALL, RequestLog(inbound=False), Paths(service.escaped_slashes), _ROUTER)
+    again = Retries(retry, to_mesh=isinstance(service.upstream, ServiceKey))
+    return (*_OF_ALL, RequestLog(inbound=False), Paths(service.escaped_slashes), again, _ROUTER)
 
 
 def outside() -> tuple[Feature, ...]:

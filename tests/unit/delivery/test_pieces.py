@@ -37,7 +37,9 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
         yield clusters.application(policy.headers, policy.primary, port)
         if port.protocol.is_http:
             yield routes.inbound(policy.trust_domain, policy.denials, policy.primary, port)
-    yield from (routes.outbound(each) for each in policy.outbound if each.protocol.is_http)
+    yield from (
+        routes.outbound(each, policy.resilience.retry) for each in policy.outbound if each.protocol.is_http
+    )
     for destination in policy.service_destinations:
         yield clusters.destination(policy.terms, destination)
         yield endpoints.assignment(destination)

@@ -81,6 +81,13 @@ class Served:
             "header_kibibytes": 64,
             "denial_reasons": "callers",
             "trace_sampling": 100.0,
+            "connect_seconds": 2.0,
+            "connect_retries": 2,
+            "ejecting_failures": 5,
+            "ejecting_server_errors": 0,
+            "ejected_seconds": 10.0,
+            "ejected_percent": 50,
+            "peer_silence_seconds": 10,
         }
 
     def proxies(self) -> tuple[ProxyStatus, ...]:
