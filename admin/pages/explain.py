@@ -21,10 +21,12 @@ from catalog.explain import (
 from catalog.explain.in_force import InForce, Sidecar, headline
 from catalog.oracle.decide import Request
 from catalog.store.view import View
+from mesh.callers import Client, Outsider
 from mesh.host_port import HostPort
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
 from mesh.service import ServiceKey
+from specs.references import parse_address
 
 USAGE: Final = (
     "?from=<namespace>/<service account>&to=<namespace>/<service>:<port>&method=GET&path=/&header=name: value"
@@ -32,6 +34,7 @@ USAGE: Final = (
 
 
 _CLIENT: Final = "<namespace>/<service account>"
+_CALLER: Final = f"{_CLIENT}, or outside the mesh <IP>[,tls][,name=<in its certificate>][,server=<asked for>]"
 _CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>"
 
 
@@ -44,10 +47,11 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
 
     The path is the request target as a client sends it over HTTP/1.1: also an http URL, or `*`.
 
-    `from` is `<namespace>/<service account>`, `to` is `<namespace>/<service>:<port>`. Where no header says
-    it, the host is the service's name with its port, as most clients would send it.
+    `from` is `<namespace>/<service account>`, or who is outside the mesh (`_CALLER`); `to` is
+    `<namespace>/<service>:<port>`. Where no header says it, the host is the service's name with its port, as
+    most clients would send it.
     """
-    client_namespace, account = _pair("from", query.get("from", ""), _CLIENT)
+    client = _client(query.get("from", ""))
     called = query.get("to", "")
     rest, _, number = called.rpartition(":")
     if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
@@ -60,13 +64,26 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     if not any(each.lower() in ("host", ":authority") for each, _ in given):
         given.append(("host", f"{name}.{namespace}" + ("" if number == "80" else f":{number}")))
     return Request(
-        client=ServiceIdentity(Namespace(client_namespace), ServiceAccountName(account)),
+        client=client,
         service=ServiceKey(Namespace(namespace), ServiceName(name)),
         port=Port(int(number)),
         method=(query.get("method") or "GET").upper(),
         path=path,
         headers=tuple(given),
     )
+
+
+def _client(text: str) -> Client:
+    """Return who calls; raise QueryError."""
+    address, *said = text.split(",")
+    found = parse_address(address)
+    if found is None:
+        namespace, account = _pair("from", text, _CALLER if said else _CLIENT)
+        return ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
+    words = dict(each.partition("=")[::2] for each in said)
+    if unknown := words.keys() - {"tls", "name", "server"}:
+        raise QueryError(f"from is {text[:200]!r}: {min(unknown)[:50]!r} is not known; must be {_CALLER}")
+    return Outsider(found, words.get("name", ""), bool(words), words.get("server", "").lower())
 
 
 def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Outside | None:

@@ -6,6 +6,7 @@ from catalog.oracle.requests import Request
 from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
 from catalog.store.view import View
+from mesh.callers import Outsider
 
 
 def conclusion(
@@ -13,7 +14,7 @@ def conclusion(
 ) -> Step:
     """Say the answer, how it shows, and what would change it; `missing` is whether policy lacks something."""
     said = _seen(view, request, decision)
-    if decision.answer is Answer.ALLOWED:
+    if decision.answer is Answer.ALLOWED or isinstance(request.client, Outsider):
         return Step(said)
     rest = "; and ".join(besides)
     if missing:
@@ -32,6 +33,10 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
         case Answer.REFUSED if decision.turned_down is not None:
             status = decision.turned_down.status
             return f"refused: the client's sidecar {f'answers {status}' if status else 'ends the connection'}"
+        case Answer.REFUSED if isinstance(request.client, Outsider):
+            return "refused: the server's sidecar takes no such connection, or answers 403"
+        case Answer.UNREACHABLE if isinstance(request.client, Outsider):
+            return "unreachable: there is nobody whose sidecar might answer"
         case Answer.REFUSED if request.identity is None:
             return "refused: the TLS handshake fails"
         case Answer.REFUSED:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from catalog.explain import limits, names, ports, preconditions, retries
 from catalog.explain.conclusion import conclusion
+from catalog.explain.ingress import from_outside, lacking
 from catalog.explain.passing import of_client, of_server
 from catalog.explain.remedy import Manifest, remedy
 from catalog.explain.splits import of_splits
@@ -14,6 +15,7 @@ from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Decision, TurnedDown
 from catalog.oracle.requests import Request
 from catalog.store.view import View
+from mesh.callers import Outsider
 from mesh.kinds import SERVICE
 from mesh.policy import TrafficSplit
 from mesh.service import ServiceKey, ServicePort
@@ -37,7 +39,8 @@ class Explanation:
 def explain(view: View, request: Request) -> Explanation:
     """Explain one request; pure."""
     decision = oracle.decide(view, request)
-    missing = remedy(view, request)
+    client = request.client
+    missing = lacking(view, request, client) if isinstance(client, Outsider) else remedy(view, request)
     besides = () if decision.allowed else tuple(preconditions.besides(view, request))
     last = conclusion(view, request, decision, besides, missing=bool(missing))
     return Explanation(request, decision, (*_steps(view, request), last), missing, besides)
@@ -54,6 +57,9 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
         )
         return
     yield Step(ports.spoken_at(view, service, port), origin_of(view, SERVICE, service.key))
+    if isinstance(request.client, Outsider):
+        yield from from_outside(view, request, request.client, port)
+        return
     if (client := request.identity) is None:
         yield Step("the caller has no certificate of the mesh: nobody answers, not even in permissive mode")
         return

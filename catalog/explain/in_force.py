@@ -19,8 +19,10 @@ from catalog.relations.ports import served
 from catalog.store.inventory import by_identity
 from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
+from mesh.callers import Outsider
 from mesh.identity import ProxyName
-from mesh.kinds import MESH_CONFIG, NAMESPACE, TRAFFIC_SPLIT, TRAFFIC_TARGET
+from mesh.ingress import IngressBackend
+from mesh.kinds import INGRESS_BACKEND, MESH_CONFIG, NAMESPACE, TRAFFIC_SPLIT, TRAFFIC_TARGET
 from mesh.names import Port
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
@@ -101,7 +103,7 @@ class _Judge:
         arrived = oracle.at_server(view, request, place)
         if not without or isinstance(arrived, TurnedDown):
             return ()
-        if oracle.accepts_everyone(view, place[0].identity.namespace):
+        if request.identity and oracle.accepts_everyone(view, place[0].identity.namespace):
             return tuple(each for each in without if each.object.kind in (MESH_CONFIG, NAMESPACE))
         missed: dict[Without, None] = {}
         for target, verdict in oracle.verdicts(view, arrived, place):
@@ -111,6 +113,11 @@ class _Judge:
                 if not all(gone):
                     return ()
                 missed.update(dict.fromkeys(each for these in gone for each in these))
+        for found in oracle.lets_in(view, arrived, place):
+            gone = [[e for e in without if _is(e, part)] for part in _ingress_parts(view, arrived, found)]
+            if not all(gone):
+                return ()
+            missed.update(dict.fromkeys(each for these in gone for each in these))
         return tuple(missed)
 
 
@@ -131,7 +138,7 @@ def standing(
     }
     unknown = [f"{name} {clause}" for name, clause in found.items() if clause]
     del unknown[NAMED:]
-    if not _of_client(view, request):
+    if request.identity is not None and not _of_client(view, request):
         unknown.insert(0, f"there is no sidecar of {request.identity}")
     unknown.extend(_of_splits(view, request, sidecars))
     judge = _Judge(sidecars)
@@ -168,6 +175,9 @@ def _chosen(view: View, request: Request) -> Iterator[Place]:
     """Yield the places that may be chosen by policy, whether they admit the request or not."""
     service, arrived = view.services.get(request.service), oracle.arriving(view, request)
     port = service.port(request.port) if service is not None else None
+    if isinstance(request.client, Outsider) and port is not None:
+        yield from (place for place, _ in oracle.places(view, request.service, port))
+        return
     if port is None or isinstance(arrived, TurnedDown):
         return
     for key, their_port, weight in oracle.backends(
@@ -203,6 +213,14 @@ def _parts(
         yield from (each for each in matches_of(view, target) if fits(each, request))
     else:
         yield ObjectKey.of(TRAFFIC_TARGET, target.key)
+
+
+def _ingress_parts(view: View, request: Request, found: IngressBackend) -> tuple[ObjectKey | HTTPMatch, ...]:
+    """Return the parts of an IngressBackend each of which admits a request by itself."""
+    if not found.matches:
+        return (ObjectKey.of(INGRESS_BACKEND, found.key),)
+    groups = (http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in found.matches)
+    return tuple(each for group in groups if group for each in group.matches if fits(each, request))
 
 
 def _is(without: Without, part: ObjectKey | HTTPMatch) -> bool:

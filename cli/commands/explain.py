@@ -47,7 +47,14 @@ def explain(
         ),
     ] = "GET",
     path: Annotated[str, typer.Argument(help="Path, or URL, as it is sent.")] = "/",
-    source: Annotated[str, typer.Option("--from", metavar="NS/SERVICEACCOUNT", help="Who calls.")] = "",
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="NS/SERVICEACCOUNT|IP",
+            help="Who calls; outside the mesh IP[,tls][,name=NAME][,server=NAME].",
+        ),
+    ] = "",
     to: Annotated[
         str, typer.Option(metavar="NS/SERVICE:PORT|IP:PORT|HOST:PORT", help="What is called.")
     ] = "",
@@ -138,7 +145,9 @@ def text(found: Found) -> str:
 def _logged(said: Mapping[str, object]) -> str:
     """Return what the log says became of the request."""
     code, details = said.get("response_code", "a connection"), said.get("response_code_details", "")
-    policy = f", admitted by TrafficTarget {said['policy']}" if said.get("policy") else ""
+    by = str(said.get("policy") or "")
+    # Of other kinds the log has the kind as well.
+    policy = f", admitted by {by if ' ' in by else f'TrafficTarget {by}'}" if by else ""
     if code == "403" and (wanted := said.get("policy_looked_for")):
         policy = (
             ", no TrafficTarget has the caller as a source"
