@@ -62,7 +62,16 @@ def _conditions(value: object) -> object:
     if not isinstance(value, list):
         return value
     kept = _fields(type=_whole, status=_whole)
-    return [kept(each) for each in value if not isinstance(each, dict) or each.get("type") == READY]
+    good = all(map(_is_condition, value))
+    return [kept(each) for each in value if not good or each["type"] == READY]
+
+
+def _is_condition(value: object) -> bool:
+    """Say whether it is one; if some are none the reader says which, by their places among all."""
+    if not isinstance(value, dict):
+        return False
+    status = value.get("status")
+    return isinstance(value.get("type"), str) and (status is None or isinstance(status, str))
 
 
 _OWN: Final = _named(is_own)

@@ -8,6 +8,8 @@ from http.client import HTTPException, HTTPSConnection
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
+from mesh.kinds import Kind
+from specs.reference.crds import plural_of
 from tools.real_parts.cluster import Cluster
 
 PATIENCE: Final = 60.0
@@ -88,7 +90,7 @@ def collection(document: Mapping[str, Any]) -> str:
     """Return the path of the objects of a document's kind, in its namespace."""
     namespace = document.get("metadata", {}).get("namespace")
     where = f"/namespaces/{namespace}" if namespace else ""
-    plural = f"{str(document['kind']).lower()}s"
+    plural = plural_of(Kind(str(document["kind"])))
     root = "apis" if "/" in document["apiVersion"] else "api"
     return f"/{root}/{document['apiVersion']}{where}/{plural}"
 

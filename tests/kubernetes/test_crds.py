@@ -12,7 +12,7 @@ from cli.offline import reference
 from mesh.origins import InCluster
 from mesh.problems import Severity
 from specs.kinds import READ
-from specs.manifest import split_api_version
+from specs.manifest import DEFAULT_NAMESPACE, key_of, split_api_version
 from specs.reader import read
 from specs.reference.meanings.installed import INSTALLED
 from specs.reference.recording import Choice
@@ -29,11 +29,14 @@ EXAMPLES = [
     for each in DESCRIBED
     for number, example in enumerate(each.examples)
 ]
+KEYS = [key_of(each.kind, example) for each in DESCRIBED for example in each.examples]
+NAMESPACES = {each.namespace for each in KEYS if each is not None} - {DEFAULT_NAMESPACE}
 ONLY_THE_READER = {
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
     ("Workload", "spec.upstreams[].service"),  # text or a mapping
     ("TrafficTarget", "spec.destination.namespace"),  # must be the object's own
     ("TrafficTarget", "destination.namespace"),
+    ("Retry", "spec.source.namespace"),
     ("HTTPRouteGroup", "spec.matches[].headers"),  # a mapping or a list of such
     ("HTTPRouteGroup", "matches[].headers"),
 }
@@ -48,8 +51,9 @@ def asking(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[As
     """Return who asks an API server of its own, in which the definitions are installed."""
     with cluster(tmp_path_factory.mktemp("crds") / "cluster") as made, Asking(made) as asking:
         established(asking, *reference.definitions(()))
-        books = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "books"}}
-        assert asking.create(books).status == 201
+        for name in sorted(NAMESPACES):
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            assert asking.create(namespace).status == 201
         yield asking
 
 
