@@ -98,9 +98,7 @@ def _asked(
         raise QueryError(f"to is {query['to']!r}, outside the mesh: explain says what becomes of such a call")
     asked = explaining.read_request(_with_port(view, query), headers)
     if asked.identity is None:
-        raise explaining.QueryError(
-            f"from is {asked.client}: a caller outside the mesh has no sidecar; ask explain"
-        )
+        raise QueryError(f"from is {asked.client}: a caller outside the mesh has no sidecar; ask explain")
     service = view.services.get(asked.service)
     port = service.port(asked.port) if service is not None else None
     if service is None or port is None:
