@@ -35,8 +35,8 @@ pytestmark = [
 
 MANIFEST: Final = Path(__file__).parents[2] / "docs" / "kubernetes" / "cni.yaml"
 HOME: Final = "meshwright-system"
-_ENFORCE: Final = "pod-security.kubernetes.io/enforce=restricted"
-_NO_RIGHT: Final = {
+ENFORCE: Final = "pod-security.kubernetes.io/enforce=restricted"
+NO_RIGHT: Final = {
     "runAsNonRoot": True,
     "runAsUser": 1501,
     "allowPrivilegeEscalation": False,
@@ -137,7 +137,7 @@ def mesh(
     define(node_administrator, typed, tmp_path)
     program = Program(tmp_path / "state", tmp_path / "files", Executed(real_node.inside.network))
     with namespaced(node_administrator) as home, namespaced(node_administrator) as kubectl:
-        node_administrator("label", "namespace", kubectl.namespace, _ENFORCE)
+        node_administrator("label", "namespace", kubectl.namespace, ENFORCE)
         try:
             made = Mesh(real_node, home, kubectl, program, interception="cni")
             yield made
@@ -148,7 +148,7 @@ def mesh(
 
 def _deployment(name: str, *command: str) -> Document:
     made = container("app", *command) if command else application(name)
-    made |= {"securityContext": _NO_RIGHT, "ports": [{"containerPort": PORT}]}
+    made |= {"securityContext": NO_RIGHT, "ports": [{"containerPort": PORT}]}
     template = {
         "metadata": {"labels": {"app": name}},
         "spec": {"serviceAccountName": name, "terminationGracePeriodSeconds": 1, "containers": [made]},
@@ -196,7 +196,7 @@ def test_pods_without_rights_are_in_the_mesh(plugin: Plugin, mesh: Mesh) -> None
         objects.target("buyers", kubectl.namespace, "buyer", "shop", "some"),
     )
     mesh.run(_deployment("buyer", "sh", "-c", "exec sleep 100000"), *root)
-    plain = script("app", "exec sleep 100000", securityContext=_NO_RIGHT)
+    plain = script("app", "exec sleep 100000", securityContext=NO_RIGHT)
     kubectl.apply(pod("plain", plain, terminationGracePeriodSeconds=1))
     for name in ("shop", "buyer"):
         kubectl.until(_is_ready, "deployment", name, seconds=300)

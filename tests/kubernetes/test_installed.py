@@ -15,10 +15,11 @@ from tests.kubernetes.containers import PYTHON, application, pod
 from tests.kubernetes.helm import CHART, Helm
 from tests.kubernetes.kubectl import SECONDS, Kubectl
 from tests.kubernetes.objects import Document, account, routes, service, target
+from tests.kubernetes.test_cni import ENFORCE, NO_RIGHT
 from tests.typed import Command, Executed
 from tools.real_parts import own_images
 from tools.real_parts.node import Node
-from tools.real_parts.node_flags import NODE, SOCKET
+from tools.real_parts.node_flags import CNI_NETWORKS, CNI_PLUGINS, NODE, SOCKET
 
 pytestmark = [
     pytest.mark.envoy,
@@ -35,12 +36,13 @@ _WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordinat
 """What comes and goes with whatever happens on a cluster."""
 
 
-def _values(tag: str, identity: str = "token", **settings: str) -> Document:
+def _values(tag: str, identity: str = "token", *, cni: bool = False, **settings: str) -> Document:
     image = {"tag": tag, "pullPolicy": "Never"}
     return {
         "image": image,
         "proxyImage": {**image, "tag": _TAGS[0]},
         "persistence": {"keep": False},
+        "cni": {"enabled": cni, "networks": CNI_NETWORKS, "programs": CNI_PLUGINS},
         "injection": {"config": {"identity": identity, "sidecar": {"resources": {}}}},
         "settings": settings,
     }
@@ -131,18 +133,22 @@ class Shop:
         )
         self._begin("shop", "buyer")
 
-    def _begin(self, *names: str) -> None:
+    def _begin(self, *names: str, **container: object) -> None:
         for name in names:
-            self._kubectl.apply(pod(name, application(name), serviceAccountName=name))
+            self._kubectl.apply(pod(name, application(name, **container), serviceAccountName=name))
         for name in names:
             self._kubectl.until_pod(name)
             found = self._kubectl.get("pod", name)["spec"]["initContainers"]
             assert {each["image"] for each in found} == {"meshwright/proxy:1"}
 
-    def buyer_by_secret(self) -> None:
-        """Have the buyer's Pod made anew, which is given its certificate in a Secret that it owns."""
+    def buyer_without_rights(self) -> None:
+        """Have the buyer's Pod made anew where none may have a right: the node sets its rules.
+
+        It is given its certificate in a Secret that it owns.
+        """
         self._kubectl("delete", "pod", "buyer", "--grace-period=1")
-        self._begin("buyer")
+        self._kubectl("label", "namespace", self._kubectl.namespace, ENFORCE)
+        self._begin("buyer", securityContext=NO_RIGHT)
         made = self._kubectl.get("pod", "buyer")
         name = f"meshwright-proxy-{made['metadata']['labels']['meshwright.dev/proxy-uuid']}"
         assert name in [each.get("secret", {}).get("secretName") for each in made["spec"]["volumes"]]
@@ -184,12 +190,12 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
         shop.answers()
         _is_well(administrator, tmp_path)
 
-        release.do("upgrade", str(CHART), values=_values("2", "secret", log_level="debug"))
+        release.do("upgrade", str(CHART), values=_values("2", "secret", cni=True, log_level="debug"))
         assert release.image() == "meshwright/control-plane:2"
         assert release.webhooks() == webhooks, "Helm left it as it was"
         _judges(administrator)
         shop.answers()
-        shop.buyer_by_secret()
+        shop.buyer_without_rights()
         shop.answers()
 
         release.do("rollback", "1")
@@ -207,9 +213,13 @@ def _is_well(administrator: Kubectl, folder: Path) -> None:
     """From outside: nothing has failed, and both sidecars are connected, with certificates that are valid."""
     home = ("--control-plane-namespace", HOME, "--kubeconfig", str(administrator.kubeconfig))
     words = ("check", "--kubernetes", "--json", *home, "--values", str(folder / "values.json"))
-    done = Executed(administrator.enter).run(Command(folder, words, {}), SECONDS)
-    said = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
-    assert done.returncode == 0, said
+    limit = time.monotonic() + SECONDS
+    while True:  # what proxies hold is known once they have said it
+        done = Executed(administrator.enter).run(Command(folder, words, {}), SECONDS)
+        said = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+        assert done.returncode == 0, said
+        if said["certificates"]["said"] != "no proxy holds one" or time.monotonic() > limit:
+            break
     wanted = {"readiness", "proxies", "certificates", "policy webhook asked", "injection webhook asked"}
     assert {said[each]["status"] for each in wanted} == {"ok"}, said
     assert said["proxies"]["said"] == "2 connected, 0 expected, 0 disconnected"
