@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from injector.explaining import Explanation
     from injector.injecting import Known
     from kube.api import Api
-    from mesh.config import MeshConfig
+    from mesh import config as configured
     from mesh.objects import NamespaceObject
 
 Found = tuple[str, "Explanation"]
@@ -188,7 +188,7 @@ async def _online(
     return explained(known, its, document, tuple(registered), runs=True)
 
 
-async def _mesh_config(api: "Api", home: str) -> "MeshConfig":
+async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
     """Return the MeshConfig of the cluster; the defaults where nobody may read it."""
     from cli.checking.asking import Asking
     from cli.checking.injecting import mesh_config
