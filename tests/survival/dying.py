@@ -90,7 +90,7 @@ async def measured(defaults: Defaults, fault: Fault, endpoints: int, seconds: fl
         folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="survival-"))
         state = Path(folder)
         programs = [_application(each, ends) for each in range(endpoints)]
-        mesh = await LiveMesh.start(state, yaml.safe_dump_all(_documents(endpoints)), ends)
+        mesh = await LiveMesh.start(state, yaml.safe_dump_all(documents(endpoints)), ends)
         mesh.translate = _as_istio if defaults is Defaults.ISTIO else resources
         mesh.publish(_view(endpoints, defaults))
         agent: int | None = None
@@ -174,7 +174,7 @@ def _nothing() -> None:
 
 def _drop(what: str) -> None:
     for side in ("-s", "-d"):
-        subprocess.run(["iptables", "-w", what, "INPUT", side, _address(0), "-j", "DROP"], check=True)
+        subprocess.run(["iptables", "-w", what, "INPUT", side, address(0), "-j", "DROP"], check=True)
 
 
 def _with(argument: str) -> Iterator[int]:
@@ -188,18 +188,19 @@ def _with(argument: str) -> Iterator[int]:
 
 def _application(number: int, ends: AsyncExitStack) -> subprocess.Popen[bytes]:
     command = [sys.executable, str(Path(__file__).with_name("application.py"))]
-    program = subprocess.Popen([*command, _address(number, application=True), str(PORT)])
+    program = subprocess.Popen([*command, address(number, application=True), str(PORT)])
     ends.callback(program.wait)
     ends.callback(program.kill)
     return program
 
 
-def _address(number: int, *, application: bool = False) -> str:
+def address(number: int, *, application: bool = False) -> str:
+    """Return where an endpoint is called, or where its application listens."""
     return f"127.77.{2 if application else 1}.{number + 1}"
 
 
 def _view(endpoints: int, defaults: Defaults) -> View:
-    read = Manifests().apply("mesh.yaml", yaml.safe_dump_all(_documents(endpoints)))
+    read = Manifests().apply("mesh.yaml", yaml.safe_dump_all(documents(endpoints)))
     resilience = {
         Defaults.OFF: OFF,
         Defaults.OURS: Resilience(),
@@ -228,7 +229,8 @@ def _retried(resource: Resource) -> Resource:
     return encode(message, resource.references)
 
 
-def _documents(endpoints: int) -> list[dict[str, object]]:
+def documents(endpoints: int) -> list[dict[str, object]]:
+    """Return the manifests of a service with so many endpoints, and of who calls it."""
     port = {"name": "web", "port": 80, "targetPort": PORT, "appProtocol": "http"}
     meta = {"namespace": "default"}
     found: list[dict[str, object]] = [
@@ -256,17 +258,17 @@ def _documents(endpoints: int) -> list[dict[str, object]]:
             },
         },
     ]
-    return [*found, *(_workload(f"shop-{each}", _address(each), each) for each in range(endpoints))]
+    return [*found, *(_workload(f"shop-{each}", address(each), each) for each in range(endpoints))]
 
 
-def _workload(name: str, address: str, number: int | None = None) -> dict[str, object]:
-    spec: dict[str, object] = {"address": address, "uuid": name}
+def _workload(name: str, at: str, number: int | None = None) -> dict[str, object]:
+    spec: dict[str, object] = {"address": at, "uuid": name}
     account = "client" if number is None else "shop"
     spec["serviceAccount"] = account
     if number is None:
         spec["upstreams"] = [{"service": "shop", "port": 80, "address": CLIENT, "localPort": PORT}]
     else:
-        spec["applicationAddress"] = _address(number, application=True)
+        spec["applicationAddress"] = address(number, application=True)
     return {
         "apiVersion": "meshwright.dev/v1alpha1",
         "kind": "Workload",

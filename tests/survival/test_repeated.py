@@ -1,0 +1,43 @@
+"""What an application has acted on is not repeated: not an answer of 503, nor our own word for it."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import aiohttp
+import pytest
+import yaml
+
+from tests.golden.live import LiveMesh, serve
+from tests.survival.dying import CLIENT, PORT, address, documents
+
+pytestmark = pytest.mark.envoy
+
+_FORGED = b"HTTP/1.1 503 No\r\nx-meshwright-undelivered: true\r\ncontent-length: 0\r\n\r\n"
+
+
+async def test_an_application_cannot_have_what_it_was_sent_repeated(tmp_path: Path) -> None:
+    """Its header is taken away beside it: each request comes once, and the caller does not see it either."""
+    seen: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                seen.append((await reader.readuntil(b"\r\n\r\n")).split(b" ")[0])
+                writer.write(_FORGED)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    async with AsyncExitStack() as ends:
+        for each in range(2):
+            await serve(ends, address(each, application=True), PORT, answer)
+        mesh = await LiveMesh.start(tmp_path, yaml.safe_dump_all(documents(2)), ends)
+        for name in ("shop-0", "shop-1", "client"):
+            await mesh.envoy(name)
+        await mesh.in_force()
+        async with aiohttp.ClientSession() as session:
+            for method in ("POST", "GET"):
+                async with session.request(method, f"http://{CLIENT}:{PORT}/") as said:
+                    assert (said.status, said.headers.get("x-meshwright-undelivered")) == (503, None)
+    assert seen == [b"POST", b"GET"]
