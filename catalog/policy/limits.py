@@ -18,7 +18,6 @@ def precedence(setting: UpstreamTrafficSetting) -> tuple[bool, str, PolicyKey]:
     return (not setting.created, setting.created, setting.key)
 
 
-@derived
 def setting_of(view: View, key: ServiceKey) -> UpstreamTrafficSetting | None:
     """Return the setting in force for a service, None where there is none."""
     return min(rivals(view, key), key=precedence, default=None)
