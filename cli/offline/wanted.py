@@ -12,6 +12,7 @@ from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, DenialReasons, EndpointAdmission, HeaderLimits
 from catalog.store.view import MeshSettings, View
+from cli.errors import OfflineError
 from cli.offline.mesh import read
 from delivery.snapshots.rendering import Rendering, resources
 from delivery.snapshots.translation import translation
@@ -44,9 +45,16 @@ def wanted(
 ) -> Wanted:
     """Compute it of a directory, with a server's settings (`/debug/config`), and whom that lets have traffic.
 
-    Raises OfflineError.
+    Raises OfflineError, also for a server that does not say all of them: one of another release.
     """
-    offline = read(directory, _settings(config["settings"]))
+    try:
+        settings = _settings(config["settings"])
+    except KeyError as error:
+        raise OfflineError(
+            f"the server that runs says nothing of its setting {error}: it is of another release than this "
+            "command; compare with the command of its own, or without a server (meshwright lint)"
+        ) from error
+    offline = read(directory, settings)
     admissions = {ProxyName.parse(name): Admission.ADMITTED for name in admitted}
     admissions |= {ProxyName.parse(name): Admission.WITHDRAWN for name in withdrawn}
     offline.view.apply(Edits(admissions=admissions))

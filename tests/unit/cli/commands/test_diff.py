@@ -128,6 +128,22 @@ async def test_nothing_would_change(diff: Diff) -> None:
     assert await diff(texts.joined(MESH, POLICY)) == Done(0, "0 proxies would change, 2 would not\n", "")
 
 
+async def test_a_server_of_another_release_is_said_to_be_one(
+    diff: Diff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lacks a setting that this command has since: a sentence, and no stack."""
+    told = Served.settings
+
+    def older(self: Served) -> dict[str, object]:
+        return {name: each for name, each in told(self).items() if name != "connect_retries"}
+
+    monkeypatch.setattr(Served, "settings", older)
+    done = await diff(texts.joined(MESH, POLICY))
+    assert done.returncode == 2
+    assert "the server that runs says nothing of its setting 'connect_retries'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 async def test_one_route_would_change(diff: Diff) -> None:
     """Another path of one match: one resource of the server's proxy, with the lines that differ."""
     done = await diff(texts.joined(MESH, POLICY).replace("/books", "/shelves"))
