@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import meshwright
+from tools.real_parts.environments import ours
 from tools.top_level_names import top_level
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +39,19 @@ def test_the_wheel_has_our_packages_and_nothing_else(wheel: zipfile.ZipFile) -> 
     assert {name.split("/")[0] for name in names if name.endswith("/py.typed")} == set(PACKAGES)
     assert "protos/envoy/service/discovery/v3/ads_pb2.py" in names
     assert "protos/meshwright/enrolment/v1/enrolment_pb2.py" in names
+
+
+def test_images_that_tests_run_have_what_the_wheel_has(wheel: zipfile.ZipFile) -> None:
+    """File by file and byte by byte: they are put together without building one."""
+    found = {name.removeprefix("site/"): path for name, path in ours("site").items()}
+    shipped = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
+    assert found.keys() == shipped.keys()
+    other = [
+        name
+        for name, path in found.items()
+        if not isinstance(path, Path) or path.read_bytes() != shipped[name]
+    ]
+    assert other == []
 
 
 def test_no_name_of_ours_is_one_of_the_most_downloaded_packages(wheel: zipfile.ZipFile) -> None:

@@ -37,12 +37,12 @@ def environment() -> Files:
         f"{HOME}/bin/python": Link(str(interpreter)),
         f"{HOME}/bin/meshwright": Text(command, executable=True),
         **_installed(site),
-        **_ours(site),
+        **ours(site),
     }
 
 
-def _ours(site: str) -> Files:
-    """Return the packages that the wheel has, as they stand in this clone."""
+def ours(site: str) -> Files:
+    """Return the packages that the wheel has, as they stand in this clone; a test compares them with it."""
     told = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))
     found: dict[str, Entry] = {}
     for name in told["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
