@@ -94,7 +94,7 @@ async def until_signal(work: Callable[[], Awaitable[tuple[Verdict, ...]]]) -> tu
 
 @contextlib.contextmanager
 def emptied(folder: Path) -> Iterator[Path]:
-    """Have a folder for one demo, empty before and gone afterwards."""
+    """Have a folder for one demo, empty before and gone afterwards; after a fault it stays, with its logs."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     yield folder
@@ -112,6 +112,7 @@ def main(argv: Sequence[str]) -> int:
             print(f"cluster: up after {time.monotonic() - began:.0f} s", flush=True)
             verdicts = asyncio.run(until_signal(Demo(cluster, folder, told).run))
     except (KeyboardInterrupt, asyncio.CancelledError):
+        shutil.rmtree(state / "run", ignore_errors=True)
         print("ended by a signal; nothing is left of it")
         return _ENDED if told.once else 0
     except (DemoError, OSError) as error:
