@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from catalog.oracle.decide import Place, Request, Verdict, accepts_everyone, judge
+from catalog.oracle.ingress import IngressVerdict, ingress_verdicts
 from catalog.policy.proxy import InboundPort, OnlyRules
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
+from mesh.callers import Outsider
 from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress
 from mesh.service import ServiceKey
 from sidecars.envoy import names
 from sidecars.envoy.rbac import HTTP_FILTER, LOOKING_FILTER, PERMISSIVE
@@ -38,11 +41,22 @@ def routes(group: Group) -> dict[str, dict[str, Any]]:
 
 
 def admitting_somebody(mesh: View, identity: ServiceIdentity, port: InboundPort) -> set[str]:
-    """Return, by the oracle, the targets that admit something at a port to one of their sources."""
+    """Return, by the oracle, the targets that admit something at a port to one of their sources.
+
+    And the objects that let somebody in from outside the mesh.
+    """
     if accepts_everyone(mesh, identity.namespace):
         return {PERMISSIVE}
     place = Place(identity, port.port)
-    return {
+    outsider = Request(Outsider(IpAddress("192.0.2.7")), port.services[0], port.port)
+    said = (ingress_verdicts(mesh, outsider, each, port.port, is_http=True) for each in port.services)
+    from_outside = {
+        f"IngressBackend {found.key}"
+        for each in said
+        for found, _, verdict in each
+        if verdict is not IngressVerdict.OVERRULED
+    }
+    return from_outside | {
         str(target.key)
         for target in targets_by_destination(mesh).found(identity)
         for client in target.sources
@@ -79,8 +93,11 @@ def test_one_policy_for_each_target_that_admits_somebody(case: str) -> None:
             own = made.pop(OF_A_ROUTE)
             looking = [LOOKING_FILTER] if isinstance(port.access, OnlyRules) else []
             assert sorted(own) == [HTTP_FILTER, *looking]
-            policies = set(own[HTTP_FILTER]["rbac"]["rules"].get("policies", {}))
-            assert policies == admitting_somebody(view(case), group.policy.identity, port)
+            policies = own[HTTP_FILTER]["rbac"]["rules"].get("policies", {})
+            # An IngressBackend's is named with the server names for which it is.
+            assert {" ".join(each.split()[:2]) for each in policies} == admitting_somebody(
+                view(case), group.policy.identity, port
+            )
             assert HTTP_FILTER not in json.dumps(made)
         assert OF_A_ROUTE not in json.dumps(found)
 
