@@ -32,6 +32,11 @@ EXAMPLES = [
 KEYS = [key_of(each.kind, example) for each in DESCRIBED for example in each.examples]
 NAMESPACES = {each.namespace for each in KEYS if each is not None} - {DEFAULT_NAMESPACE}
 ONLY_THE_READER = {
+    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
+    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
+    ("MeshConfig", "spec.observability.tracing.address"),
+    ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
+    ("IngressBackend", "spec.sources[].namespace"),  # a Service must have one, and nothing else
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
     ("Workload", "spec.upstreams[].service"),  # text or a mapping
     ("TrafficTarget", "spec.destination.namespace"),  # must be the object's own
