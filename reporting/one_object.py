@@ -1,6 +1,7 @@
 """Events about one object that is none of the mesh's, such as what the server itself is configured by."""
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Callable
 from datetime import datetime
@@ -52,11 +53,9 @@ class OneObject:
     async def run(self) -> None:
         """Write what is to be said, until cancelled."""
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):  # it is time to look again
                 async with asyncio.timeout(AGAIN):
                     await self._changed.wait()
-            except TimeoutError:
-                pass
             self._changed.clear()
             if self._metadata:
                 await self._tell()

@@ -1,10 +1,9 @@
 """Problems of UpstreamTrafficSettings: hosts that are nobody here, limits that another setting decides."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from catalog.lint.codes import Code
-from catalog.lint.told import meant, say
+from catalog.lint.told import Place, meant
 from catalog.policy import limits
 from catalog.policy.outbound import protocol_of
 from catalog.relations.backing import backing, services_of
@@ -14,13 +13,13 @@ from mesh.kinds import UPSTREAM_TRAFFIC_SETTING
 from mesh.limits import ConnectionLimits, RateLimits, UpstreamTrafficSetting
 from mesh.names import Namespace, ServiceName
 from mesh.objects import ObjectKey
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem
 from mesh.service import Service, ServiceKey
 
 
 def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
     """Yield the problems of an UpstreamTrafficSetting."""
-    place = _Place(view, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, setting.key))
+    place = Place(view, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, setting.key))
     if setting.connections == ConnectionLimits() and setting.rates == RateLimits():
         yield place.warning(Code.NO_LIMITS, "spec", "", "says no limit that is known here; it has no effect")
     service = called(view, setting.host)
@@ -45,19 +44,7 @@ def called(view: View, host: str) -> Service | None:
     return view.services.get(key)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    view: View
-    key: ObjectKey
-
-    def error(self, code: Code, field: str, value: str, expected: str) -> Problem:
-        return say(self.view, self.key, code, Severity.ERROR, field, value, expected)
-
-    def warning(self, code: Code, field: str, value: str, expected: str) -> Problem:
-        return say(self.view, self.key, code, Severity.WARNING, field, value, expected)
-
-
-def _unknown(place: _Place, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
+def _unknown(place: Place, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
     view, own = place.view, setting.key.namespace
     domain = view.settings.cluster_domain
     there = [key.fqdn(domain) for key in view.services if key.namespace == own]
@@ -65,7 +52,7 @@ def _unknown(place: _Place, setting: UpstreamTrafficSetting) -> Iterator[Problem
     yield place.warning(Code.UNKNOWN_HOST, "spec.host", setting.host, wanted)
 
 
-def _of_rates(place: _Place, setting: UpstreamTrafficSetting, service: Service) -> Iterator[Problem]:
+def _of_rates(place: Place, setting: UpstreamTrafficSetting, service: Service) -> Iterator[Problem]:
     view = place.view
     speaks_http = any(protocol_of(view, service.key, port).is_http for port in service.ports)
     if setting.rates.of_requests and not speaks_http:

@@ -1,14 +1,13 @@
 """Problems of TrafficSplits: what refuses one, who gets no share, and who takes precedence."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.matches import covers
 from catalog.lint.templates import answering
-from catalog.lint.told import say
+from catalog.lint.told import Place
 from catalog.policy import splits
 from catalog.policy.access import may_call
 from catalog.policy.outbound import protocol_of
@@ -19,7 +18,7 @@ from mesh.identity import ServiceIdentity
 from mesh.kinds import TRAFFIC_SPLIT
 from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, TrafficSplit
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem
 from mesh.service import Protocol, ServiceKey
 
 _NAMED: Final = 5
@@ -28,7 +27,7 @@ _NAMED: Final = 5
 
 def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
     """Yield the problems of a TrafficSplit."""
-    place = _Place(lint.view, ObjectKey.of(TRAFFIC_SPLIT, split.key))
+    place = Place(lint.view, ObjectKey.of(TRAFFIC_SPLIT, split.key))
     yield from _backends(place, split)
     refusals = list(_refusals(place, split))
     yield from refusals
@@ -39,19 +38,7 @@ def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
         yield from _not_allowed(lint, place, split)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    view: View
-    key: ObjectKey
-
-    def error(self, code: Code, field: str, value: str, expected: str) -> Problem:
-        return say(self.view, self.key, code, Severity.ERROR, field, value, expected)
-
-    def warning(self, code: Code, field: str, value: str, expected: str) -> Problem:
-        return say(self.view, self.key, code, Severity.WARNING, field, value, expected)
-
-
-def _backends(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+def _backends(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     for number, backend in enumerate(split.backends):
         key = ServiceKey(split.key.namespace, backend.service)
         if key not in place.view.services:
@@ -60,7 +47,7 @@ def _backends(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
             yield place.error(Code.UNKNOWN_BACKEND, field, backend.service, wanted)
 
 
-def _refusals(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+def _refusals(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     view = place.view
     if split.apex not in view.services or split.apex.namespace != split.key.namespace:
         wanted = f"must be a Service of namespace {split.key.namespace}; the split is not in force"
@@ -81,7 +68,7 @@ def _refusals(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
         yield place.error(Code.UNKNOWN_SPLIT_MATCH, "spec.matches", named, wanted)
 
 
-def _ports(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+def _ports(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     apex = place.view.services[split.apex]
     for key in splits.known_weights(place.view, split):
         for port in apex.ports:
@@ -92,7 +79,7 @@ def _ports(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
                 yield place.error(Code.BACKEND_PORT, "spec.backends", str(key), wanted)
 
 
-def _overruled(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+def _overruled(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     if split.matches:
         return
     rivals = [
@@ -106,7 +93,7 @@ def _overruled(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
         yield place.error(Code.OVERRULED_SPLIT, "spec.service", str(split.apex), wanted)
 
 
-def _shadowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+def _shadowed(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     mine = splits.matches(place.view, split)
     earlier = [
         match
@@ -119,7 +106,7 @@ def _shadowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
         yield place.warning(Code.SHADOWED_SPLIT, "spec.matches", ", ".join(split.matches), wanted)
 
 
-def _not_allowed(lint: Lint, place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+def _not_allowed(lint: Lint, place: Place, split: TrafficSplit) -> Iterator[Problem]:
     """Yield the backends that clients of the apex or of other backends may not call: no share of theirs.
 
     A client that may call none of a split's backends has nobody left for the calls that the split decides.

@@ -1,6 +1,7 @@
 """How a problem is put into words, and where it is said to be."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from catalog.store.objects import origin_of
@@ -30,6 +31,22 @@ def say(
         value=shown,
         expected=expected,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An object of a view, of which problems are said."""
+
+    view: View
+    key: ObjectKey
+
+    def error(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
+        """Return a problem for which something of it is not in force."""
+        return say(self.view, self.key, code, Severity.ERROR, field, value, expected)
+
+    def warning(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
+        """Return a problem of what is in force."""
+        return say(self.view, self.key, code, Severity.WARNING, field, value, expected)
 
 
 def meant(unknown: Sequence[str], there: Sequence[str]) -> str:
