@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from mesh.host_port import HostPort
-from mesh.names import Port
+from mesh.names import InterfaceName, Port
 
 
 class TlsVersion(enum.StrEnum):
@@ -48,13 +48,15 @@ class SidecarSettings:
 class Exclusions:
     """What of a pod's traffic is not led through its proxy; ranges are CIDRs.
 
-    `ranges_included` are the only ones that are, None for every address.
+    `ranges_included` are the only ones that are, None for every address. Of `interfaces` it is nothing, in
+    either direction.
     """
 
     inbound_ports: tuple[Port, ...] = ()
     outbound_ports: tuple[Port, ...] = ()
     ranges_included: tuple[str, ...] | None = None
     ranges_excluded: tuple[str, ...] = ()
+    interfaces: tuple[InterfaceName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

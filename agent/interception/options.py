@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from agent.interception.ports import PortRange
 from agent.interception.settings import Family, Interception, InterceptionError, Network
+from mesh.names import InterfaceName
 from mesh.workload import Capture
 
 _Value = TypeVar("_Value")
@@ -14,7 +15,7 @@ FLAGS: Final = frozenset({"--ipv6"})
 VALUED: Final = frozenset(
     {
         *("--uid", "--capture", "--exclude-inbound-ports", "--exclude-outbound-ports"),
-        *("--include-outbound-ranges", "--exclude-outbound-ranges"),
+        *("--include-outbound-ranges", "--exclude-outbound-ranges", "--exclude-interfaces"),
     }
 )
 """The options that say what is to be captured in a pod: those of its annotation."""
@@ -41,6 +42,7 @@ def read(text: str) -> Interception:
         outbound_excluded=_less(said, "--exclude-outbound-ports", ports),
         ranges_included=ranges("--include-outbound-ranges", said.get("--include-outbound-ranges")),
         ranges_excluded=_less(said, "--exclude-outbound-ranges", ranges),
+        interfaces_excluded=_less(said, "--exclude-interfaces", interfaces),
     )
 
 
@@ -62,6 +64,11 @@ def ports(option: str, text: str | None) -> tuple[PortRange, ...] | None:
 def ranges(option: str, text: str | None) -> tuple[Network, ...] | None:
     """Read address ranges of both families."""
     return listed(option, text, lambda part: ip_network(part.strip()))
+
+
+def interfaces(option: str, text: str | None) -> tuple[InterfaceName, ...] | None:
+    """Read names of network interfaces; what is none the settings say."""
+    return listed(option, text, lambda part: InterfaceName(part.strip()))
 
 
 def excluded(

@@ -87,6 +87,7 @@ def _jumps(lines: list[str]) -> list[str]:
 def _inbound_redirect(wanted: Interception) -> Iterator[str]:
     yield f"-A MESH_IN_REDIRECT -p tcp -j REDIRECT --to-ports {wanted.inbound_to}"
     yield f"-A MESH_INBOUND {_OLDER} -j RETURN"
+    yield from _interfaces("MESH_INBOUND -i", wanted)
     yield from _ports("MESH_INBOUND", wanted.inbound_excluded, "RETURN")
     yield from _captured("MESH_INBOUND", wanted.inbound_included, "MESH_IN_REDIRECT")
 
@@ -105,6 +106,7 @@ def _inbound_tproxy(wanted: Interception, family: Family) -> Iterator[str]:
     yield "-A MESH_INBOUND -p tcp -m socket --transparent -j MESH_DIVERT"
     yield f"-A MESH_INBOUND -i lo -m mark ! --mark {wanted.own_mark:#x} -j RETURN"
     yield f"-A MESH_INBOUND {_OLDER} -j RETURN"
+    yield from _interfaces("MESH_INBOUND -i", wanted)
     yield from _ports("MESH_INBOUND", wanted.inbound_excluded, "RETURN")
     yield from _captured("MESH_INBOUND", wanted.inbound_included, "MESH_IN_TPROXY")
 
@@ -131,6 +133,7 @@ def _outbound(wanted: Interception, family: Family) -> Iterator[str]:
         return
     yield f"-A MESH_OUTBOUND {own} -j RETURN"
     yield "-A MESH_OUTBOUND -o lo -j RETURN"
+    yield from _interfaces("MESH_OUTBOUND -o", wanted)
     yield from _ports("MESH_OUTBOUND", wanted.outbound_excluded, "RETURN")
     for network in _of(wanted.ranges_excluded, family):
         yield f"-A MESH_OUTBOUND -d {network} -j RETURN"
@@ -157,6 +160,11 @@ def _ports(start: str, ports: tuple[PortRange, ...], target: str) -> Iterator[st
         else:
             match = f"-m multiport --dports {','.join(map(str, batch))}"
         yield f"-A {start} -p tcp {match} -j {target}"
+
+
+def _interfaces(start: str, wanted: Interception) -> Iterator[str]:
+    """Yield rules for what passes by interfaces; `start` says in which direction."""
+    return (f"-A {start} {name} -j RETURN" for name in sorted(set(wanted.interfaces_excluded)))
 
 
 def _of(networks: tuple[Network, ...], family: Family) -> tuple[Network, ...]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from agent.errors import AgentError
 from agent.interception.ports import PortRange
+from mesh.names import INTERFACE_RULE, InterfaceName, is_interface
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 
@@ -44,9 +45,10 @@ class Interception:
     """What to capture. A list of what is included narrows (None: all); what is excluded wins over it.
 
     Outbound, ports and ranges narrow together: captured is what goes to an included port *and* into an
-    included range. `uid` is the proxy's user: what it sends is never captured, but for calls of the workload
-    to itself, which come in again. `inbound_port` None is the sidecar's port for that `capture`. Raises
-    InterceptionError for what cannot be had.
+    included range. What comes in or goes out by an excluded interface passes whole. `uid` is the proxy's
+    user: what it sends is never captured, but for calls of the workload to itself, which come in again.
+    `inbound_port` None is the sidecar's port for that `capture`. Raises InterceptionError for what cannot be
+    had.
     """
 
     uid: int = PROXY_UID
@@ -62,6 +64,7 @@ class Interception:
     outbound_excluded: tuple[PortRange, ...] = ()
     ranges_included: tuple[Network, ...] | None = None
     ranges_excluded: tuple[Network, ...] = ()
+    interfaces_excluded: tuple[InterfaceName, ...] = ()
     mark: int = MARK
     route_table: int = ROUTE_TABLE
 
@@ -97,6 +100,9 @@ def _problems(wanted: Interception) -> Iterator[str]:
         yield f"port {wanted.inbound_to} is for both directions: the proxy could not tell them apart"
     yield from _unused_lists(wanted)
     yield from _foreign_ranges(wanted)
+    for name in wanted.interfaces_excluded:
+        if not is_interface(name):
+            yield f"the excluded interface is {name!r}: {INTERFACE_RULE}"
     if wanted.capture is Capture.TPROXY:
         yield from _bad_marks(wanted)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import typer
 
 from agent.interception.iptables import Backend, Marked, check, put
-from agent.interception.options import excluded, ports, ranges
+from agent.interception.options import excluded, interfaces, ports, ranges
 from agent.interception.probing import until_led
 from agent.interception.rules import restore_input, routing, rules
 from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError
@@ -65,6 +65,13 @@ def intercept(
         str, typer.Option(metavar="CIDRS", help="Only these; * is all.")
     ] = "*",
     exclude_outbound_ranges: Annotated[str, typer.Option(metavar="CIDRS", help="All but these.")] = "",
+    exclude_interfaces: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Nothing that comes in or goes out by these, such as eth1; net+ is net1 too.",
+        ),
+    ] = "",
     mark: Annotated[int, typer.Option(help="Packet mark of tproxy; the next is used too.")] = MARK,
     route_table: Annotated[int, typer.Option(help="Route table of tproxy.")] = ROUTE_TABLE,
     backend: Annotated[
@@ -109,6 +116,7 @@ def intercept(
                 outbound_excluded=excluded("--exclude-outbound-ports", exclude_outbound_ports, ports),
                 ranges_included=ranges("--include-outbound-ranges", include_outbound_ranges),
                 ranges_excluded=excluded("--exclude-outbound-ranges", exclude_outbound_ranges, ranges),
+                interfaces_excluded=excluded("--exclude-interfaces", exclude_interfaces, interfaces),
                 mark=mark,
                 route_table=route_table,
             )

@@ -187,6 +187,7 @@ def exclusions(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusi
         outbound_ports=_ports(mesh_wide.outbound_ports, annotations, OUTBOUND_PORTS),
         ranges_included=included or None,
         ranges_excluded=_united(mesh_wide.ranges_excluded, annotations, EXCLUDED_RANGES),
+        interfaces=mesh_wide.interfaces,
     )
 
 

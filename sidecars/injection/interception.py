@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ipaddress import ip_network
 
 from mesh.config import Exclusions
-from mesh.names import Port
+from mesh.names import INTERFACE_RULE, InterfaceName, Port, is_interface
 from mesh.workload import Capture, Transparent
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Container, SecurityContext
@@ -67,7 +67,16 @@ def arguments(how: Transparent, excluded: Exclusions) -> tuple[str, ...]:
         found += ["--include-outbound-ranges", _ranges("included", excluded.ranges_included, how)]
     if excluded.ranges_excluded:
         found += ["--exclude-outbound-ranges", _ranges("excluded", excluded.ranges_excluded, how)]
+    if excluded.interfaces:
+        found += ["--exclude-interfaces", _interfaces(excluded.interfaces)]
     return tuple(found)
+
+
+def _interfaces(interfaces: Iterable[InterfaceName]) -> str:
+    wrong = [name for name in interfaces if not is_interface(name)]
+    if wrong:
+        raise CannotPatchError(f"network interface {wrong[0]!r} cannot be excluded: {INTERFACE_RULE}")
+    return ",".join(sorted(set(interfaces)))
 
 
 def _ports(ports: Iterable[Port]) -> str:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from mesh.names import INTERFACE_RULE, InterfaceName, is_interface
 from mesh.spelling import nearest
 from specs.codes import Code
 from specs.durations import parse_duration
@@ -39,7 +40,6 @@ NOT_USED = {
         "http1PerRequestLoadBalancing",
         "http2PerRequestLoadBalancing",
         "interceptionMode",
-        "networkInterfaceExclusionList",
         "serviceAccessMode",
         "useHTTPSIngress",
     ),
@@ -161,7 +161,19 @@ def _exclusions(traffic: Fields) -> Exclusions:
         outbound_ports=traffic.ports("outboundPortExclusionList"),
         ranges_included=ranges(traffic, "outboundIPRangeInclusionList") or None,
         ranges_excluded=ranges(traffic, "outboundIPRangeExclusionList"),
+        interfaces=_interfaces(traffic, "networkInterfaceExclusionList"),
     )
+
+
+def _interfaces(traffic: Fields, name: str) -> tuple[InterfaceName, ...]:
+    """Read a list of network interfaces, sorted, each once."""
+    found = set()
+    for path, item in traffic.items(name):
+        if isinstance(item, str) and is_interface(item):
+            found.add(InterfaceName(item))
+        else:
+            traffic.notes.refuse(Code.WRONG_VALUE, path, INTERFACE_RULE, item)
+    return tuple(sorted(found))
 
 
 def _sidecar(fields: Fields, drivers: Sequence[Fields]) -> SidecarSettings:

@@ -7,7 +7,7 @@ from typing import Final
 from mesh.config import TlsVersion
 from mesh.egress import EgressProtocol
 from mesh.limits import RateUnit
-from mesh.names import DNS_LABEL, DNS_SUBDOMAIN, LONGEST_NAME
+from mesh.names import DNS_LABEL, DNS_SUBDOMAIN, INTERFACE, LONGEST_NAME
 from mesh.policy import RouteKind
 from mesh.retries import FailedWith
 from specs.osm.egress import MATCHES
@@ -76,6 +76,7 @@ SERVICES: Final = _pattern("`namespace/name, …` or `none`", rf"\s*none\s*|{_PA
 ADDRESS: Final = _pattern("IP address", "[0-9A-Fa-f:.]+", anyOf=[{"format": "ipv4"}, {"format": "ipv6"}])
 CLUSTER_IP: Final = Form("IP address or `None`", {"anyOf": [{"const": "None"}, ADDRESS.schema]})
 RANGE: Final = _pattern("IPv4 range", r"[0-9]{1,3}(\.[0-9]{1,3}){3}(/[0-9.]+)?")
+NETWORK_INTERFACE: Final = _pattern("network interface", INTERFACE)
 NETWORK: Final = _pattern("range of addresses", r"[0-9A-Fa-f:.]+/[0-9]{1,3}")
 EGRESS_HOST: Final = _pattern(
     "name or IPv4 address; `*.` and a name for all below it",

@@ -51,6 +51,7 @@ _TRAFFIC: Final = _of(
     inboundPortExclusionList=PORTS,
     outboundPortExclusionList=PORTS,
     outboundIPRangeExclusionList=_list(TEXT),
+    networkInterfaceExclusionList=_list(TEXT),
 )
 _CERTIFICATE: Final = _of(
     ("serviceCertValidityDuration", "certKeyBitSize"),

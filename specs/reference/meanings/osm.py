@@ -10,6 +10,7 @@ from specs.reference.meaning import (
     HTTP_OR_HTTPS,
     LABEL,
     NAME,
+    NETWORK_INTERFACE,
     PATH,
     RANGE,
     ROUTE_GROUPS,
@@ -58,6 +59,9 @@ _TRAFFIC: Final[Meanings] = {
         "Only traffic to these is captured in pods; none is every address.", "every address", RANGE
     ),
     "outboundIPRangeExclusionList": Meaning("Traffic to these is not captured in pods.", form=RANGE),
+    "networkInterfaceExclusionList": Meaning(
+        "Network interfaces by which nothing is captured in pods.", form=NETWORK_INTERFACE
+    ),
     "inboundExternalAuthorization": Meaning("Who is asked about each HTTP request that policy admits."),
     "inboundExternalAuthorization.enable": Meaning("Whether it is asked; else nothing beside it is read."),
     "inboundExternalAuthorization.address": Meaning("Where it is.", form=HOST),

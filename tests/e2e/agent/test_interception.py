@@ -20,6 +20,7 @@ import pytest
 from agent.interception.iptables import Backend, check, put
 from agent.interception.ports import PortRange
 from agent.interception.settings import Family, Interception
+from mesh.names import InterfaceName
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, TPROXY_PORT
 from tests.e2e.agent.conftest import missing_for_namespaces
@@ -261,6 +262,38 @@ def test_lists_narrow_and_exclude(scene: Scene, family: AddressFamily) -> None:
         scene.intercept(wanted)
         answers = [scene.from_client(family, each) for each in (APPLICATION, EXCLUDED)]
         assert tuple(each.who if each else "" for each in answers) == expected, wanted
+
+
+@pytest.mark.parametrize("wanted", [BOTH, TPROXY], ids=["redirect", "tproxy"])
+def test_a_second_interface_is_left_alone_in_both_directions(scene: Scene, wanted: Interception) -> None:
+    """As Multus gives a pod one: by eth0 all is led as before, by what is excluded nothing is."""
+    scene.open(transparent=wanted.capture is Capture.TPROXY)
+    scene.workload.run(
+        "ip", "-batch", "-", given=f"link add net1 type veth peer name net1 netns {scene.client.pid}\n"
+    )
+    for each, last in ((scene.workload, 1), (scene.client, 2)):
+        lines = f"address add 10.251.0.{last}/24 dev net1\nlink set net1 up\n"
+        each.run("ip", "-batch", "-", given=lines)
+
+    def who(excluded: str) -> tuple[str, ...]:
+        names = (InterfaceName(excluded),) if excluded else ()
+        other = replace(wanted, families=frozenset({Family.IPV4}), interfaces_excluded=names)
+        assert scene.intercept(other)
+        assert scene.differs(other) == ()
+        answers = (
+            call(scene.client, AF_INET, 0, "10.251.0.1", APPLICATION),
+            scene.from_workload(AF_INET, "10.251.0.2", 80, APPLICATION_UID),
+            scene.from_client(AF_INET, APPLICATION),
+            scene.from_workload(AF_INET, CLIENT[AF_INET], 80, APPLICATION_UID),
+            scene.from_workload(AF_INET, "10.251.0.1", APPLICATION, PROXY_UID),
+        )
+        return tuple(each.who if each else "nobody" for each in answers)
+
+    led = ("inbound", "outbound")
+    assert who("") == (*led, *led, "inbound")
+    for excluded in ("net1", "net+"):
+        assert who(excluded) == ("application", "outside", *led, "inbound")
+    assert who("eth0") == (*led, "application", "outside", "inbound")
 
 
 @BACKENDS

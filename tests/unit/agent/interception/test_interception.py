@@ -11,6 +11,7 @@ from agent.interception.ports import PortRange, batches, merged
 from agent.interception.rules import rules
 from agent.interception.settings import Family, Interception, InterceptionError
 from cli.commands.intercept import script
+from mesh.names import InterfaceName
 from mesh.workload import Capture
 from sidecars.envoy import names
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT
@@ -49,7 +50,11 @@ CASES: dict[str, Interception] = {
         ranges_excluded=(IPv6Network("2001:db8:1::/48"),),
     ),
     "ranges-of-one-in-both": Interception(families=BOTH, ranges_included=(IPv4Network("10.0.0.0/8"),)),
+    "interfaces-excluded": Interception(interfaces_excluded=(InterfaceName("net+"), InterfaceName("eth1"))),
     "tproxy": Interception(capture=Capture.TPROXY),
+    "tproxy-interfaces-excluded": Interception(
+        capture=Capture.TPROXY, families=BOTH, interfaces_excluded=(InterfaceName("eth1"),)
+    ),
     "tproxy-both-families": Interception(capture=Capture.TPROXY, families=BOTH),
     "tproxy-inbound-only": Interception(capture=Capture.TPROXY, outbound=False),
     "tproxy-lists": Interception(
@@ -88,6 +93,8 @@ def test_rules_are_as_written(pytestconfig: pytest.Config) -> None:
         ({"outbound": False, "ranges_excluded": (ip_network("10.0.0.0/8"),)}, "outbound exclusions"),
         ({"ranges_included": (ip_network("fd00::/8"),)}, "fd00::/8 is IPv6"),
         ({"ranges_excluded": (ip_network("0.0.0.0/0"),)}, "excludes everything"),
+        ({"interfaces_excluded": ("lo",)}, "the excluded interface is 'lo': must be the name of a network"),
+        ({"interfaces_excluded": ("-j ACCEPT",)}, "the excluded interface is '-j ACCEPT'"),
         ({"capture": Capture.TPROXY, "inbound": False}, "TPROXY is for inbound"),
         ({"capture": Capture.TPROXY, "mark": 0}, "mark is 0"),
         ({"capture": Capture.TPROXY, "route_table": 254}, "reserved"),

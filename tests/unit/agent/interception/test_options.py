@@ -4,6 +4,7 @@ import pytest
 
 from agent.interception.options import read
 from agent.interception.settings import Family, Interception, InterceptionError
+from mesh.names import InterfaceName
 from mesh.workload import Capture
 
 
@@ -12,6 +13,9 @@ def test_what_is_not_said_is_as_without_rules_for_it() -> None:
     assert read("--uid 1500") == Interception(inbound_excluded=())
     found = read("--uid 1500 --capture tproxy --ipv6 --exclude-inbound-ports 15020")
     assert found == Interception(capture=Capture.TPROXY, families=frozenset(Family))
+    found = read("--uid 1500 --exclude-interfaces eth1,net+")
+    names = (InterfaceName("eth1"), InterfaceName("net+"))
+    assert found == Interception(inbound_excluded=(), interfaces_excluded=names)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,8 @@ def test_what_is_not_said_is_as_without_rules_for_it() -> None:
         ("--uid 1500 --exclude-inbound-ports *", "--exclude-inbound-ports is '*'"),
         ("--uid 1500 --exclude-outbound-ports http", "--exclude-outbound-ports is 'http'"),
         ("--uid 1500 --include-outbound-ranges 10.0.0.1/8", "has host bits set"),
+        ("--uid 1500 --exclude-interfaces *", "--exclude-interfaces is '*'"),
+        ("--uid 1500 --exclude-interfaces eth1,lo", "the excluded interface is 'lo'"),
         ("--uid 1500 --exclude-outbound-ranges fd00::/8", "range fd00::/8 is IPv6, which is not captured"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings
 from mesh.identity import ProxyName
-from mesh.names import Namespace, Port, ProxyUuid
+from mesh.names import InterfaceName, Namespace, Port, ProxyUuid
 from mesh.objects import NamespaceObject
 from mesh.workload import Capture, Transparent
 from sidecars.contract.errors import CannotPatchError, UnknownDriverError
@@ -33,7 +33,9 @@ CAPTURE = "meshwright.dev/interception-capture"
 IPV6 = "meshwright.dev/interception-ipv6"
 NODE_OS = {"nodeSelector": {"kubernetes.io/os": "windows"}}
 PROBE: Probe = {"tcpSocket": {"port": 1}}
-MESH_WIDE = Exclusions((Port(9100),), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.0/16",))
+MESH_WIDE = Exclusions(
+    (Port(9100),), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.0/16",), (InterfaceName("eth1"),)
+)
 IMAGES = SidecarSettings(linux_image="proxy:1", init_image="init:1")
 
 
@@ -87,6 +89,7 @@ def test_everything_is_there() -> None:
                 (Port(5432), Port(6379)),
                 ("10.0.0.0/8", "192.168.0.0/16"),
                 ("10.1.0.0/16", "10.2.0.0/16"),
+                (InterfaceName("eth1"),),
             ),
         ),
         (Exclusions(), {INCLUDED_RANGES: "10.0.0.0/8"}, Exclusions(ranges_included=("10.0.0.0/8",))),
@@ -206,6 +209,7 @@ def test_the_rules_have_what_both_exclude() -> None:
         *("--exclude-outbound-ports", "5432,6379"),
         *("--include-outbound-ranges", "10.0.0.0/8"),
         *("--exclude-outbound-ranges", "10.1.0.0/16,10.2.0.0/16"),
+        *("--exclude-interfaces", "eth1"),
     ]
 
 

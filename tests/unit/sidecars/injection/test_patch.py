@@ -22,7 +22,7 @@ from cli.commands.intercept import script
 from cli.main import app
 from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
-from mesh.names import Namespace, Port
+from mesh.names import InterfaceName, Namespace, Port
 from mesh.workload import Capture, Transparent
 from sidecars.contract.driver import SidecarDriver
 from sidecars.contract.errors import CannotPatchError
@@ -112,7 +112,11 @@ def context(pod: Any, **changes: Any) -> InjectorContext:
 
 
 EXCLUSIONS = Exclusions(
-    tuple(map(Port, range(9000, 9020))), (Port(5432), Port(3306)), ("10.0.0.0/8",), ("10.9.0.0/16",)
+    tuple(map(Port, range(9000, 9020))),
+    (Port(5432), Port(3306)),
+    ("10.0.0.0/8",),
+    ("10.9.0.0/16",),
+    (InterfaceName("net+"), InterfaceName("eth1")),
 )
 BOTH_FAMILIES = Exclusions(ranges_included=("10.0.0.0/8", "fd00::/8"), ranges_excluded=("fd00:1::/32",))
 JOINING: dict[str, Any] = {"bootstrap_certificate": None, "proxy": None, "joining": Joining()}
@@ -476,6 +480,11 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "another's certificate": (PLAIN, {"proxy": ProxyName.parse("x.store.shop")}, "is of 5b1c.store.shop"),
     "another namespace": (PLAIN, {"namespace": Namespace("else")}, "is not of namespace else"),
     "a port": (PLAIN, {"exclusions": Exclusions((Port(0),))}, "port 0 cannot be excluded"),
+    "an interface": (
+        PLAIN,
+        {"exclusions": Exclusions(interfaces=(InterfaceName("lo"),))},
+        "network interface 'lo' cannot be excluded: must be the name",
+    ),
     "a range": (PLAIN, {"exclusions": Exclusions(ranges_excluded=("10.0.0.1/8",))}, "has host bits set"),
     "IPv6": (PLAIN, {"exclusions": Exclusions(ranges_excluded=("fd00::/8",))}, "only IPv4 is captured"),
     "everything": (PLAIN, {"exclusions": Exclusions(ranges_excluded=("0.0.0.0/0",))}, "excludes everything"),

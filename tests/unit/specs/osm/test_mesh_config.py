@@ -14,7 +14,7 @@ from mesh.config import (
     Tracing,
 )
 from mesh.host_port import HostPort
-from mesh.names import Port
+from mesh.names import InterfaceName, Port
 from specs.durations import parse_duration
 from tests.meshes.reading import complaints, reading, value
 
@@ -59,6 +59,7 @@ def test_config_with_everything_that_is_honoured() -> None:
     outboundPortExclusionList: [6379]
     outboundIPRangeInclusionList: [10.0.0.0/8]
     outboundIPRangeExclusionList: [10.2.0.0/16, 10.1.0.1]
+    networkInterfaceExclusionList: [net+, eth0.100, br-lan_1, net+]
   certificate: {serviceCertValidityDuration: 1h30m}
 """
     driver = SidecarDriverSettings("envoy", "e:1", "w:1", "i:1", 15128, disabled_mtls=True)
@@ -74,7 +75,13 @@ def test_config_with_everything_that_is_honoured() -> None:
         ("ECDHE-ECDSA-AES128-GCM-SHA256", "[AES128-SHA|AES256-SHA]"),
         ("P-256", "X25519"),
     )
-    kept = Exclusions((Port(22), Port(9100)), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.1/32", "10.2.0.0/16"))
+    kept = Exclusions(
+        (Port(22), Port(9100)),
+        (Port(6379),),
+        ("10.0.0.0/8",),
+        ("10.1.0.1/32", "10.2.0.0/16"),
+        tuple(map(InterfaceName, ("br-lan_1", "eth0.100", "net+"))),
+    )
     expected = MeshConfig(True, True, timedelta(minutes=90), sidecar, kept)
     assert value(_config(spec)) == expected
     assert value(_config(spec, "v1alpha1")) == expected
@@ -84,7 +91,7 @@ def test_known_fields_without_effect_are_one_line() -> None:
     """They are accepted whatever they hold, and named together."""
     spec = """
   sidecar: {localProxyMode: PodIP, resources: {limits: {cpu: 1}}}
-  traffic: {networkInterfaceExclusionList: [eth1], outboundIPRangeInclusionList: []}
+  traffic: {interceptionMode: Iptables, outboundIPRangeInclusionList: []}
   observability: {osmLogLevel: info, tracing: {enable: false}}
   featureFlags: {enableWASMStats: true}
 """
@@ -92,7 +99,7 @@ def test_known_fields_without_effect_are_one_line() -> None:
     assert [problem.expected for problem in found.problems] == [
         (
             "read, not used: spec.featureFlags.enableWASMStats, spec.observability.osmLogLevel, "
-            "spec.sidecar.localProxyMode, spec.sidecar.resources, spec.traffic.networkInterfaceExclusionList"
+            "spec.sidecar.localProxyMode, spec.sidecar.resources, spec.traffic.interceptionMode"
         )
     ]
     assert [pair[1] for pair in found.objects] == [MeshConfig()]
@@ -277,6 +284,19 @@ def test_presets_of_osms_chart_are_a_good_spec() -> None:
         (
             "{traffic: {outboundIPRangeInclusionList: [fd00::/8]}}",
             ("error", "MW1013", "spec.traffic.outboundIPRangeInclusionList[0]", '"fd00::/8"'),
+        ),
+        *(
+            (
+                f"{{traffic: {{networkInterfaceExclusionList: [eth1, {written}]}}}}",
+                ("error", "MW1013", "spec.traffic.networkInterfaceExclusionList[1]", shown),
+            )
+            for written, shown in (
+                ("lo", '"lo"'),
+                ("+", '"+"'),
+                ("'eth1 -j ACCEPT'", '"eth1 -j ACCEPT"'),
+                ("sixteen-letters1", '"sixteen-letters1"'),
+                ("7", "7"),
+            )
         ),
         (
             "{sidecar: {cipherSuites: [AES128-SHA, TLS_AES_128_GCM_SHA256]}}",
