@@ -94,18 +94,29 @@ class Program:
         name: str = "service",
         port: int = 0,
         program: Path = ATTACKERS,
+        enough: asyncio.Event | None = None,
     ) -> dict[str, int]:
-        """Run an attacker to its end; return what it did. Without `port` it attacks the ADS server."""
+        """Run an attacker to its end; return what it did. Without `port` it attacks the ADS server.
+
+        It ends after so many seconds, or when there was `enough` of it.
+        """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             str(program),
             *(kind, str(port or self.port), str(self.folder), name, str(count), str(seconds)),
+            stdin=PIPE,
             stdout=PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        telling = asyncio.create_task(_tell(process.stdin, enough), name="telling") if enough else None
         try:
-            out, _ = await asyncio.wait_for(process.communicate(), seconds + SECONDS)
+            out = await asyncio.wait_for(process.stdout.read(), seconds + SECONDS)
+            await asyncio.wait_for(process.wait(), SECONDS)
         finally:
+            if telling is not None:
+                telling.cancel()
             if process.returncode is None:
                 process.kill()
                 await process.wait()
@@ -144,6 +155,11 @@ async def program(
         if process.returncode is None:
             process.kill()
         await process.wait()
+
+
+async def _tell(attacker: asyncio.StreamWriter, enough: asyncio.Event) -> None:
+    await enough.wait()
+    attacker.close()
 
 
 def _workload(host: int, name: str) -> str:

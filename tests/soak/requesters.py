@@ -1,8 +1,8 @@
 """A program: a proxy that means harm, and asks for as much as it can, with gRPC's own client.
 
 `python requesters.py KIND PORT FOLDER NAME COUNT SECONDS` uses NAME.pem and NAME.key of the folder, on COUNT
-streams at once for so many seconds; a stream that ends is opened again. It prints how many bytes it handed to
-gRPC, and how its streams ended.
+streams at once for so many seconds, or until its input ends and it has sent something; a stream that ends is
+opened again. It prints how many bytes it handed to gRPC, and how its streams ended.
 """
 
 import asyncio
@@ -126,7 +126,13 @@ class Attacker:
             grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, own) for _ in range(CONNECTIONS)
         ]
         self.sent = 0
+        self.begun = asyncio.Event()
         self.endings: Counter[str] = Counter()
+
+    async def told(self) -> None:
+        """Wait until something was sent, and there is no more input."""
+        await self.begun.wait()
+        await asyncio.to_thread(sys.stdin.read)
 
     async def run(self, method: str, requests: Requests, stream: int) -> None:
         """Send all there is on a stream, and wait; open another when it ends."""
@@ -137,6 +143,7 @@ class Attacker:
                 for request in requests(stream):
                     await call.write(request)
                     self.sent += len(request)
+                    self.begun.set()
                 await call.code()
             except ENDED:
                 self.endings[(await call.code()).name] += 1
@@ -156,7 +163,8 @@ async def main(kind: str, port: int, folder: Path, name: str, count: int, second
     """Attack, and say what was done."""
     attacker, (method, requests) = Attacker(port, folder, name), Attacks(name).kinds[kind]
     streams = [asyncio.create_task(attacker.run(method, requests, n), name=str(n)) for n in range(count)]
-    done, _ = await asyncio.wait(streams, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    enough = asyncio.create_task(attacker.told(), name="told to end")
+    done, _ = await asyncio.wait([*streams, enough], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for each in done:
         each.result()
     sys.stdout.write(json.dumps({"sent": attacker.sent, **attacker.endings}))
