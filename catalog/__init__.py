@@ -17,7 +17,8 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     addresses, endpoints, access, splits -> outbound
     outbound, permissive, readiness, limits -> destinations
     [Retry] -> retries
-    groups, scope, conflicts, permissive, outbound, destinations, retries -> reachable
+    [RoutePolicy], access -> routing
+    groups, scope, conflicts, permissive, outbound, destinations, retries, routing -> reachable
     addresses, backing -> closed
     inbound, reachable, closed -> whole
 

@@ -64,6 +64,7 @@ UPSTREAM_TRAFFIC_SETTING: Final = _known("UpstreamTrafficSetting", "policy.opens
 EGRESS: Final = _known("Egress", "policy.openservicemesh.io")
 INGRESS_BACKEND: Final = _known("IngressBackend", "policy.openservicemesh.io")
 WORKLOAD: Final = _known("Workload", "meshwright.dev")
+ROUTE_POLICY: Final = _known("RoutePolicy", "policy.meshwright.dev")
 
 ADMISSION: Final = Kind("admission")
 CERTIFICATE: Final = Kind("certificate")

@@ -24,6 +24,7 @@ from mesh.kinds import (
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     RETRY,
+    ROUTE_POLICY,
     SERVICE,
     SERVICE_ACCOUNT,
     STATEFUL_SET,
@@ -48,6 +49,7 @@ from specs.osm.retry import retry
 from specs.osm.unenforced import UNENFORCED
 from specs.osm.upstream_traffic import upstream_traffic_setting
 from specs.own.workload import workload
+from specs.policy.route_policy import route_policy
 from specs.smi.access import traffic_target
 from specs.smi.routes import http_route_group, tcp_route, udp_route
 from specs.smi.split import traffic_split
@@ -84,6 +86,7 @@ _READERS: Final = (
     Reader(EGRESS, V1_TO_4[:1], egress),
     Reader(INGRESS_BACKEND, V1_TO_4[:1], ingress_backend),
     Reader(WORKLOAD, ("v1alpha1",), workload),
+    Reader(ROUTE_POLICY, ("v1alpha1",), route_policy),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SERVICE, ("v1",), service),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mesh.identity import ServiceIdentity
-from mesh.kinds import SERVICE_ACCOUNT
+from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE_ACCOUNT
 from mesh.names import (
     IpAddress,
     Namespace,
@@ -19,7 +19,7 @@ from mesh.names import (
 )
 from mesh.service import ServiceKey
 from specs.codes import Code
-from specs.fields import Fields
+from specs.fields import Fields, one_of
 from specs.manifest import LABEL_RULE, NAME_RULE
 
 SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespace>.svc.<cluster domain>"
@@ -65,6 +65,17 @@ def account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
     found = ServiceIdentity(namespace_name(fields, "namespace", namespace), ServiceAccountName(name))
     fields.close()
     return found
+
+
+def route_group(fields: Fields) -> str:
+    """Return the name of an HTTPRouteGroup of the namespace; its group may have a version, as in OSM's."""
+    group = fields.text("apiGroup") or HTTP_ROUTE_GROUP.group
+    if group.partition("/")[0] != HTTP_ROUTE_GROUP.group:
+        fields.wrong("apiGroup", f"must be {HTTP_ROUTE_GROUP.group}, with a version or without")
+    if not fields.has("kind"):
+        fields.required_text("kind", one_of((HTTP_ROUTE_GROUP.name,)))
+    fields.choice("kind", (HTTP_ROUTE_GROUP.name,), HTTP_ROUTE_GROUP.name)
+    return object_name(fields, "name")
 
 
 def parse_service(text: str, namespace: Namespace) -> ServiceKey | None:

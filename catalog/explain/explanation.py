@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.explain import limits, names, ports, preconditions, retries
+from catalog.explain import limits, names, ports, preconditions, retries, routing
 from catalog.explain.conclusion import conclusion
 from catalog.explain.ingress import from_outside, lacking
 from catalog.explain.passing import of_client, of_server
@@ -71,6 +71,7 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
     arrived = oracle.arriving(view, request)
     yield from of_client(request, arrived)
     if not isinstance(arrived, TurnedDown):
+        yield from routing.of_request(view, arrived, port)
         split = oracle.split_for(view, arrived, port)
         yield from of_splits(view, arrived, port, split)
         yield from _backends(view, arrived, port, split)

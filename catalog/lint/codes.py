@@ -103,3 +103,8 @@ class Code(ProblemCode):
     UNKNOWN_RETRY_DESTINATION = "MW2087", "A Retry's destination is no Service."
     OVERRULED_RETRY = "MW2088", "Another Retry of the same source is for the same destination."
     RETRY_OF_NO_REQUESTS = "MW2089", "A Retry's destination has no port that speaks HTTP."
+    UNKNOWN_ROUTED_SERVICE = "MW2110", "A RoutePolicy's service is no Service."
+    OVERRULED_ROUTE_POLICY = "MW2111", "Another RoutePolicy of the same service counts."
+    ROUTES_NO_REQUESTS = "MW2112", "A RoutePolicy's service has no port that speaks HTTP."
+    UNKNOWN_ROUTE_MATCH = "MW2113", "A RoutePolicy's rule is for requests of a match that is not there."
+    ROUTE_RULE_NOT_ASKED = "MW2114", "A RoutePolicy's rule stands behind one that is for all requests."

@@ -12,6 +12,7 @@ from catalog.lint import (
     opening,
     reach,
     retries,
+    routing,
     scope,
     servers,
     services,
@@ -28,6 +29,7 @@ from catalog.store.objects import workload_object
 from catalog.store.osm import egresses, ingress_backends
 from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
+from catalog.store.own import route_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets
@@ -70,6 +72,7 @@ class Linter:
             ObservedAll(of_split, lint, all_splits(view)),
             ObservedAll(of_retry, lint, all_retries(view)),
             ObservedAll(of_setting, lint, all_settings(view)),
+            ObservedAll(of_route_policy, lint, route_policies(view)),
             ObservedAll(of_egress, lint, egresses(view)),
             ObservedAll(of_ingress, lint, ingress_backends(view)),
             ObservedAll(of_service, lint, view.services),
@@ -143,6 +146,12 @@ def of_retry(lint: Lint, key: PolicyKey) -> Problems:
 def of_setting(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of an UpstreamTrafficSetting."""
     return tuple(limits.problems(lint.view, all_settings(lint.view)[key]))
+
+
+@derived
+def of_route_policy(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of a RoutePolicy."""
+    return tuple(routing.problems(lint.view, route_policies(lint.view)[key]))
 
 
 @derived

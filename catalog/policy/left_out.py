@@ -3,7 +3,8 @@
 A unit is a part of policy as a value: a match of an HTTPRouteGroup wherever a rule or a split names it, what
 an object (a TrafficTarget) admits where it names no matches, a TrafficSplit for all requests, permissive
 mode. Equal parts are one unit, an edited one is another: what is known of a unit lapses by itself. Its id is
-made from its content, and is the same in every process.
+made from its content, and is the same in every process. A rule of a RoutePolicy is one, and each of its
+matches.
 
 To leave out a unit denies what it alone would admit, and never admits anything. A request that only a split
 without its match would have taken goes where it goes without the split.
@@ -27,11 +28,12 @@ from catalog.policy.proxy import (
     OutboundService,
     ProxyPolicy,
     Reachable,
+    RequestRule,
 )
 from mesh.hashing import Shared
 from mesh.policy import HTTPMatch
 
-Unit = HTTPMatch | AccessRule | OutboundRoute | EveryoneInTheMesh
+Unit = HTTPMatch | AccessRule | OutboundRoute | RequestRule | EveryoneInTheMesh
 
 UnitId = NewType("UnitId", str)
 
@@ -55,6 +57,8 @@ def describe(unit: Unit) -> str:
             return str(by)
         case OutboundRoute():
             return f"TrafficSplit {unit.split}"
+        case RequestRule(by):
+            return f"RoutePolicy {by}"
         case EveryoneInTheMesh():
             return "permissive mode"
 
@@ -73,15 +77,22 @@ def units(value: object) -> Iterator[Unit]:
             for rule in access.rules:
                 yield from (rule,) if rule.matches is None else rule.matches
         case OutboundService() if value.protocol.is_http:
-            for route in value.routes:
-                if route.split is not None:
-                    yield from (route,) if route.matches is None else route.matches
+            yield from _of_calls(value)
         case OutsideRange(hosts=hosts):
             for host in hosts:
                 for way in host.routes:
                     yield from way.matches or ()
         case _:
             pass
+
+
+def _of_calls(service: OutboundService) -> Iterator[Unit]:
+    for route in service.routes:
+        if route.split is not None:
+            yield from (route,) if route.matches is None else route.matches
+    for rule in service.rules:
+        yield rule
+        yield from rule.matches or ()
 
 
 def admits(value: object) -> bool:
@@ -104,7 +115,12 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
         case InboundPort():
             return replace(value, access=_access_without(value.access, left_out))
         case OutboundService() if value.protocol.is_http:
-            return replace(value, routes=_routes_without(value.routes, left_out))
+            rules = (_treated_without(each, left_out) for each in value.rules)
+            return replace(
+                value,
+                routes=_routes_without(value.routes, left_out),
+                rules=tuple(each for each in rules if each is not None),
+            )
         case _:
             return value
 
@@ -177,6 +193,16 @@ def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> Outboun
         return None if route in left_out else route
     matches = tuple(each for each in route.matches if each not in left_out)
     return replace(route, matches=matches) if matches else None
+
+
+def _treated_without(rule: RequestRule, left_out: AbstractSet[Unit]) -> RequestRule | None:
+    """Return what is left of a rule: requests that it is no more for are as without it."""
+    if rule in left_out:
+        return None
+    if rule.matches is None:
+        return rule
+    matches = tuple(each for each in rule.matches if each not in left_out)
+    return replace(rule, matches=matches) if matches else None
 
 
 def _both(access: Access, now: Access) -> Access:

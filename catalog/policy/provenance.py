@@ -15,9 +15,10 @@ from catalog.policy.egress import said
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.ingress import ingress_rule
 from catalog.policy.limits import connection_limits, rate_limits
-from catalog.policy.outbound import permitted, routes, spoken_there
+from catalog.policy.outbound import permitted, protocol_of, routes, spoken_there
 from catalog.policy.reachable import reachable
 from catalog.policy.retries import retry_of
+from catalog.policy.routing import policy_of, rules
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
@@ -32,6 +33,7 @@ from mesh.kinds import (
     CERTIFICATE,
     ENDPOINT_SLICE,
     RETRY,
+    ROUTE_POLICY,
     SERVICE,
     TRUST_BUNDLE,
 )
@@ -148,6 +150,7 @@ Part = (
 
 
 _ways: Final = derived(routes)
+_treated: Final = derived(rules)
 """Remembered for whoever asks where they come from; to all others they are a part of what is reachable."""
 
 
@@ -192,6 +195,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             for port in _ports(view, called, number):
                 yield _ways.node(view, asked_for(view, identity, called), called, port)
                 yield spoken_there.node(view, called, port)
+                yield _treated.node(view, called, protocol_of(view, called, port))
         case Reached(key, target_port):
             client = asked_for(view, identity, key)
             yield connection_limits.node(view, key)
@@ -216,6 +220,8 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
             yield _service(called)
             if (retry := retry_of(view, group.identity, called)) is not None:
                 yield ObjectKey.of(RETRY, retry.key)
+            if (policy := policy_of(view, called)) is not None:
+                yield ObjectKey.of(ROUTE_POLICY, policy.key)
         case Reached() | Leaving() | MeshWide() | AllInbound() | AllOutbound():
             if (config := min(configs(view), key=config_order, default=None)) is not None:
                 yield config

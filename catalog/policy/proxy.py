@@ -18,6 +18,7 @@ from mesh.names import IpAddress, Port, TrustDomain
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.retries import Retries
+from mesh.routing import RouteActions
 from mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
 from mesh.workload import Transparent
 
@@ -154,6 +155,15 @@ class OutboundRoute:
     split: PolicyKey | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RequestRule:
+    """What becomes of requests that fit any of `matches` (None: all), `by` a RoutePolicy."""
+
+    by: PolicyKey
+    matches: tuple[HTTPMatch, ...] | None
+    actions: RouteActions
+
+
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class OutboundService(HashedOnce):
@@ -162,7 +172,8 @@ class OutboundService(HashedOnce):
     `addresses` are those it is called at in transparent interception, `listen` where the proxy offers it in
     explicit. `port` is the service's; of a headless service, whose endpoints are called without a
     translation of ports, it is theirs. The first of `routes` that fits decides, and the last fits everything.
-    `retries`: what the workload tries again, where a policy of its own says that.
+    `retries`: what the workload tries again, where a policy of its own says that. The first of `rules` that
+    fits a request says what becomes of it, whichever route it takes; nothing does where none fits.
     """
 
     upstream: Upstream
@@ -173,6 +184,7 @@ class OutboundService(HashedOnce):
     listen: tuple[SocketAddress, ...] = ()
     escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
     retries: Retries | None = None
+    rules: tuple[RequestRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

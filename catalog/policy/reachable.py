@@ -25,6 +25,7 @@ from catalog.policy.outbound import (
 )
 from catalog.policy.proxy import OutboundRoute, OutboundService, Reachable, SocketAddress
 from catalog.policy.retries import in_force
+from catalog.policy.routing import rules
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import asked_for, open_services
@@ -168,7 +169,15 @@ def _free(
         slashes = escaped_slashes(view, key, protocol)
         for number in sorted({each.port for each in free}):
             addresses = tuple(each.address for each in free if each.port == number)
-            offered = OutboundService(key, number, protocol, ways, addresses, escaped_slashes=slashes)
+            offered = OutboundService(
+                key,
+                number,
+                protocol,
+                ways,
+                addresses,
+                escaped_slashes=slashes,
+                rules=rules(view, key, protocol),
+            )
             # Two ports of a headless service may have endpoints of one number: the first has them.
             found.setdefault(number, offered)
     return _Offer(tuple(found[each] for each in sorted(found)), frozenset(here))
@@ -211,6 +220,14 @@ def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachabl
         if port is not None and ways:
             protocol = protocol_of(view, key, port)
             slashes, places = escaped_slashes(view, key, protocol), tuple(where_listening)
-            offered = OutboundService(key, number, protocol, ways, listen=places, escaped_slashes=slashes)
+            offered = OutboundService(
+                key,
+                number,
+                protocol,
+                ways,
+                listen=places,
+                escaped_slashes=slashes,
+                rules=rules(view, key, protocol),
+            )
             found.append(_retried(offered, retried.get(key)))
     return _part(view, group.identity, found)

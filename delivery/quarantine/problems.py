@@ -5,7 +5,7 @@ from typing import Final
 
 from catalog.policy.left_out import Unit
 from catalog.policy.provenance import MadeFrom
-from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute
+from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute, RequestRule
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.smi import http_route_groups
@@ -23,6 +23,7 @@ from mesh.kinds import (
     MESH_CONFIG,
     NAMESPACE,
     RETRY,
+    ROUTE_POLICY,
     SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
@@ -54,6 +55,7 @@ _POLICIES: Final = (
     TRAFFIC_SPLIT,
     UPSTREAM_TRAFFIC_SETTING,
     RETRY,
+    ROUTE_POLICY,
     TCP_ROUTE,
     TRAFFIC_TARGET,
     INGRESS_BACKEND,
@@ -146,6 +148,8 @@ def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[Object
             return by, ""
         case OutboundRoute(split=key) if key is not None:
             return ObjectKey.of(TRAFFIC_SPLIT, key), ""
+        case RequestRule(by):
+            return ObjectKey.of(ROUTE_POLICY, by), ""
         case HTTPMatch():
             return _route_group(view, unit, behind)
         case EveryoneInTheMesh():
@@ -167,7 +171,7 @@ def _edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, 
     texts = (unit.path_regex, *(each.regex for each in unit.headers))
     if any(text and text in rejected.said for text in texts):
         return None
-    kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT, INGRESS_BACKEND)
+    kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT, ROUTE_POLICY, INGRESS_BACKEND)
     edited = (each.key for each in behind if each.key in changed and each.key.kind in kinds)
     return next(((key, "") for key in sorted(edited)), None)
 

@@ -17,6 +17,15 @@ def full_match(regex: str) -> string_pb2.StringMatcher:
     return string_pb2.StringMatcher(safe_regex=regex_pb2.RegexMatcher(regex=regex))
 
 
+def path_matcher(regex: str) -> route_components_pb2.HeaderMatcher:
+    """Match a path without its query that fits in full: beside a route's own expression, in the header.
+
+    A path has neither `?` nor, once Envoy has made it what it is to be, `#`.
+    """
+    whole = full_match(f"(?:{regex})(?:[?](?s:.*))?")
+    return route_components_pb2.HeaderMatcher(name=":path", string_match=whole)
+
+
 def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:
     """Match one of some words, none of them taken for an expression."""
     if len(words) == 1:

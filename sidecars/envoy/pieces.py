@@ -242,4 +242,6 @@ def _of_listener(part: Reachable) -> Reachable:
 @lru_cache(REMEMBERED)
 def _service_of_listener(service: OutboundService) -> OutboundService:
     """Leave out what stands in a service's route configuration."""
-    return replace(service, routes=(), retries=None) if service.protocol.is_http else service
+    if not service.protocol.is_http:
+        return service
+    return replace(service, routes=(), retries=None, rules=())

@@ -8,26 +8,39 @@ Routes have no timeout (0): a stream may live as long as its ends want, and a de
 down would cut it. Open Service Mesh did the same.
 """
 
+from collections.abc import Iterator
+from typing import Final
+
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from catalog.policy.outside import OutsideHost, OutsideRange, OutsideRoute
-from catalog.policy.proxy import ExternalDestination, InboundPort, OutboundRoute, OutboundService
+from catalog.policy.proxy import (
+    ExternalDestination,
+    InboundPort,
+    OutboundRoute,
+    OutboundService,
+    RequestRule,
+)
 from catalog.store.settings import DenialReasons
 from mesh.calling import RetryPolicy
 from mesh.egress import ANY_HOST
-from mesh.names import Port, TrustDomain
-from mesh.policy import HTTPMatch
+from mesh.names import Namespace, Port, TrustDomain
+from mesh.policy import HTTPMatch, PolicyKey
+from mesh.routing import RouteActions
 from mesh.service import ServiceKey, Upstream
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from sidecars.envoy import matching, names, retries
 from sidecars.envoy.features import order, paths
 from sidecars.envoy.renewal import RENEWAL
+from sidecars.envoy.surviving import duration
 from sidecars.envoy.typed import reference
 from xds.protocol.resource import CLUSTER, Reference, Resource, encode
 
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
+_UNRULED: Final = RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions())
+"""What holds where no rule fits."""
 
 
 def inbound(
@@ -35,7 +48,7 @@ def inbound(
 ) -> Resource:
     """Return the route configuration of an inbound port: everything to the application, under its rules."""
     cluster = names.local_cluster(primary, port.port)
-    local = _route("local", None, _Action(cluster=cluster))
+    local = _route("local", (), _Action(cluster=cluster))
     message = _configuration(names.inbound_routes(port.port), str(primary), [local])
     for each in order.inbound(trust_domain, denials, port):
         each.to_routes(message)
@@ -48,8 +61,9 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
     references: set[Reference] = set()
     for route in service.routes:
         name = f"split:{route.split}" if route.split else f"{_word(service.upstream)}:{service.upstream}"
-        matches = route.matches if route.matches is not None else (None,)
-        found.extend(_outbound_route(name, match, route) for match in matches)
+        for match, actions in _ways_of(route, service.rules):
+            found.append(_outbound_route(name, match, route))
+            _treat(found[-1], actions)
         references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
     if service.retries is not None:
         for way in found:
@@ -76,7 +90,7 @@ def _outside_host(port: Port, host: OutsideHost) -> route_components_pb2.Virtual
     found = [
         _route(f"egress:{host.name}", match, _Action(cluster=_way_out(port, route)))
         for route in host.routes
-        for match in (route.matches if route.matches is not None else (None,))
+        for match in ([(each,) for each in route.matches] if route.matches is not None else [()])
     ]
     if any(route.matches is not None for route in host.routes):
         found.insert(0, paths.guard())
@@ -92,7 +106,25 @@ def _way_out(port: Port, route: OutsideRoute) -> str:
     return names.cluster(ExternalDestination(route.host, port, is_http=True))
 
 
-def _outbound_route(name: str, match: HTTPMatch | None, route: OutboundRoute) -> _Route:
+def _ways_of(
+    route: OutboundRoute, rules: tuple[RequestRule, ...]
+) -> Iterator[tuple[tuple[HTTPMatch, ...], RouteActions]]:
+    """Yield what requests of a route have to fit, all of it, in order, and what becomes of those that do."""
+    for rule in (*rules, _UNRULED):
+        for match in route.matches if route.matches is not None else (None,):
+            for further in rule.matches if rule.matches is not None else (None,):
+                both = (each for each in (match, further) if each is not None)
+                yield tuple(dict.fromkeys(both)), rule.actions
+        if rule.matches is None:
+            return
+
+
+def _treat(way: _Route, actions: RouteActions) -> None:
+    if actions.timeout is not None and way.HasField("route"):
+        way.route.timeout.CopyFrom(duration(actions.timeout))
+
+
+def _outbound_route(name: str, match: tuple[HTTPMatch, ...], route: OutboundRoute) -> _Route:
     if not route.backends:
         return _Route(
             name=name,
@@ -113,18 +145,19 @@ def _outbound_route(name: str, match: HTTPMatch | None, route: OutboundRoute) ->
     return _route(name, match, _Action(weighted_clusters=weighted))
 
 
-def _route(name: str, match: HTTPMatch | None, action: _Action) -> _Route:
+def _route(name: str, match: tuple[HTTPMatch, ...], action: _Action) -> _Route:
     action.timeout.CopyFrom(Duration())
     return _Route(name=name, match=_match(match), route=action)
 
 
-def _match(match: HTTPMatch | None) -> route_components_pb2.RouteMatch:
-    if match is None:
-        return route_components_pb2.RouteMatch(prefix="/")
-    headers = matching.header_matchers(match)
-    if match.path_regex is None:
+def _match(matches: tuple[HTTPMatch, ...]) -> route_components_pb2.RouteMatch:
+    """Match requests that fit all of these. A route has room for one expression of the path: the first."""
+    headers = [header for each in matches for header in matching.header_matchers(each)]
+    paths = [each.path_regex for each in matches if each.path_regex is not None]
+    headers += map(matching.path_matcher, paths[1:])
+    if not paths:
         return route_components_pb2.RouteMatch(prefix="/", headers=headers)
-    regex = matching.full_match(match.path_regex).safe_regex
+    regex = matching.full_match(paths[0]).safe_regex
     return route_components_pb2.RouteMatch(safe_regex=regex, headers=headers)
 
 

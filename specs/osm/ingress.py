@@ -11,14 +11,14 @@ from typing import Final
 
 from mesh.callers import IpRange
 from mesh.ingress import IngressBackend, IngressPort, Proof
-from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE
+from mesh.kinds import SERVICE
 from mesh.names import LONGEST_NAME, Namespace, ServiceName, is_dns_label, is_dns_subdomain
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
 from specs.codes import Code
 from specs.fields import Fields, duplicates, one_of
 from specs.manifest import LABEL_RULE, Manifest
-from specs.references import NETWORK_RULE, object_name, own_service, parse_network
+from specs.references import NETWORK_RULE, object_name, own_service, parse_network, route_group
 
 HTTP: Final = "http"
 HTTPS: Final = "https"
@@ -38,7 +38,6 @@ NO_PRINCIPAL: Final = (
 _DNS_NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*://[!-~]+")
 _LONGEST_URI: Final = 2048
-_GROUP: Final = HTTP_ROUTE_GROUP.group
 
 
 def ingress_backend(manifest: Manifest) -> IngressBackend:
@@ -49,7 +48,7 @@ def ingress_backend(manifest: Manifest) -> IngressBackend:
     sources = _Sources()
     for section in fields.sections("sources", required=True):
         sources.read(section)
-    matches = tuple(sorted({_match(section) for section in fields.sections("matches")}))
+    matches = tuple(sorted({_match(each) for each in fields.sections("matches")}))
     fields.close()
     for index in duplicates([(each.service, each.port) for each in backends]):
         sections[index].wrong(
@@ -181,14 +180,7 @@ def _service(fields: Fields) -> ServiceKey:
 
 
 def _match(fields: Fields) -> str:
-    """Read a reference to an HTTPRouteGroup of the namespace; its group may have a version, as in OSM's."""
-    group = fields.text("apiGroup") or _GROUP
-    if group.partition("/")[0] != _GROUP:
-        fields.wrong("apiGroup", f"must be {_GROUP}, with a version or without")
-    if not fields.has("kind"):
-        fields.required_text("kind", one_of((HTTP_ROUTE_GROUP.name,)))
-    fields.choice("kind", (HTTP_ROUTE_GROUP.name,), HTTP_ROUTE_GROUP.name)
-    name = object_name(fields, "name")
+    name = route_group(fields)
     fields.close()
     return name
 

@@ -23,6 +23,7 @@ from mesh.kinds import (
     INGRESS_BACKEND,
     MESH_CONFIG,
     RETRY,
+    ROUTE_POLICY,
     SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
@@ -45,6 +46,7 @@ from mesh.policy import (
     TrafficTarget,
 )
 from mesh.retries import FailedWith, Retries, Retry
+from mesh.routing import RouteActions, RoutePolicy, RouteRule
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import (
     Capture,
@@ -90,6 +92,7 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
     others = random.Random(_thrown(dice))  # noqa: S311 - dice
     _limits(others, mesh)
     _retry(others, mesh)
+    _route_policy(others, mesh)
     kind = dice.randrange(24)
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
@@ -150,6 +153,18 @@ def _retry(dice: random.Random, mesh: Mesh) -> None:
     created = dice.choice(("", "2026-01-01T00:00:00Z"))
     retry = Retry(key, source, (called,), Retries(tuple(on), dice.choice((1, 2))), created)
     _put(dice, mesh, ObjectKey.of(RETRY, key), retry)
+
+
+def _route_policy(dice: random.Random, mesh: Mesh) -> None:
+    if dice.random() < 0.9:
+        return
+    key, group = _key(dice), Rule(RouteKind.HTTP, dice.choice(NAMES))
+    service = ServiceKey(key.namespace, ServiceName(dice.choice(NAMES)))
+    actions = RouteActions(timedelta(seconds=dice.choice((1, 2))))
+    rules = (RouteRule((group,), actions), RouteRule((), RouteActions(timedelta(seconds=9))))
+    created = dice.choice(("", "2026-01-01T00:00:00Z"))
+    policy = RoutePolicy(key, service, rules[: dice.choice((1, 2))], created)
+    _put(dice, mesh, ObjectKey.of(ROUTE_POLICY, key), policy)
 
 
 SETTINGS = (

@@ -30,6 +30,7 @@ from mesh.policy import (
     TrafficTarget,
 )
 from mesh.retries import Retry
+from mesh.routing import RoutePolicy
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import (
     Explicit,
@@ -276,6 +277,7 @@ def object_key(thing: object) -> ObjectKey:
             | HTTPRouteGroup(key=name)
             | IngressBackend(key=name)
             | Retry(key=name)
+            | RoutePolicy(key=name)
             | TCPRoute(key=name)
             | TrafficSplit(key=name)
             | TrafficTarget(key=name)
@@ -302,6 +304,7 @@ def _value(thing: object) -> MeshObject:
         | TrafficSplit
         | TrafficTarget
         | UpstreamTrafficSetting
-        | Retry,
+        | Retry
+        | RoutePolicy,
     )
     return thing

@@ -16,6 +16,7 @@ from mesh.kinds import (
     INGRESS_BACKEND,
     MESH_CONFIG,
     RETRY,
+    ROUTE_POLICY,
     SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
@@ -149,6 +150,11 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             Column("Destinations", ("spec.destinations[*].name",), "Which services."),
             Column("On", ("spec.retryPolicy.retryOn",), "What is tried again."),
         ),
+    ),
+    ROUTE_POLICY: Installed(
+        short_names=("rp",),
+        categories=(_OURS,),
+        columns=(Column(SERVICE.name, ("spec.service",), "The service that is called."),),
     ),
     UPSTREAM_TRAFFIC_SETTING: Installed(
         short_names=("upstreamtrafficsetting",),

@@ -6,7 +6,7 @@ from typing import Final
 from mesh import kinds
 from mesh.kinds import Kind
 from specs.reference.meaning import Meanings
-from specs.reference.meanings import core, osm, osm_policy, own, smi
+from specs.reference.meanings import core, osm, osm_policy, own, policy, smi
 
 _CONTROLLER: Final = "Makes pods; what they will be is known before they run."
 
@@ -16,6 +16,7 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     kinds.HTTP_ROUTE_GROUP: ("Kinds of HTTP requests, by name.", smi.HTTP_ROUTE_GROUP),
     kinds.TCP_ROUTE: ("Connections whatever they carry.", smi.TCP_ROUTE),
     kinds.TRAFFIC_SPLIT: ("To which services the calls of one go, in which ratio.", smi.TRAFFIC_SPLIT),
+    kinds.ROUTE_POLICY: ("What becomes of requests on their way to a service.", policy.ROUTE_POLICY),
     kinds.EGRESS: ("What may leave the mesh, and whose calls.", osm_policy.EGRESS),
     kinds.RETRY: ("What a caller tries again.", osm_policy.RETRY),
     kinds.UPSTREAM_TRAFFIC_SETTING: (

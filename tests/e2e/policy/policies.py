@@ -117,6 +117,16 @@ def retry(name: str, source: str, services: tuple[str, ...], policy: Document) -
     }
 
 
+def route_policy(name: str, service: str, *rules: Document) -> Document:
+    """Make a RoutePolicy of a service in namespace shop."""
+    return {
+        "apiVersion": "policy.meshwright.dev/v1alpha1",
+        "kind": "RoutePolicy",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"service": service, "rules": list(rules)},
+    }
+
+
 def _account(name: str) -> Document:
     namespace, account = name.split("/")
     return {"kind": "ServiceAccount", "namespace": namespace, "name": account}

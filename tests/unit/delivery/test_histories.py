@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from engine.node import Derivation
 from mesh.config import MeshConfig
 from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
 from mesh.retries import FailedWith, Retries, Retry
+from mesh.routing import RouteActions, RoutePolicy, RouteRule
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
 from tests.pins import Pin
@@ -134,12 +136,13 @@ SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
 """Those that a suggestion needs, in place of a name that nobody has; see its test."""
 LIMITED = {"UpstreamTrafficSettings", "UpstreamTrafficSettings by host"}
 RETRIED = {"Retries", "Retries by source"}
-"""Those of limits, and of what is tried again; see their tests."""
+ROUTED = {"RoutePolicies", "RoutePolicies by service"}
+"""Those of limits, of what is tried again, and of what becomes of requests; see their tests."""
 
 
 def test_every_table_and_index_has_its_mutant() -> None:
     """A new one cannot be forgotten."""
-    others = NOT_READ | ONE_BY_ONE | CLAIMED | LINTED.keys() | MESHED | SUGGESTED | LIMITED | RETRIED
+    others = NOT_READ | ONE_BY_ONE | CLAIMED | LINTED.keys() | MESHED | SUGGESTED | LIMITED | RETRIED | ROUTED
     assert names() == KILLED_BY.keys() | others
 
 
@@ -204,6 +207,27 @@ def test_retries_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyP
         view.apply(view.edits_to(a.view(*things, retry).known()))
         seen.append(tried())
     assert (seen == [[None], [1], [2]]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(ROUTED)])
+def test_rules_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One comes, and is edited."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    things = (a.service("shop"), a.workload("buyer", "10.0.0.1"), MeshConfig(permissive=True))
+    view = a.view(*things)
+    (group,) = groups(view)
+    pin = Pin(reachable, view, group)
+
+    def timeouts() -> list[timedelta | None]:
+        return [rule.actions.timeout for part in pin.value() for each in part.services for rule in each.rules]
+
+    seen = [timeouts()]
+    for seconds in (1, 2):
+        rules = (RouteRule((), RouteActions(timedelta(seconds=seconds))),)
+        policy = RoutePolicy(a.policy_key("p"), a.service_key("shop"), rules)
+        view.apply(view.edits_to(a.view(*things, policy).known()))
+        seen.append(timeouts())
+    assert (seen == [[], [timedelta(seconds=1)], [timedelta(seconds=2)]]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(CLAIMED)])

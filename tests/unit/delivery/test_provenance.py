@@ -1,5 +1,6 @@
 """Provenance: each resource knows the objects it was made from, and no others."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from mesh.kinds import (
     MESH_CONFIG,
     NAMESPACE,
     RETRY,
+    ROUTE_POLICY,
     SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
@@ -36,6 +38,7 @@ from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import EndpointSlice, ObjectKey
 from mesh.origins import InFile
 from mesh.retries import FailedWith, Retries, Retry
+from mesh.routing import RouteActions, RoutePolicy, RouteRule
 from providers.dns.slices import FoundSlice
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
@@ -59,6 +62,11 @@ THINGS = (
     a.target("to-bank", "buyer", "bank", a.http("money")),
     a.route_group("all", a.match("any", "/.*")),
     a.route_group("money", a.match("pay", "/pay")),
+    RoutePolicy(
+        a.policy_key("way"),
+        a.service_key("bank"),
+        (RouteRule((a.http("money"),), RouteActions(timedelta(seconds=1))),),
+    ),
     Retry(
         a.policy_key("again"),
         a.identity("buyer"),
@@ -208,7 +216,7 @@ def test_a_group_that_cannot_be_computed_is_made_from_all_that_it_read() -> None
 
 
 def test_asking_computes_little_again_and_keeps_nothing() -> None:
-    """What a part is was computed for the group already; only a service's ways are no value of their own."""
+    """What a part is was computed already; only a service's ways and rules are no values of their own."""
     view = a.view(*THINGS)
     serving = _serving(view)
     view.graph.collect()
@@ -216,7 +224,7 @@ def test_asking_computes_little_again_and_keeps_nothing() -> None:
     group = _group(serving, "buyer")
     for type_url, name in ((ROUTE, "rds-outbound.default/shop|80"), (ENDPOINT, "default/bank|8080")):
         assert serving.objects_behind(group, type_url, ResourceName(name))
-    assert (view.graph.computed, serving.rendering.encoded) == (computed + 1, encoded)
+    assert (view.graph.computed, serving.rendering.encoded) == (computed + 2, encoded)
     view.graph.collect()
     assert view.graph.size() == size
 
@@ -239,6 +247,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
         MESH_CONFIG,
         NAMESPACE,
         RETRY,
+        ROUTE_POLICY,
         SERVICE,
         TCP_ROUTE,
         TRAFFIC_SPLIT,

@@ -1,0 +1,60 @@
+"""Problems of RoutePolicies: a service or matches that are not there, and rules that nobody comes to."""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.told import Place, meant
+from catalog.policy.access import unknown_matches
+from catalog.policy.outbound import protocol_of
+from catalog.policy.routing import policy_of
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from mesh.kinds import ROUTE_POLICY
+from mesh.objects import ObjectKey
+from mesh.policy import PolicyKey, Rule
+from mesh.problems import Problem
+from mesh.routing import RoutePolicy
+
+
+def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
+    """Yield the problems of a RoutePolicy."""
+    place = Place(view, ObjectKey.of(ROUTE_POLICY, policy.key))
+    yield from _of_service(place, policy)
+    for index, rule in enumerate(policy.rules):
+        for number, reference in enumerate(rule.matches):
+            yield from _of_match(place, f"spec.rules[{index}].matches[{number}]", reference)
+    first = next((n for n, rule in enumerate(policy.rules) if not rule.matches), len(policy.rules))
+    for index in range(first + 1, len(policy.rules)):
+        wanted = f"rules[{first}] before it has no matches and is for all requests; put that one last"
+        yield place.warning(Code.ROUTE_RULE_NOT_ASKED, f"spec.rules[{index}]", "", wanted)
+
+
+def _of_service(place: Place, policy: RoutePolicy) -> Iterator[Problem]:
+    view, key, field = place.view, policy.service, "spec.service"
+    service = view.services.get(key)
+    if service is None:
+        there = [each.name for each in view.services if each.namespace == key.namespace]
+        wanted = f"there is no such Service{meant([key.name], there)}; it has no effect until there is"
+        yield place.warning(Code.UNKNOWN_ROUTED_SERVICE, field, str(key), wanted)
+        return
+    counts = policy_of(view, key)
+    if counts is not None and counts.key != policy.key:
+        wanted = f"RoutePolicy {counts.key} for it is older or first by name; that one counts"
+        yield place.error(Code.OVERRULED_ROUTE_POLICY, field, str(key), wanted)
+    elif not any(protocol_of(view, key, port).is_http for port in service.ports):
+        wanted = "it has no port that speaks HTTP, and requests are seen on none else; it has no effect"
+        yield place.warning(Code.ROUTES_NO_REQUESTS, field, str(key), wanted)
+
+
+def _of_match(place: Place, field: str, reference: Rule) -> Iterator[Problem]:
+    groups, namespace = http_route_groups(place.view), place.key.namespace
+    group = groups.get(PolicyKey(namespace, reference.name))
+    if group is None:
+        there = [key.name for key in groups.held() if key.namespace == namespace]
+        wanted = f"there is no such HTTPRouteGroup{meant([reference.name], there)}; no request fits it"
+        yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.name", reference.name, wanted)
+        return
+    if unknown := unknown_matches(place.view, namespace, reference):
+        names = [each.name for each in group.matches]
+        wanted = f"{reference.name} has no match of that name{meant(unknown, names)}; no request fits it"
+        yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.matches", ", ".join(unknown), wanted)

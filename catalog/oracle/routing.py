@@ -1,0 +1,36 @@
+"""Which rule of a RoutePolicy holds for a request: the first that fits, of the policy that counts."""
+
+from catalog.oracle.requests import Request, fits
+from catalog.relations.backing import backing
+from catalog.relations.ports import spoken
+from catalog.store.own import route_policies
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from mesh.policy import PolicyKey, Rule
+from mesh.routing import RoutePolicy, RouteRule
+from mesh.service import ServicePort
+
+
+def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePolicy, RouteRule] | None:
+    """Return what holds for a request that was passed on to a service's port, None where nothing does.
+
+    The oldest RoutePolicy of the service counts, else the first by name; of TCP no requests are seen.
+    """
+    if not spoken(port, backing(view, request.service)).is_http:
+        return None
+    found = (each for each in route_policies(view).values() if each.service == request.service)
+    policy = min(found, key=lambda each: (each.created or "~", each.key), default=None)
+    for rule in policy.rules if policy is not None else ():
+        if policy is not None and (
+            not rule.matches or any(_fits(view, each, request) for each in rule.matches)
+        ):
+            return policy, rule
+    return None
+
+
+def _fits(view: View, reference: Rule, request: Request) -> bool:
+    group = http_route_groups(view).get(PolicyKey(request.service.namespace, reference.name))
+    named = (each for each in (group.matches if group is not None else ()))
+    return any(
+        fits(each, request) for each in named if not reference.matches or each.name in reference.matches
+    )

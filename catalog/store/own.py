@@ -1,0 +1,12 @@
+"""Our own policies in a view, and what they are found by."""
+
+from typing import Final
+
+from catalog.store.view import IN_VIEW, kind
+from mesh.kinds import ROUTE_POLICY
+from mesh.routing import RoutePolicy
+
+route_policies: Final = kind(RoutePolicy, ROUTE_POLICY, "RoutePolicies", lambda found: found.key)
+route_policies_by_service: Final = IN_VIEW.index(
+    "RoutePolicies by service", route_policies, lambda _, found: (found.service,)
+)

@@ -1,0 +1,65 @@
+"""RoutePolicy: what is read, what is refused with field and value, and what is said beside."""
+
+from datetime import timedelta
+
+import pytest
+
+from mesh.names import Namespace, ServiceName
+from mesh.policy import PolicyKey, RouteKind, Rule
+from mesh.routing import RouteActions, RoutePolicy, RouteRule
+from mesh.service import ServiceKey
+from tests.meshes.reading import complaints, value
+
+WEB = ServiceKey(Namespace("shop"), ServiceName("web"))
+SECOND = RouteActions(timedelta(seconds=1))
+
+
+def manifest(rules: str, service: str = "web", metadata: str = "") -> str:
+    """Return a RoutePolicy in namespace shop."""
+    head = "apiVersion: policy.meshwright.dev/v1alpha1\nkind: RoutePolicy\n"
+    named = f"{head}metadata: {{name: p, namespace: shop{metadata}}}\n"
+    return f"{named}spec:\n  service: {service}\n  rules: {rules}\n"
+
+
+def test_every_field() -> None:
+    """In the order in which they are written."""
+    text = manifest(
+        "[{matches: [{apiGroup: specs.smi-spec.io/v1alpha4, kind: HTTPRouteGroup, name: g, matches: [b, a]}],"
+        " timeout: {request: 1s}}, {timeout: {request: 1h}}]",
+        metadata=', creationTimestamp: "2026-01-01T00:00:00Z"',
+    )
+    rules = (
+        RouteRule((Rule(RouteKind.HTTP, "g", ("a", "b")),), SECOND),
+        RouteRule((), RouteActions(timedelta(hours=1))),
+    )
+    key = PolicyKey(Namespace("shop"), "p")
+    assert value(text) == RoutePolicy(key, WEB, rules, "2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize("service", ["web", "web.shop", "web.shop.svc", "web.shop.svc.cluster.local"])
+def test_a_service_by_any_of_its_names(service: str) -> None:
+    """It is of the object's own namespace."""
+    found = value(manifest("[{timeout: {request: 1s}}]", service))
+    assert found == RoutePolicy(PolicyKey(Namespace("shop"), "p"), WEB, (RouteRule((), SECOND),))
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "code"),
+    [
+        (manifest("[{timeout: {request: 1s}}]", "web.bank"), "spec.service", "MW1016"),
+        (manifest("[{timeout: {request: 1s}}]", "''"), "spec.service", "MW1013"),
+        (manifest("[]"), "spec.rules", "MW1017"),
+        (manifest("[{timeout: {request: 0s}}]"), "spec.rules[0].timeout.request", "MW1013"),
+        (manifest("[{timeout: {request: 2h}}]"), "spec.rules[0].timeout.request", "MW1013"),
+        (manifest("[{timeout: {request: 5}}]"), "spec.rules[0].timeout.request", "MW1010"),
+        (manifest("[{timeout: {requests: 5s}}]"), "spec.rules[0].timeout.requests", "MW1012"),
+        (manifest("[{matches: [], timeout: {request: 1s}}]"), "spec.rules[0].matches", "MW1017"),
+        (manifest("[{matches: [{name: g}]}]"), "spec.rules[0].matches[0].kind", "MW1011"),
+        (manifest("[{matches: [{kind: TCPRoute, name: g}]}]"), "spec.rules[0].matches[0].kind", "MW1013"),
+        (manifest("[{matches: [{kind: HTTPRouteGroup}]}]"), "spec.rules[0].matches[0].name", "MW1011"),
+        (manifest("[{}]"), "spec.rules[0]", "MW1017"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_field(text: str, field: str, code: str) -> None:
+    """And with nothing else."""
+    assert [each[1:3] for each in complaints(text)] == [(code, field)]
