@@ -22,6 +22,7 @@ from agent.settings import AgentSettings
 from agent.status import server
 from certs.files import make_private, touch_private
 from certs.privacy import exposure_of
+from mesh.listening import listening
 
 _log = structlog.get_logger("agent")
 
@@ -115,7 +116,7 @@ async def _serving(agent: Agent, settings: AgentSettings, pages: server.Pages) -
     await runner.setup()
     try:
         try:
-            await web.SockSite(runner, server.listening(settings.status)).start()
+            await web.SockSite(runner, listening(settings.status)).start()
         except OSError as error:
             raise AgentError(f"cannot listen on {settings.status}: {error.strerror}") from error
         yield

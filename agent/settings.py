@@ -29,7 +29,7 @@ class AgentSettings:
     run: Path
     envoy: EnvoyOptions
     admin: HostPort = HostPort("127.0.0.1", ADMIN_PORT)
-    status: HostPort = HostPort("0.0.0.0", STATUS_PORT)  # noqa: S104 - probes and Prometheus dial in
+    status: HostPort = HostPort("::", STATUS_PORT)
     protocol: AdsProtocol = AdsProtocol.DELTA
     restart: RestartSettings = field(default_factory=RestartSettings)
     drain: DrainSettings = field(default_factory=DrainSettings)

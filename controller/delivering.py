@@ -100,6 +100,7 @@ def mesh_settings(settings: Settings) -> MeshSettings:
         settings.denial_reasons,
         settings.trace_sampling,
         resilience(settings),
+        settings.virtual_addresses_ipv6,
     )
 
 

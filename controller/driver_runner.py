@@ -16,6 +16,7 @@ from delivery.proxies.identity import MeshAuthenticator
 from mesh.config import MeshConfig
 from mesh.host_port import HostPort
 from mesh.identity import ProxyName
+from mesh.listening import reached_from_here
 from sidecars.contract.contexts import Clients, ControllerContext
 from sidecars.contract.errors import CannotStartError
 from sidecars.contract.health import HealthProbes
@@ -42,7 +43,7 @@ class Running:
     @property
     def reached_at(self) -> str:
         """Return the host at which it is reached from here."""
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.address.host, self.address.host)  # noqa: S104 - compared
+        return reached_from_here(self.address.host)
 
 
 class DriverTasks:

@@ -1,8 +1,9 @@
 """How values of settings are read, from a config file, a variable or a flag, and how pages show them."""
 
 from collections.abc import Mapping
+from ipaddress import IPv6Network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
@@ -15,6 +16,9 @@ from mesh.host_port import HostPort
 from mesh.names import is_dns_label, is_dns_subdomain
 from providers.dns.nameserver import Nameserver
 from providers.kubernetes.scope import selector
+
+_MAPPED: Final = 96
+"""Bits before those of an IPv4 address within one of IPv6."""
 
 
 def _address(value: object) -> HostPort:
@@ -88,6 +92,12 @@ def _domain(value: object) -> str:
     if not is_dns_subdomain(text):
         raise ValueError("must be a DNS name in lower case, such as cluster.local")
     return text
+
+
+def _room_for_ipv4(value: IPv6Network) -> IPv6Network:
+    if value.prefixlen > _MAPPED:
+        raise ValueError("must leave 32 bits for addresses of IPv4, such as 2001:2::/96")
+    return value
 
 
 def _hosts(value: object) -> object:
@@ -192,6 +202,7 @@ Proofs = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), AfterVali
 Nameservers = Annotated[
     tuple[Annotated[Nameserver, PlainSerializer(str)], ...], NoDecode, BeforeValidator(_nameservers)
 ]
+WithRoomForIpv4 = Annotated[IPv6Network, AfterValidator(_room_for_ipv4)]
 Domain = Annotated[str, BeforeValidator(_domain)]
 MaybePath = Annotated[Path | None, BeforeValidator(_given)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]

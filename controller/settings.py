@@ -13,7 +13,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
+from catalog.store.settings import VIRTUAL_IPV6, DenialReasons, EndpointAdmission, HeaderLimits
 from certs.issuers.contract import IssuerKind, KeyKind
 from certs.terms import BACKDATED, MOST_DAYS, VALIDITY
 from controller.config_file import read_config
@@ -41,6 +41,7 @@ from controller.setting_values import (
     VaultNamespace,
     VaultUrl,
     WebhookPlace,
+    WithRoomForIpv4,
 )
 from controller.wrong_settings import ENVIRONMENT_PREFIX, sentence, spelled
 from mesh.host_port import HostPort
@@ -103,11 +104,11 @@ class Settings(BaseSettings):
     """The serial that a refusal to start names: let nobody in, and note what proxies show, to confirm it."""
     config: Path | None = None
     """YAML file with any of these settings."""
-    ads_address: Listening = HostPort("0.0.0.0", 15128)  # noqa: S104 - proxies dial in from other machines
+    ads_address: Listening = HostPort("::", 15128)
     """Where proxies dial in."""
     driver_addresses: Listenings = {}
     """Where sidecar drivers listen, such as document=127.0.0.1:15129; those named are started in any case."""
-    http_address: Listening = HostPort("0.0.0.0", 9091)  # noqa: S104 - probes and Prometheus dial in
+    http_address: Listening = HostPort("::", 9091)
     """Where health and metrics are asked for."""
     debug_address: Listening = HostPort("127.0.0.1", 9092)
     """Where the debug pages are."""
@@ -121,6 +122,8 @@ class Settings(BaseSettings):
     """The DNS domain of services, the last part of their names."""
     virtual_addresses: IPv4Network = IPv4Network("240.0.0.0/8")
     """Range for services without cluster IP."""
+    virtual_addresses_ipv6: WithRoomForIpv4 = VIRTUAL_IPV6
+    """Range for the same where IPv6 is captured: /96 or larger, the last 32 bits are those of IPv4."""
     log_level: LogLevel = LogLevel.INFO
     """The least severity that is written."""
     log_format: LogFormat = LogFormat.AUTO

@@ -4,7 +4,7 @@ import enum
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,7 @@ _WORDS: Final[Mapping[object, str]] = {
     HostPort: "HOST:PORT",
     Place: "NAMESPACE/SERVICE:PORT or a URL",
     IPv4Network: "CIDR",
+    IPv6Network: "CIDR",
     ConfigMapKey: "NAMESPACE/NAME or NAMESPACE/NAME/KEY",
     IssuerReference: "KIND/NAME or KIND.GROUP/NAME",
     tuple: "list, with commas where it is text",

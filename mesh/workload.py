@@ -128,8 +128,23 @@ class Workload:
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:
-        """Return all its addresses; it is called at the first."""
+        """Return all its addresses; see `called_at` for those at which it is called."""
         return (self.address, *self.other_addresses)
+
+    @property
+    def called_at(self) -> tuple[IpAddress, ...]:
+        """Return the addresses at which its sidecar takes calls, the first first; all where it has none.
+
+        In explicit interception the sidecar binds one. Calls by IPv6 go past rules that are for IPv4 alone;
+        where there is no other address they are tried nevertheless, and fail.
+        """
+        match self.interception:
+            case Explicit():
+                return (self.address,)
+            case Transparent(ipv6=False) if self.uuid is not None:
+                return tuple(each for each in self.addresses if ":" not in each) or (self.address,)
+            case Transparent():
+                return self.addresses
 
     @property
     def sidecar(self) -> SidecarKey | None:
@@ -175,7 +190,8 @@ class Endpoint:
     """An address at which one port of a service is reached.
 
     `identity` is who answers there, None where nobody in the mesh is known at the address. `proxies` are the
-    sidecars that may be listening: one, unless several workloads claim the address.
+    sidecars that may be listening: one, unless several workloads claim the address. `other_addresses` are
+    further ones of who answers, as of the other family: it is one endpoint, called at whichever is reached.
     """
 
     service: ServiceKey
@@ -187,3 +203,9 @@ class Endpoint:
     weight: int = 1
     proxies: tuple[ProxyName, ...] = ()
     health: Health = Health.READY
+    other_addresses: tuple[IpAddress, ...] = ()
+
+    @property
+    def addresses(self) -> tuple[IpAddress, ...]:
+        """Return all its addresses, the first first."""
+        return (self.address, *self.other_addresses)

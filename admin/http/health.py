@@ -29,12 +29,6 @@ class Health:
     remarks: Callable[[], tuple[str, ...]] = tuple
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Bind a TCP socket and listen on it; raise OSError, before any thread or loop is involved."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=128)
-
-
 def application(health: Health, metrics: Metrics, version: dict[str, str]) -> web.Application:
     """Build the application: `/metrics`, `/healthz/live`, `/healthz/ready`, `/version`."""
 

@@ -21,6 +21,7 @@ from catalog.policy.proxy import (
     ServiceDestination,
     WeightedBackend,
 )
+from mesh.host_port import HostPort
 from mesh.kinds import TRAFFIC_TARGET
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch
@@ -189,7 +190,7 @@ def _service(place: ServiceDestination) -> Document:
 
 def _endpoints(place: ServiceDestination) -> Iterator[Document]:
     for each in place.endpoints:
-        where = f"[{each.address}]:{each.port}" if ":" in each.address else f"{each.address}:{each.port}"
+        where = " or ".join(str(HostPort(at, each.port)) for at in (each.address, *each.other_addresses))
         locality = f", in {each.locality}" if each.locality else ""
         yield {
             "service": str(place.service),

@@ -59,15 +59,19 @@ def dialled(
             if (each.service, each.service_port) == (asked.service, asked.port)
         ]
         return {"interception": "explicit", "called_at": at}
-    return {"interception": "transparent", "called_at": list(_addresses(view, asked, service, there))}
+    places = _places(view, asked, service, there)
+    led: list[Json] = [str(each) for each in places if kind.ipv6 or ":" not in each.host]
+    return {"interception": "transparent", "called_at": led}
 
 
-def _addresses(view: View, asked: Request, service: Service, there: Iterable[Endpoint]) -> Iterator[Json]:
+def _places(view: View, asked: Request, service: Service, there: Iterable[Endpoint]) -> Iterator[HostPort]:
     if service.headless:
-        yield from (str(HostPort(each.address, each.port)) for each in there if not why_withheld(view, each))
+        for each in there:
+            if not why_withheld(view, each):
+                yield from (HostPort(address, each.port) for address in each.addresses)
         return
     with contextlib.suppress(ValueError):  # the range is full: a problem of its own
-        yield from (str(HostPort(each, asked.port)) for each in called_addresses(view, service))
+        yield from (HostPort(each, asked.port) for each in called_addresses(view, service))
 
 
 def _withheld(view: View, found: Endpoint) -> str:

@@ -1,9 +1,8 @@
 """The agent's HTTP server: what a kubelet, Prometheus and a shutdown hook ask. A thin edge."""
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Mapping
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Protocol
 
 import aiohttp
@@ -11,7 +10,6 @@ from aiohttp import web
 
 from agent.status import probes, scraping
 from agent.status.probes import Probes
-from mesh.host_port import HostPort
 from sidecars.layout import DRAIN_PATH, LIVE_PATH, READY_PATH, STATUS_PATH
 
 _SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
@@ -104,12 +102,6 @@ def application(
     return app
 
 
-def listening(at: HostPort) -> socket.socket:
-    """Return a socket that listens; at `[::]` it takes IPv4 as well. Raises OSError."""
-    everywhere, family = at.host == "::", socket.AF_INET6 if ":" in at.host else socket.AF_INET
-    return socket.create_server((at.host, at.port), family=family, backlog=128, dualstack_ipv6=everywhere)
-
-
 def from_here(handler: _Handler) -> _Handler:
     """Guard what ends or drains the proxy: only this machine may ask, by a loopback address and name.
 
@@ -128,10 +120,13 @@ def from_here(handler: _Handler) -> _Handler:
 
 
 def _is_loopback(text: str) -> bool:
+    """Say so of an address; a socket of both families has those of IPv4 in IPv6's form."""
     try:
-        return ip_address(text.strip("[]")).is_loopback
+        found = ip_address(text.strip("[]"))
     except ValueError:
         return False
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return (mapped or found).is_loopback
 
 
 def _verdict(reasons: tuple[str, ...], remark: str = "") -> web.Response:

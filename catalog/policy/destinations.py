@@ -92,7 +92,7 @@ def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[Des
     All clients that may call the same have the same: when an endpoint moves they are found once for all.
     """
     found = {
-        DestinationEndpoint(each.address, each.port, each.locality, each.weight)
+        DestinationEndpoint(each.address, each.port, each.locality, each.weight, each.other_addresses)
         for port, may_answer in answering
         for each in taking_traffic(view, key, port)
         if (each.identity, each.port) in may_answer

@@ -30,10 +30,14 @@ from mesh.limits import RateLimits
 from mesh.names import IpAddress, Port
 from mesh.objects import ObjectKey
 from mesh.service import EscapedSlashes, Protocol, Service
-from mesh.workload import Explicit
+from mesh.workload import Explicit, Transparent
 
 LOOPBACK: Final = IpAddress("127.0.0.1")
-"""Where an application is reached behind transparent interception: it listens on it or on all addresses."""
+LOOPBACK_IPV6: Final = IpAddress("::1")
+"""Where an application is reached behind transparent interception: it listens on it or on all addresses.
+
+Where IPv6 is led to its proxy it may listen at that alone, as a web server does at `[::]:80`.
+"""
 
 
 @derived
@@ -69,6 +73,7 @@ def _port(
         protocol=protocol,
         services=services,
         application=_application(group, number),
+        otherwise=_otherwise(group, number),
         access=found,
         listen=_listen(group, number),
         escaped_slashes=_escaped_slashes(protocol, behind),
@@ -127,6 +132,14 @@ def _application(group: ProxyGroup, port: Port) -> SocketAddress:
     if isinstance(group.interception, Explicit) and group.interception.application_address is not None:
         return SocketAddress(group.interception.application_address, port)
     return SocketAddress(LOOPBACK, port)
+
+
+def _otherwise(group: ProxyGroup, port: Port) -> SocketAddress | None:
+    match group.interception:
+        case Transparent(ipv6=True):
+            return SocketAddress(LOOPBACK_IPV6, port)
+        case _:
+            return None
 
 
 def _listen(group: ProxyGroup, port: Port) -> SocketAddress | None:

@@ -156,7 +156,7 @@ def called_at(
         found = endpoints(view, key, port)
     else:
         found = allowed_endpoints(view, client, key, port)
-    return tuple(sorted({SocketAddress(each.address, each.port) for each in found}))
+    return tuple(sorted({SocketAddress(at, each.port) for each in found for at in each.addresses}))
 
 
 def escaped_slashes(view: View, key: ServiceKey, protocol: Protocol) -> EscapedSlashes:

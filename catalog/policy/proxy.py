@@ -118,8 +118,9 @@ class InboundPort:
     """A port at which the workload is called, and who may.
 
     `listen` is where the proxy binds in explicit interception, None in transparent; `application` is where
-    the application listens. `rates`: how much it takes of those who may call. `mesh_names` are those that
-    callers of the mesh ask for in TLS, where some rule admits who shows no certificate; else there are none.
+    the application listens, `otherwise` where it may listen instead. `rates`: how much it takes of those who
+    may call. `mesh_names` are those that callers of the mesh ask for in TLS, where some rule admits who shows
+    no certificate; else there are none.
     """
 
     port: Port
@@ -131,6 +132,7 @@ class InboundPort:
     escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
     rates: RateLimits = field(default_factory=RateLimits)
     mesh_names: tuple[str, ...] = ()
+    otherwise: SocketAddress | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -189,12 +191,13 @@ class OutboundService(HashedOnce):
 
 @dataclass(frozen=True, slots=True, order=True)
 class DestinationEndpoint:
-    """An address behind a destination; `weight` is relative, at least 1."""
+    """Who is behind a destination, at one address or else another; `weight` is relative, at least 1."""
 
     address: IpAddress
     port: Port
     locality: str = ""
     weight: int = 1
+    other_addresses: tuple[IpAddress, ...] = ()
 
 
 @hashed_once

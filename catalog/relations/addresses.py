@@ -1,10 +1,13 @@
-"""Virtual addresses: where a service is called that has no address of its own."""
+"""Virtual addresses: where a service is called that has no address of its own.
+
+It has one of IPv4, and one of IPv6 that ends in the same 32 bits: no two services have the same there either.
+"""
 
 import functools
 import hashlib
 import heapq
 from collections.abc import Collection, Iterator, Mapping
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from types import MappingProxyType
 from typing import Final
 
@@ -15,12 +18,26 @@ from mesh.service import Service, ServiceKey
 
 
 def called_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
-    """Return where a service is called that has addresses: its own, or its virtual one; else nothing.
+    """Return where a service is called that has addresses: its own, or its virtual ones; else nothing.
 
     Raises ValueError as `virtual_address`.
     """
+    found = own_addresses(view, service)
+    if service.cluster_ip is not None or not found:
+        return found
+    return (*found, in_ipv6(found[0], view.settings.virtual_addresses_ipv6))
+
+
+def own_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
+    """Return the same without virtual addresses of IPv6."""
     address = service.cluster_ip or virtual_address(view, service.key)
     return () if address is None else (address, *service.other_addresses)
+
+
+@functools.lru_cache(maxsize=65536)
+def in_ipv6(virtual: IpAddress, network: IPv6Network) -> IpAddress:
+    """Return the virtual address of IPv6 that belongs to one of IPv4; the network leaves 32 bits for it."""
+    return IpAddress(str(IPv6Address(int(network.network_address) + int(IPv4Address(virtual)))))
 
 
 def _own(view: View, key: ServiceKey) -> Collection[IpAddress]:

@@ -1,6 +1,7 @@
 """Where a service's port is reached, and who answers there."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from catalog.relations.backing import backing
@@ -24,9 +25,9 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
     """Return the endpoints of a service's port, from workloads and endpoint slices, sorted.
 
     They are there whether they are ready or not: who answers does not hang on that. A workload is one
-    endpoint, at its first address, whatever else slices know of it; its own word (weight, locality) holds,
-    and it is ready where neither itself nor the slices deny it. One with weight 0 is no endpoint: it is taken
-    out of use.
+    endpoint, with all addresses at which it is called, whatever else slices know of it, of which there is one
+    for each family; its own word (weight, locality) holds, and it is ready where neither itself nor the
+    slices deny it. One with weight 0 is no endpoint: it is taken out of use.
     """
     service = view.services.get(key)
     if service is None:
@@ -45,12 +46,14 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
             said = [sliced[each] for each in places if each in sliced]
             health = _worse(_own_health(service, workload), min(said, key=_rank, default=Health.READY))
             zone = next((zones[each] for each in workload.addresses if each in zones), "")
-            found.setdefault(places[0], _of_workload(key, port, workload, number, zone, health))
-    for (address, number), health in sliced.items():
-        if (address, number) not in known:
-            found[address, number] = _of_slice(
-                view, key, port, (address, number), zones.get(address, ""), health
-            )
+            made = _of_workload(key, port, workload, number, zone, health)
+            found.setdefault((made.address, number), made)
+    by_itself = [
+        _of_slice(view, key, port, (address, number), zones.get(address, ""), health)
+        for (address, number), health in sliced.items()
+        if (address, number) not in known and _takes_calls(view, key.namespace, address, number)
+    ]
+    found.update(((each.address, each.port), each) for each in _each_once(by_itself))
     return tuple(found[each] for each in sorted(found))
 
 
@@ -82,6 +85,12 @@ def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port
     if len(there) > 1:
         there = [each for each in there if any(known.number == port for known in each.ports)]
     return tuple(there)
+
+
+def _takes_calls(view: View, namespace: Namespace, address: IpAddress, port: Port) -> bool:
+    """Say whether calls to an address come to the sidecar there, if one is known."""
+    there = sidecars_at(view, namespace, address, port)
+    return not there or any(address in each.called_at for each in there)
 
 
 def _sliced(
@@ -125,19 +134,36 @@ def _of_slice(
     )
 
 
+def _each_once(found: Iterable[Endpoint]) -> Iterator[Endpoint]:
+    """Yield endpoints, those of one sidecar's port as one: it has a slice for each family.
+
+    It is as well as it is at its best; which of its addresses is the first goes by their order.
+    """
+    alone: dict[tuple[ProxyName, Port], list[Endpoint]] = {}
+    for each in found:
+        if len(each.proxies) == 1:
+            alone.setdefault((each.proxies[0], each.port), []).append(each)
+        else:
+            yield each
+    for several in alone.values():
+        first, *others = sorted(several, key=lambda each: (_rank(each.health), each.address))
+        yield replace(first, other_addresses=tuple(each.address for each in others))
+
+
 def _of_workload(
     key: ServiceKey, port: ServicePort, workload: Workload, number: Port, zone: str, health: Health
 ) -> Endpoint:
     return Endpoint(
         key,
         port.port,
-        workload.address,
+        workload.called_at[0],
         number,
         identity=workload.identity if workload.uuid is not None else None,
         locality=workload.locality or _locality(zone),
         weight=workload.weight,
         proxies=_proxies((workload,)),
         health=health,
+        other_addresses=workload.called_at[1:],
     )
 
 

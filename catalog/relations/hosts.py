@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from catalog.relations.addresses import called_addresses
+from catalog.relations.addresses import own_addresses
 from catalog.relations.backing import backing
 from catalog.relations.endpoints import endpoints
 from catalog.store.view import View
@@ -15,7 +15,8 @@ def hosts(view: View, namespace: Namespace) -> tuple[tuple[IpAddress, tuple[str,
     """Return address and names of every service, sorted by name.
 
     Services of the namespace also have their bare name. A headless service has a line per endpoint, as its
-    DNS answer would, where the workload's own name comes first: `node-0.nodes.default` and so on.
+    DNS answer would, where the workload's own name comes first: `node-0.nodes.default` and so on. Virtual
+    addresses are those of IPv4: where IPv6 is not led to a proxy, those of IPv6 lead nowhere.
     """
     return tuple(
         line
@@ -28,14 +29,15 @@ def _lines(
     view: View, service: Service, names: tuple[str, ...]
 ) -> Iterator[tuple[IpAddress, tuple[str, ...]]]:
     if service.headless:
-        workloads = {each.address: each.key.name for each in backing(view, service.key)}
+        behind = backing(view, service.key)
+        workloads = {address: each.key.name for each in behind for address in each.addresses}
         there = (each for port in service.ports for each in endpoints(view, service.key, port))
-        found = {each.address for each in there if each.health is Health.READY}
+        found = {address for each in there if each.health is Health.READY for address in each.addresses}
         for address in sorted(found):
             own = tuple(f"{workloads[address]}.{name}" for name in names) if address in workloads else ()
             yield address, (*own, *names)
         return
-    for called_at in called_addresses(view, service):
+    for called_at in own_addresses(view, service):
         yield called_at, names
 
 

@@ -2,13 +2,16 @@
 
 import enum
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
 from mesh.calling import Resilience
 from mesh.names import TrustDomain
 
 DEFAULT_TRUST_DOMAIN: Final = TrustDomain("cluster.local")
+
+VIRTUAL_IPV6: Final = IPv6Network("2001:2::/96")
+"""Of the addresses that nobody has outside a laboratory (RFC 5180), as 240.0.0.0/8 is of IPv4."""
 
 
 class EndpointAdmission(enum.StrEnum):
@@ -55,7 +58,7 @@ class HeaderLimits:
 
 @dataclass(frozen=True, slots=True)
 class MeshSettings:
-    """The mesh's names, the range from which services get addresses that have none, and who gets traffic.
+    """The mesh's names, the ranges from which services get addresses that have none, and who gets traffic.
 
     `endpoint_admission` is OFF where no server is asked: then nobody knows who connected. `headers` bounds
     what proxies take. `denials`: who is told why a request was denied. `trace_sampling`: how many of a
@@ -71,3 +74,4 @@ class MeshSettings:
     denials: DenialReasons = DenialReasons.CALLERS
     trace_sampling: float = 100.0
     resilience: Resilience = field(default_factory=Resilience)
+    virtual_addresses_ipv6: IPv6Network = VIRTUAL_IPV6

@@ -18,6 +18,7 @@ from cli.client import ask
 from cli.errors import NotUnderstood
 from controller.process.lock import holder
 from mesh.host_port import HostPort
+from mesh.listening import reached_from_here
 
 SECONDS: Final = 8.0
 
@@ -102,8 +103,7 @@ def pids(state: Path) -> tuple[int, ...]:
 def _health(at: HostPort | None, path: str) -> Answer:
     if at is None:
         return Answer(0, "the server has not begun to serve")
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(at.host, at.host)  # noqa: S104 - asked, not listened at
-    connection = http.client.HTTPConnection(host, at.port, timeout=SECONDS)
+    connection = http.client.HTTPConnection(reached_from_here(at.host), at.port, timeout=SECONDS)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

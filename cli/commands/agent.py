@@ -71,7 +71,7 @@ def run(
     admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
     status: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Probes and metrics; [::] is both families.")
-    ] = "0.0.0.0:15020",
+    ] = f"[::]:{STATUS_PORT}",
     protocol: Annotated[str, typer.Option(help="delta or sotw.")] = "delta",
     application_port: Annotated[
         list[int] | None, typer.Option(help="Not ready before a listener serves it; repeat for more.")

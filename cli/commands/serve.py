@@ -31,10 +31,10 @@ def serve(
         str | None, typer.Option(metavar="SELECTOR", help="The same, by labels of theirs.")
     ] = None,
     ads_address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where proxies dial in. [0.0.0.0:15128]")
+        str | None, typer.Option(metavar="HOST:PORT", help="Where proxies dial in. [[::]:15128]")
     ] = None,
     http_address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Health and metrics. [0.0.0.0:9091]")
+        str | None, typer.Option(metavar="HOST:PORT", help="Health and metrics. [[::]:9091]")
     ] = None,
     debug_address: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Debug pages. [127.0.0.1:9092]")

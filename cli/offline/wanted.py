@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any
 
@@ -100,4 +100,5 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
             ejected_percent=told["ejected_percent"],
             silence_seconds=told["peer_silence_seconds"],
         ),
+        IPv6Network(told["virtual_addresses_ipv6"]),
     )

@@ -9,11 +9,11 @@ from socket import socket
 
 import structlog
 
-from admin.http.health import listen
 from admin.http.servers import SOCKET_NAME, unix_socket
 from controller.errors import StartupError
 from controller.settings import Settings
 from mesh.host_port import HostPort
+from mesh.listening import listening
 
 _log = structlog.get_logger("controller.process.listening")
 
@@ -61,7 +61,7 @@ def _removed(path: Path) -> None:
 
 def _listening(name: str, address: HostPort) -> socket:
     try:
-        return listen(address.host, address.port)
+        return listening(address)
     except OSError as error:
         known = error.errno is not None and error.errno > 0
         reason = os.strerror(error.errno) if known and error.errno else "the host is not known here"

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -11,6 +10,8 @@ from typing import Final
 
 from aiohttp import web
 
+from mesh.host_port import HostPort
+from mesh.listening import listening
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.errors import CannotStartError
 from sidecars.contract.events import Event
@@ -135,14 +136,13 @@ async def start(context: ControllerContext) -> HealthProbes:
     drain = context.lifetime.drain_seconds
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=max(drain, _AT_ONCE))
     await runner.setup()
-    family = socket.AF_INET6 if ":" in context.host else socket.AF_INET
     try:
-        listening = socket.create_server((context.host, context.port), family=family, backlog=128)
+        taken = listening(HostPort(context.host, context.port))
     except OSError as error:
         await runner.cleanup()
         where = f"{context.host} port {context.port}"
         raise CannotStartError(f"the document server cannot listen on {where}: {error.strerror}") from error
-    site = web.SockSite(runner, listening, ssl_context=server_context(context.server_certificate))
+    site = web.SockSite(runner, taken, ssl_context=server_context(context.server_certificate))
     await site.start()
 
     def on_event(event: Event) -> None:
@@ -165,7 +165,7 @@ async def start(context: ControllerContext) -> HealthProbes:
     context.debug.page("/debug/documents", _SHOWS, server.shown)
     context.lifetime.spawn("document server", context.lifetime.until_over(close))
     context.lifetime.spawn("document readers", _sweeping(context, server))
-    probe = HealthProbe(listening.getsockname()[1])
+    probe = HealthProbe(taken.getsockname()[1])
     return HealthProbes(liveness=probe, readiness=probe, startup=probe)
 
 

@@ -26,8 +26,9 @@ from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
 from sidecars.envoy import names, surviving, tls
+from sidecars.envoy.endpoints import endpoint
 from sidecars.envoy.thresholds import UNLIMITED, circuit_breakers
-from sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
+from sidecars.envoy.typed import OVER_ADS, packed, reference
 from xds.protocol.resource import ENDPOINT, Resource, encode
 
 ALIKE: Final = 64
@@ -53,9 +54,10 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
 
 
 def application(headers: HeaderLimits, primary: ServiceKey, port: InboundPort) -> Resource:
-    """Return the cluster of the application behind an inbound port: one fixed address, plain text."""
+    """Return the cluster of the application behind an inbound port: one, at a fixed address, plain text."""
     name = names.local_cluster(primary, port.port)
-    message = _Cluster(name=name, load_assignment=_one_endpoint(name, port.application))
+    places = [port.application] if port.otherwise is None else [port.application, port.otherwise]
+    message = _Cluster(name=name, load_assignment=_one_endpoint(name, *places))
     message.MergeFrom(_unlimited(headers, is_http=port.protocol.is_http))
     return encode(message, ())
 
@@ -178,9 +180,8 @@ def _of_host(name: str, where: HostPort, alike: _Cluster) -> _Cluster:
     return message
 
 
-def _one_endpoint(cluster: str, where: SocketAddress) -> endpoint_pb2.ClusterLoadAssignment:
-    endpoint = endpoint_components_pb2.Endpoint(address=socket_address(where))
-    found = endpoint_components_pb2.LbEndpoint(endpoint=endpoint)
+def _one_endpoint(cluster: str, *where: SocketAddress) -> endpoint_pb2.ClusterLoadAssignment:
+    found = endpoint_components_pb2.LbEndpoint(endpoint=endpoint(*where))
     locality = endpoint_components_pb2.LocalityLbEndpoints(lb_endpoints=[found])
     return endpoint_pb2.ClusterLoadAssignment(cluster_name=cluster, endpoints=[locality])
 

@@ -31,10 +31,20 @@ def assignment(wanted: ServiceDestination) -> Resource:
 
 
 def _endpoint(found: DestinationEndpoint) -> endpoint_components_pb2.LbEndpoint:
-    address = socket_address(SocketAddress(found.address, found.port))
     weight = None if found.weight == 1 else UInt32Value(value=found.weight)
-    return endpoint_components_pb2.LbEndpoint(
-        endpoint=endpoint_components_pb2.Endpoint(address=address), load_balancing_weight=weight
+    places = [SocketAddress(each, found.port) for each in (found.address, *found.other_addresses)]
+    return endpoint_components_pb2.LbEndpoint(endpoint=endpoint(*places), load_balancing_weight=weight)
+
+
+def endpoint(first: SocketAddress, *others: SocketAddress) -> endpoint_components_pb2.Endpoint:
+    """Return one endpoint; Envoy tries its addresses one after the other (RFC 8305), until one is reached.
+
+    So all callers have the same, and each comes by the family that it can reach.
+    """
+    kind = endpoint_components_pb2.Endpoint
+    return kind(
+        address=socket_address(first),
+        additional_addresses=[kind.AdditionalAddress(address=socket_address(each)) for each in others],
     )
 
 

@@ -42,7 +42,6 @@ def control_plane(context: InjectorContext) -> str:
 def agent_sidecar(context: InjectorContext) -> Sidecar:
     """Return the sidecar that is the agent, with Envoy below it."""
     how = context.interception
-    both_families = ("--status", f"[::]:{STATUS_PORT}") if how.ipv6 else ()
     return Sidecar(
         command=(*(_with_raw_sockets(context) if how.capture is Capture.TPROXY else ()), PROGRAM, "agent"),
         arguments=(
@@ -52,7 +51,6 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
             *("--probes", f"{names.POD_DIRECTORY}/{names.PROBES_FILE}"),
             *("--envoy-log-level", context.config.sidecar.log_level),
             *_ending(context.placement),
-            *both_families,
         ),
         intercepts=True,
         raw_sockets=how.capture is Capture.TPROXY,

@@ -45,7 +45,8 @@ def service(manifest: Manifest) -> Service | None:
     if spec.text("type") == "ExternalName":
         manifest.notes.inform(Code.NOT_USED, spec.at("type"), "a Service of type ExternalName is not used")
         return None
-    headless = spec.text("clusterIP") == "None"
+    given = _given_addresses(spec)
+    headless = spec.text("clusterIP") == "None" or (not given and "None" in spec.texts("clusterIPs"))
     ports = _ports(spec)
     annotations = manifest.metadata.section("annotations")
     if not ports and not headless and not manifest.notes.problems:
@@ -54,9 +55,9 @@ def service(manifest: Manifest) -> Service | None:
         key=ServiceKey(manifest.namespace, ServiceName(manifest.key.name)),
         ports=ports,
         selector=spec.pairs("selector"),
-        cluster_ip=None if headless else _cluster_ip(spec),
+        cluster_ip=given[0] if given and not headless else None,
         headless=headless,
-        other_addresses=_other_addresses(spec),
+        other_addresses=() if headless else given[1:],
         publish_not_ready=spec.flag("publishNotReadyAddresses"),
         dns_names=dns_names(annotations, ports),
         escaped_slashes=escaped_slashes(annotations),
@@ -65,14 +66,12 @@ def service(manifest: Manifest) -> Service | None:
     return found
 
 
-def _cluster_ip(spec: Fields) -> IpAddress | None:
-    return None if spec.text("clusterIP") in (None, "") else address(spec, "clusterIP")
-
-
-def _other_addresses(spec: Fields) -> tuple[IpAddress, ...]:
-    """Read the addresses of a dual-stack Service after the first, which `clusterIP` says as well."""
-    texts = tuple(each for each in spec.texts("clusterIPs") if each not in ("None", spec.raw("clusterIP")))
-    return tuple(dict.fromkeys(map(IpAddress, addresses(spec, "clusterIPs", texts))))
+def _given_addresses(spec: Fields) -> tuple[IpAddress, ...]:
+    """Read the addresses of a Service, each once however it is written; `clusterIP` says the first."""
+    first = None if spec.text("clusterIP") in (None, "", "None") else address(spec, "clusterIP")
+    texts = tuple(each for each in spec.texts("clusterIPs") if each not in ("", "None"))
+    every = addresses(spec, "clusterIPs", texts)
+    return tuple(dict.fromkeys(every if first is None else (first, *every)))
 
 
 def _ports(spec: Fields) -> tuple[ServicePort, ...]:

@@ -32,7 +32,7 @@ from specs.annotations import egress_services
 from specs.codes import Code
 from specs.fields import Fields, duplicates
 from specs.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
-from specs.references import ADDRESS_RULE, address, namespace_name, object_name, service
+from specs.references import ADDRESS_RULE, address, addresses, namespace_name, object_name, service
 
 LOOPBACK = IpAddress("127.0.0.1")
 MAX_WEIGHT = 1000
@@ -61,9 +61,18 @@ def workload(manifest: Manifest) -> Workload:
         weight=spec.whole("weight", 1, MAX_WEIGHT, default=1) or 1,
         driver=sidecar_driver(manifest),
         scope=egress_services(manifest.metadata.section("annotations")),
+        other_addresses=_other_addresses(spec, own),
     )
     spec.close()
     return found
+
+
+def _other_addresses(spec: Fields, own: IpAddress) -> tuple[IpAddress, ...]:
+    """Read further addresses, each once; in explicit interception the sidecar binds `spec.address` alone."""
+    found = addresses(spec, "otherAddresses", spec.texts("otherAddresses"))
+    if found and (spec.has("applicationAddress") or spec.has("upstreams")):
+        spec.wrong("otherAddresses", "is for transparent interception: upstreams, applicationAddress are not")
+    return tuple(dict.fromkeys(each for each in found if each != own))
 
 
 def _service(spec: Fields, account: str) -> ServiceName:

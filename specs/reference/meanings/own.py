@@ -65,6 +65,10 @@ WORKLOAD: Final[Meanings] = {
     **_EGRESS,
     "spec": Meaning("What runs, and how its traffic comes to its sidecar."),
     "spec.address": Meaning("Where peers reach it; no two machines may share it.", form=ADDRESS),
+    "spec.otherAddresses": Meaning(
+        "Transparent interception: further addresses, as of the other family; peers call it at any of them.",
+        form=ADDRESS,
+    ),
     "spec.serviceAccount": Meaning(
         "Its identity: the ServiceAccount that policy names. Part of its SPIFFE ID.", "`default`", NAME
     ),

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +36,11 @@ ADDRESSES = {
 }
 CALLED_AT = {V4: "10.96.0.1", V6: "fd00:96::1"}
 """The shop's services: `shop` has an IPv4 address of its own, `shop6` one of IPv6."""
+Families = tuple[socket.AddressFamily, ...]
+"""Those of which a machine has addresses, the first first."""
+EVERY: Mapping[str, Families] = dict.fromkeys(("switch", *ADDRESSES), (V4, V6))
 PLANE = PlaneAddresses(f"{SWITCH[V4]}:15128", "127.0.0.1:9091", "127.0.0.1:9092")
+PLANE_IPV6 = PlaneAddresses(f"[{SWITCH[V6]}]:15128", "[::]:9091", "[::1]:9092")
 JOINED, RENEWED = (f"{SWITCH[V4]}:{port}" for port in (15130, 15131))
 ADMIN, STATUS = "127.0.0.1:15000", "127.0.0.1:15020"
 POLICY = """
@@ -92,11 +97,13 @@ def policy(*clients: str) -> str:
     return POLICY.format(**at, http=HTTP, greeter=GREETER, sources=sources)
 
 
-def _workload(name: str, family: socket.AddressFamily, how: Transparent) -> str:
+def _workload(name: str, families: Families, how: Transparent) -> str:
+    address, *others = (ADDRESSES[name][family] for family in families)
     return (
         "---\napiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
         f"metadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}\n"
-        f"spec: {{address: '{ADDRESSES[name][family]}', serviceAccount: {name}, uuid: {name}-uuid, "
+        f"spec: {{address: '{address}', otherAddresses: {json.dumps(others)}, "
+        f"serviceAccount: {name}, uuid: {name}-uuid, "
         f"interception: {{capture: {how.capture}, ipv6: {json.dumps(how.ipv6)}}}}}\n"
     )
 
@@ -114,6 +121,9 @@ class Meshed:
     agents: dict[str, Agent] = field(default_factory=dict)
     joining: bool = False
     """Machines are given a join token, and no certificate."""
+    stacks: Mapping[str, Families] | None = None
+    """What addresses each machine has, and a Workload says; None is both, and it says the one of `family`."""
+    plane: PlaneAddresses = PLANE
     serving: asyncio.subprocess.Process | None = None
 
     @classmethod
@@ -127,9 +137,10 @@ class Meshed:
         capabilities: tuple[str, ...] = (),
         *,
         joining: bool = False,
+        stacks: Mapping[str, Families] | None = None,
     ) -> "Meshed":
         """Start all, where peers reach the workloads by this family; return when both are served."""
-        made = await cls.without_agents(state, family, how, envoy, ends, joining=joining)
+        made = await cls.without_agents(state, family, how, envoy, ends, joining=joining, stacks=stacks)
         await asyncio.gather(*(made.agent(name, capabilities) for name in ADDRESSES))
         await made.intercept(how)
         await until(made.serves)
@@ -145,17 +156,25 @@ class Meshed:
         ends: AsyncExitStack,
         *,
         joining: bool = False,
+        stacks: Mapping[str, Families] | None = None,
     ) -> "Meshed":
         """Start the control plane and the shop's application."""
         machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
-        _join(machines)
-        made = cls(state, family, how, envoy, ends, machines, joining=joining)
+        _join(machines, stacks or EVERY)
+        made = cls(state, family, how, envoy, ends, machines, joining=joining, stacks=stacks)
+        if any(V4 not in made.families(name) for name in EVERY):
+            made.plane = PLANE_IPV6
         (state / "mesh").mkdir()
         made.declare(how)
         made.apply(policy("alice", "shop"))
         await made.serve()
-        await applications.start("shop", partial(_bound, machines["shop"]), ends)
+        listening = made.families("shop")[0] if stacks else V4
+        await applications.start("shop", partial(_bound, machines["shop"], listening), ends)
         return made
+
+    def families(self, name: str) -> Families:
+        """Return the families of which a machine has addresses."""
+        return (self.stacks or EVERY)[name]
 
     def apply(self, text: str) -> None:
         """Change the policy's file."""
@@ -163,7 +182,10 @@ class Meshed:
 
     def declare(self, how: Transparent) -> None:
         """Change the workloads' file: say of both machines how they intercept."""
-        self._write("workloads.yaml", "".join(_workload(name, self.family, how) for name in ADDRESSES))
+        self._write("workloads.yaml", "".join(self._workload(name, how) for name in ADDRESSES))
+
+    def _workload(self, name: str, how: Transparent) -> str:
+        return _workload(name, self.families(name) if self.stacks else (self.family,), how)
 
     async def intercept(self, how: Transparent) -> None:
         """Put the rules of both machines in force."""
@@ -181,7 +203,8 @@ class Meshed:
         """Start the control plane, and wait until it answers."""
         command = [*self.machines["switch"].enter, str(COMMAND), "serve"]
         command += ["--mesh", str(self.state / "mesh"), "--state", str(self.state / "control")]
-        command += ["--ads-address", PLANE.ads, "--http-address", PLANE.http, "--debug-address", PLANE.debug]
+        command += ["--ads-address", self.plane.ads, "--http-address", self.plane.http]
+        command += ["--debug-address", self.plane.debug]
         if self.joining:
             command += ["--set", f"enrolment_address={JOINED}", "--set", f"renewal_address={RENEWED}"]
             command += ["--set", "trust_seconds=2"]
@@ -205,7 +228,7 @@ class Meshed:
 
     async def ask(self, path: str) -> Any:
         """Ask the control plane on its socket."""
-        plane = ControlPlane(self.state / "mesh", self.state / "control", PLANE)
+        plane = ControlPlane(self.state / "mesh", self.state / "control", self.plane)
         return await plane.ask(path)
 
     async def synced(self) -> bool:
@@ -233,7 +256,7 @@ class Meshed:
 
     async def serves(self) -> bool:
         """Say whether both machines get books at both addresses."""
-        calls = [self.books(caller, family) for caller in ADDRESSES for family in (V4, V6)]
+        calls = [self.books(caller, each) for caller in ADDRESSES for each in self.families(caller)]
         return {status for status, _ in await asyncio.gather(*calls)} == {200}
 
     def log(self, name: str, caller: str) -> list[dict[str, Any]]:
@@ -272,7 +295,8 @@ class Meshed:
         folder = self.state / name
         for each in (folder, *folder.rglob("*")):
             os.chown(each, PROXY_UID, PROXY_UID, follow_symlinks=False)
-        command = [str(COMMAND), "agent", "--credentials", str(folder / "credentials"), "--ads", PLANE.ads]
+        command = [str(COMMAND), "agent", "--credentials", str(folder / "credentials")]
+        command += ["--ads", self.plane.ads]
         command += ["--run", str(folder / "run"), "--envoy", str(self._program()), "--concurrency", "1"]
         command += ["--hosts-file", str(folder / "hosts"), "--override", str(folder / "override.json")]
         command += ["--drain-seconds", "2", "--parent-shutdown-seconds", "3"]
@@ -306,25 +330,34 @@ async def _gone(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _join(machines: dict[str, Machine]) -> None:
-    """Cable every machine to the switch."""
+def _join(machines: dict[str, Machine], stacks: Mapping[str, Families]) -> None:
+    """Cable every machine to the switch, with the addresses that it has."""
     switch = machines["switch"]
-    lines = ["link add bridge0 type bridge", f"address add {SWITCH[V4]}/24 dev bridge0"]
-    lines += [f"address add {SWITCH[V6]}/64 dev bridge0 nodad", "link set bridge0 up"]
+    lines = ["link add bridge0 type bridge"]
+    lines += [_addressed(SWITCH, family, "bridge0") for family in stacks["switch"]]
+    lines += ["link set bridge0 up"]
     for number, name in enumerate(ADDRESSES):
         cable = f"link add port{number} type veth peer name eth0 netns {machines[name].pid}"
         lines += [cable, f"link set port{number} master bridge0", f"link set port{number} up"]
     switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
     for name, address in ADDRESSES.items():
-        lines = [f"address add {address[V4]}/24 dev eth0", f"address add {address[V6]}/64 dev eth0 nodad"]
-        lines += ["link set eth0 up", "route add default dev eth0"]
+        lines = [_addressed(address, family, "eth0") for family in stacks[name]]
+        lines += ["link set eth0 up"]
         machines[name].run("ip", "-batch", "-", given="\n".join(lines) + "\n")
-        machines[name].run("ip", "-6", "route", "add", "default", "dev", "eth0")
+        for family in stacks[name]:
+            which = "-4" if family is V4 else "-6"
+            machines[name].run("ip", which, "route", "add", "default", "dev", "eth0")
 
 
-def _bound(at: Machine, port: int) -> socket.socket:
-    made = at.socket(V4, APPLICATION_UID)
+def _addressed(addresses: Mapping[socket.AddressFamily, str], family: socket.AddressFamily, link: str) -> str:
+    return f"address add {addresses[family]}{'/24' if family is V4 else '/64 nodad'} dev {link}"
+
+
+def _bound(at: Machine, family: socket.AddressFamily, port: int) -> socket.socket:
+    made = at.socket(family, APPLICATION_UID)
     made.settimeout(None)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family is V6:
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     made.bind(("", port))
     return made

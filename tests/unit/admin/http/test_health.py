@@ -12,14 +12,18 @@ from contextlib import contextmanager
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from admin.http.health import Health, HttpThread, application, listen
+from admin.http.health import Health, HttpThread, application
 from admin.http.heartbeat import Heartbeat, beating
 from admin.metrics.registry import Metrics
+from mesh.host_port import HostPort
+from mesh.listening import listening
 
 
 @contextmanager
 def _serving(health: Health) -> Iterator[Callable[[str], tuple[int, str]]]:
-    server = HttpThread(lambda: application(health, Metrics(), {"version": "1"}), listen("127.0.0.1", 0))
+    server = HttpThread(
+        lambda: application(health, Metrics(), {"version": "1"}), listening(HostPort("127.0.0.1", 0))
+    )
     port = server.port
     server.start()
 
@@ -85,8 +89,8 @@ async def test_a_really_blocked_loop_turns_liveness_red_and_one_that_turns_again
 
 def test_a_port_in_use_is_an_error_at_once() -> None:
     """Binding happens before the thread, in the caller's hands."""
-    with listen("127.0.0.1", 0) as taken, pytest.raises(OSError, match="in use"):
-        listen("127.0.0.1", taken.getsockname()[1])
+    with listening(HostPort("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
+        listening(HostPort("127.0.0.1", taken.getsockname()[1]))
 
 
 def test_an_application_that_cannot_be_built_is_raised_by_start() -> None:
@@ -95,7 +99,7 @@ def test_an_application_that_cannot_be_built_is_raised_by_start() -> None:
     def broken() -> None:
         raise RuntimeError("no application")
 
-    server = HttpThread(broken, listen("127.0.0.1", 0))  # type: ignore[arg-type] # broken on purpose
+    server = HttpThread(broken, listening(HostPort("127.0.0.1", 0)))  # type: ignore[arg-type] # broken on purpose
     with pytest.raises(RuntimeError, match="no application"):
         server.start()
     server.stop()

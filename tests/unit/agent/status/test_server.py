@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from copy import deepcopy
@@ -15,30 +14,8 @@ import pytest
 from agent.reach.watching import Standing
 from agent.status.asking import AgentSilent, status_of
 from agent.status.described import described
-from agent.status.server import listening
 from agent.status.waiting import until_ready
-from demo.ports import free_port
 from mesh.host_port import HostPort
-
-
-def _takes(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=30):
-            return True
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6")
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [("::", (True, True)), ("::1", (False, True)), ("0.0.0.0", (True, False)), ("127.0.0.1", (True, False))],
-)
-def test_both_families_are_taken_at_every_address_alone(host: str, expected: tuple[bool, bool]) -> None:
-    """A pod's kubelet may call by either; an address that is one family's stays one family's."""
-    port = free_port("127.0.0.1")  # not one that another program may have at the other family's address
-    with listening(HostPort(host, port)):
-        assert (_takes("127.0.0.1", port), _takes("::1", port)) == expected
 
 
 class _Server(HTTPServer):

@@ -2,7 +2,7 @@
 
 from catalog.policy.proxy import SocketAddress
 from catalog.policy.whole import proxy_policy
-from catalog.relations.addresses import virtual_address
+from catalog.relations.addresses import in_ipv6, virtual_address
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits
 from catalog.store.view import View
@@ -69,7 +69,8 @@ def test_nobody_but_the_mesh_is_at_a_virtual_address_or_an_apex() -> None:
     )
     virtual = virtual_address(mesh, a.service_key("named"))
     assert virtual is not None
-    assert closed(mesh) == (at("10.96.0.1"), SocketAddress(virtual, Port(80)))
+    twin = in_ipv6(virtual, mesh.settings.virtual_addresses_ipv6)
+    assert closed(mesh) == tuple(sorted([at("10.96.0.1"), at(virtual), at(twin)]))
 
 
 def test_a_proxy_that_intercepts_nothing_has_nothing_to_close() -> None:

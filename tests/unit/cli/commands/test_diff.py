@@ -88,6 +88,7 @@ class Served:
             "ejected_seconds": 10.0,
             "ejected_percent": 50,
             "peer_silence_seconds": 10,
+            "virtual_addresses_ipv6": "2001:2::/96",
         }
 
     def proxies(self) -> tuple[ProxyStatus, ...]:

@@ -1,0 +1,121 @@
+"""Machines that have addresses of IPv6 alone, and meshes in which some have one family and some have both."""
+
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from mesh.workload import Transparent
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.e2e.agent.machines import LOOPBACK
+from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, V4, V6, Families, Meshed, policy
+from tests.e2e.agent.scenes import when
+from tests.e2e.policy.applications import HTTP
+from tests.golden.live import until
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+BOOKS, REFUSED = (200, f"{HTTP} /books"), (0, "")
+STACKS: dict[str, Mapping[str, Families]] = {
+    "ipv6-only": {"switch": (V6,), "alice": (V6,), "shop": (V6,)},
+    "ipv6-calls-both": {"switch": (V4, V6), "alice": (V6,), "shop": (V4, V6)},
+    "ipv4-calls-both": {"switch": (V4, V6), "alice": (V4,), "shop": (V6, V4)},
+}
+FURTHER = f"""---
+apiVersion: v1
+kind: Service
+metadata: {{name: named, namespace: default}}
+spec: {{selector: {{app: shop}}, ports: [{{port: 80, targetPort: {HTTP}, appProtocol: http}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: both, namespace: default}}
+spec:
+  clusterIPs: [10.96.0.9, 'FD00:96::9']
+  ipFamilyPolicy: RequireDualStack
+  selector: {{app: shop}}
+  ports: [{{port: 80, targetPort: {HTTP}, appProtocol: http}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: nodes, namespace: default}}
+spec: {{clusterIP: None, selector: {{app: shop}}, ports: [{{port: {HTTP}, appProtocol: http}}]}}
+"""
+"""A service without an address, one with one of each family, and a headless one."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=STACKS)
+async def meshed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, envoy: str
+) -> AsyncIterator[Meshed]:
+    """Two machines in the mesh; the application listens at the first family of its machine alone."""
+    async with AsyncExitStack() as ends:
+        state, how = tmp_path_factory.mktemp("families"), Transparent(ipv6=True)
+        made = await Meshed.start(state, V4, how, envoy, ends, stacks=STACKS[request.param])
+        made.apply(f"{policy('alice', 'shop')}{FURTHER}")
+        await until(made.synced)
+        yield made
+
+
+def _names(meshed: Meshed, name: str) -> dict[socket.AddressFamily, str]:
+    """Return where a name leads on the caller's machine, as its agent wrote it, by family."""
+    lines = (meshed.state / "alice" / "hosts").read_text().splitlines()
+    found = [line.split()[0] for line in lines if name in line.split()]
+    return {V6 if ":" in each else V4: each for each in found}
+
+
+def _url(host: str, port: int = 80, path: str = "/books") -> str:
+    return f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}"
+
+
+@pytest.mark.parametrize(
+    ("name", "port"), [("named.default", 80), ("both.default", 80), ("nodes.default", HTTP)]
+)
+async def test_a_name_leads_to_addresses_of_both_families_and_who_answers_is_reached(
+    meshed: Meshed, name: str, port: int
+) -> None:
+    """By virtual addresses, cluster IPs and those of endpoints; between the proxies by what both have."""
+    headless = name.startswith("nodes")
+    wanted = set(meshed.families("shop")) if headless else {V4, V6}
+    await when(lambda: set(_names(meshed, name)) == wanted)
+    known = len(meshed.log("shop", "alice"))
+    for family in meshed.families("alice"):
+        assert await meshed.get("alice", _url(_names(meshed, name)[family], port), family) == BOOKS
+    (family,) = meshed.families("alice")
+    await until(lambda: _logged(meshed, known + 1))
+    assert str(meshed.log("shop", "alice")[-1]["caller_address"]).startswith(
+        f"[{ADDRESSES['alice'][V6]}]" if family is V6 else ADDRESSES["alice"][V4]
+    )
+
+
+async def _logged(meshed: Meshed, count: int) -> bool:
+    return len(meshed.log("shop", "alice")) >= count
+
+
+async def test_policy_holds_whatever_the_family(meshed: Meshed) -> None:
+    """Another path, and plain text past the caller's sidecar to any address of the server's."""
+    (family,) = meshed.families("alice")
+    assert (await meshed.get("alice", _url(CALLED_AT[family], path="/letters"), family))[0] == 403
+    for each in meshed.families("shop"):
+        if each in meshed.families("switch"):
+            at = _url(ADDRESSES["shop"][each], HTTP)
+            assert await meshed.get("switch", at, each) == REFUSED
+
+
+async def test_the_agent_is_asked_by_the_family_of_its_machine(meshed: Meshed) -> None:
+    """As a kubelet asks a Pod that has an address of IPv6 alone."""
+    for name in ADDRESSES:
+        for family in meshed.families(name):
+            if family in meshed.families("switch"):
+                at = _url(ADDRESSES[name][family], 15020, "/healthz/ready")
+                assert (await meshed.get("switch", at, family))[0] == 200
+        # What only this machine may ask: a socket of both families shows 127.0.0.1 in IPv6's form.
+        for family, host in LOOPBACK.items():
+            assert (await meshed.get(name, _url(host, 15020, "/healthz/status"), family))[0] == 200

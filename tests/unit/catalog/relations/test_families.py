@@ -1,0 +1,97 @@
+"""Workloads and services with addresses of both families: each is one, called where it takes calls."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.policy.outbound import called_at
+from catalog.relations.addresses import called_addresses
+from catalog.relations.endpoints import endpoints
+from catalog.relations.hosts import hosts
+from catalog.store.settings import MeshSettings
+from mesh.names import IpAddress, Namespace
+from mesh.objects import EndpointSlice
+from mesh.workload import Endpoint, Health, Interception, Transparent, Workload
+from tests.meshes import values as a
+
+KEY, PORT = a.service_key("shop"), a.port(80)
+POLICY = (a.route_group("all", a.match("all")), a.target("t", "client", "shop", a.http("all")))
+BOTH, IPV4 = Transparent(ipv6=True), Transparent()
+
+
+def _pod(*addresses: str, how: Interception = BOTH, sidecar: bool = True) -> Workload:
+    found = a.workload("shop-1", addresses[0], app="shop", account="shop", sidecar=sidecar)
+    others = tuple(map(IpAddress, addresses[1:]))
+    return replace(found, other_addresses=others, interception=how)
+
+
+def _slice(name: str, *ready: str, unready: tuple[str, ...] = ()) -> EndpointSlice:
+    return EndpointSlice("shop", Namespace("default"), name, ready, (("", 8080),), unready=unready)
+
+
+def _called(found: tuple[Endpoint, ...]) -> list[tuple[IpAddress, ...]]:
+    return [each.addresses for each in found]
+
+
+@pytest.mark.parametrize(
+    ("pod", "addresses"),
+    [
+        (_pod("10.0.0.1", "fd00::1"), ("10.0.0.1", "fd00::1")),
+        (_pod("fd00::1", "10.0.0.1"), ("fd00::1", "10.0.0.1")),
+        (_pod("10.0.0.1", "fd00::1", how=IPV4), ("10.0.0.1",)),
+        (_pod("fd00::1", "10.0.0.1", how=IPV4), ("10.0.0.1",)),
+        (_pod("fd00::1", how=IPV4), ("fd00::1",)),
+        (_pod("fd00::1", "10.0.0.1", how=a.explicit("127.0.0.1")), ("fd00::1",)),
+    ],
+)
+def test_a_workload_is_one_endpoint_at_the_addresses_that_its_sidecar_takes(
+    pod: Workload, addresses: tuple[str, ...]
+) -> None:
+    """By IPv6 only where that is led to it; a slice of each family says no more."""
+    slices = [_slice(f"shop-{number}", each) for number, each in enumerate(pod.addresses)]
+    for more in ([], slices):
+        assert _called(endpoints(a.view(a.service("shop"), pod, *more), KEY, PORT)) == [addresses]
+
+
+def test_slices_of_both_families_by_hand_are_one_endpoint_for_each_sidecar() -> None:
+    """Also at a port that is theirs alone; who is at two addresses is as well as it is at its best."""
+    service = replace(a.service("shop"), selector=())
+    second = replace(
+        a.workload("shop-2", "10.0.0.2", account="shop"),
+        interception=IPV4,
+        other_addresses=(IpAddress("fd00::2"),),
+    )
+    slices = _slice("by-4", "10.0.0.2", unready=("10.0.0.1",)), _slice("by-6", "fd00::1", "fd00::2")
+    elsewhere = [replace(each, ports=(("", 8081),)) for each in slices]
+    found = endpoints(a.view(service, _pod("10.0.0.1", "fd00::1"), second, *elsewhere), KEY, PORT)
+    assert [(each.addresses, each.health) for each in found if each.port == 8081] == [
+        (("10.0.0.2",), Health.READY),
+        (("fd00::1", "10.0.0.1"), Health.READY),
+    ]
+
+
+def test_strangers_in_slices_remain_apart() -> None:
+    """Of addresses at which no sidecar is known nobody can say whose they are."""
+    found = endpoints(a.view(a.service("shop"), _slice("x", "10.0.0.7", "fd00::7")), KEY, PORT)
+    assert _called(found) == [("10.0.0.7",), ("fd00::7",)]
+
+
+def test_a_headless_service_is_called_at_both_addresses_of_who_is_behind_it() -> None:
+    """The DNS has both, and so have names."""
+    view = a.view(a.service("shop", headless=True), _pod("10.0.0.1", "fd00::1"), *POLICY)
+    places = called_at(view, a.identity("client"), KEY, PORT)
+    assert [(each.address, each.port) for each in places] == [("10.0.0.1", 8080), ("fd00::1", 8080)]
+    assert [(address, names[0]) for address, names in hosts(view, Namespace("default"))] == [
+        ("10.0.0.1", "shop-1.shop"),
+        ("fd00::1", "shop-1.shop"),
+    ]
+
+
+def test_who_has_no_address_has_a_virtual_one_of_each_family() -> None:
+    """They end in the same bits; a range of IPv6 may be longer than it must be, and needs not be."""
+    view = a.view(a.service("shop"), settings=MeshSettings())
+    v4, v6 = called_addresses(view, view.services[KEY])
+    assert v4.startswith("24")
+    octets = [int(each) for each in v4.split(".")]
+    assert v6 == f"2001:2::{octets[0] * 256 + octets[1]:x}:{octets[2] * 256 + octets[3]:x}"
+    assert [address for address, _ in hosts(view, Namespace("default"))] == [v4]
