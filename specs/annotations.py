@@ -4,7 +4,7 @@
     meshwright.dev/egress-services: "books/*, default/shop"  # Namespace, Pod, Workload: be told of no more
     meshwright.dev/escaped-slashes: keep                     # Service: what becomes of %2F in a path
     meshwright.dev/interception-capture: tproxy              # Pod: how inbound connections are captured
-    meshwright.dev/interception-ipv6: "true"                 # Pod: capture IPv6 as well
+    meshwright.dev/interception-ipv6: "false"                # Pod: let IPv6 go past the sidecar
     meshwright.dev/inject: "true"                            # Pod, Namespace (a label too): have a sidecar
     meshwright.dev/overlays: "debug, large"                  # Pod, Namespace: what is laid over the sidecar
     meshwright.dev/sidecar-placement: classic                # Pod: among the containers, not before them
@@ -14,9 +14,10 @@
 Their values are text, as Kubernetes has it; a value that is not understood refuses the object.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
-from mesh.names import Namespace, ServiceName, is_dns_label
+from mesh.names import IpAddress, Namespace, ServiceName, is_dns_label
 from mesh.service import EscapedSlashes, Scope, ServicePattern
 from mesh.workload import Capture, Transparent
 from specs.fields import Fields
@@ -52,13 +53,20 @@ def escaped_slashes(annotations: Fields) -> EscapedSlashes:
     return EscapedSlashes(annotations.choice(ESCAPED_SLASHES, tuple(EscapedSlashes), EscapedSlashes.REJECT))
 
 
-def interception(annotations: Fields) -> Transparent:
-    """Read how a pod's traffic is led through its proxy: by REDIRECT, and IPv4 alone, where it is not said.
+def interception(annotations: Fields, addresses: Iterable[IpAddress] = ()) -> Transparent:
+    """Read how a pod's traffic is led through its proxy: by REDIRECT, and IPv6 if it has addresses of it.
 
-    The rules in the pod and the listeners of its proxy are both made of it.
+    The rules in the pod, which go by its addresses too, and the listeners of its proxy are both made of it.
+    An application that could be reached by the other family past its sidecar would be anybody's to call.
     """
     capture = annotations.choice(CAPTURE, tuple(Capture), Capture.REDIRECT)
-    return Transparent(Capture(capture), _flag(annotations, IPV6) or False)
+    said = captures_ipv6(annotations)
+    return Transparent(Capture(capture), any(":" in each for each in addresses) if said is None else said)
+
+
+def captures_ipv6(annotations: Fields) -> bool | None:
+    """Read whether a pod's IPv6 is led through its proxy; None where its addresses say it."""
+    return _flag(annotations, IPV6)
 
 
 def egress_services(annotations: Fields) -> Scope:

@@ -23,7 +23,7 @@ from specs.fields import Fields, one_of
 from specs.manifest import LABEL_RULE, NAME_RULE
 
 SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespace>.svc.<cluster domain>"
-RANGE_RULE = "must be a range of IPv4 addresses without host bits, such as 10.0.0.0/8"
+RANGE_RULE = "must be a range of addresses without host bits, such as 10.0.0.0/8 or fd00::/8"
 NETWORK_RULE = "must be a range of addresses, such as 192.0.2.0/24, 192.0.2.7/32 or 2001:db8::/32"
 ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::7"
 
@@ -186,14 +186,15 @@ def parse_network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def ranges(fields: Fields, name: str) -> tuple[str, ...]:
-    """Return a list of IPv4 ranges, sorted, each once: IPv6 is not captured in pods."""
+    """Return a list of ranges of either family, those of IPv4 first, sorted, each once."""
     found = set()
     for path, item in fields.items(name):
         try:
-            found.add(ipaddress.IPv4Network(item if isinstance(item, str) else ""))
+            network = ipaddress.ip_network(item if isinstance(item, str) and "%" not in item else "")
+            found.add(parse_network(str(network)) or network)
         except ValueError:
             fields.notes.refuse(Code.WRONG_VALUE, path, RANGE_RULE, item)
-    return tuple(str(each) for each in sorted(found))
+    return tuple(str(each) for each in sorted(found, key=lambda each: (each.version, each)))
 
 
 def port_or_digits(fields: Fields, name: str) -> Port | None:

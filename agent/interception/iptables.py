@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from agent.interception.addresses import has_ipv6
 from agent.interception.netfilter import Table, change, differences, saved
 from agent.interception.owners import complaints
 from agent.interception.rules import PREFIX, Rules, routing, rules, tproxy_routing
@@ -171,12 +172,17 @@ def _numbers(pattern: str, lines: Sequence[str]) -> frozenset[int]:
 
 
 def _rules(wanted: Interception | None, family: Family) -> Rules:
-    return rules(wanted, family) if wanted else {}
+    return rules(wanted, family) if wanted and _is_here(wanted, family) else {}
+
+
+def _is_here(wanted: Interception, family: Family) -> bool:
+    """Say whether a family is to be captured in this thread's network namespace."""
+    return family is Family.IPV4 or not wanted.ipv6_by_address or has_ipv6()
 
 
 def _routing(wanted: Interception | None, marked: Marked, family: Family) -> Iterator[tuple[str, bool]]:
     """Yield lines of `ip` that could be in force, and whether they should be."""
-    wants = routing(wanted, family) if wanted else ()
+    wants = routing(wanted, family) if wanted and _is_here(wanted, family) else ()
     yield from ((line, True) for line in wants)
     others = tproxy_routing(marked.mark, marked.table, family)
     yield from ((line, False) for line in others if line not in wants)

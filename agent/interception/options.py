@@ -11,7 +11,8 @@ from mesh.workload import Capture
 
 _Value = TypeVar("_Value")
 
-FLAGS: Final = frozenset({"--ipv6"})
+BY_ADDRESS: Final = "--ipv6-by-address"
+FLAGS: Final = frozenset({"--ipv6", BY_ADDRESS})
 VALUED: Final = frozenset(
     {
         *("--uid", "--capture", "--exclude-inbound-ports", "--exclude-outbound-ports"),
@@ -27,7 +28,7 @@ def read(text: str) -> Interception:
     An option that is not known is refused: of rules, none may be left out.
     """
     said = _said(text.split())
-    families = {Family.IPV4, *([Family.IPV6] if "--ipv6" in said else [])}
+    families = {Family.IPV4, *([Family.IPV6] if FLAGS.intersection(said) else [])}
     capture = said.get("--capture", Capture.REDIRECT.value)
     if capture not in tuple(Capture):
         raise InterceptionError(f"--capture is {capture!r}: must be one of {', '.join(sorted(Capture))}")
@@ -38,6 +39,7 @@ def read(text: str) -> Interception:
         uid=int(uid),
         capture=Capture(capture),
         families=frozenset(families),
+        ipv6_by_address="--ipv6" not in said and BY_ADDRESS in said,
         inbound_excluded=_less(said, "--exclude-inbound-ports", ports),
         outbound_excluded=_less(said, "--exclude-outbound-ports", ports),
         ranges_included=ranges("--include-outbound-ranges", said.get("--include-outbound-ranges")),

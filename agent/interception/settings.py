@@ -65,6 +65,7 @@ class Interception:
     ranges_included: tuple[Network, ...] | None = None
     ranges_excluded: tuple[Network, ...] = ()
     interfaces_excluded: tuple[InterfaceName, ...] = ()
+    ipv6_by_address: bool = False
     mark: int = MARK
     route_table: int = ROUTE_TABLE
 

@@ -13,11 +13,14 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from agent.errors import AgentError
+from agent.interception.addresses import has_ipv6
 from sidecars.layout import PROBE_PREFIX
 
 PORT_HEADER: Final = "istio-app-probe-port"
 """With this header, any path is asked of that port of the application."""
 _MOST_BYTES: Final = 10 * 1024
+_LOOPBACK: Final = "127.0.0.1"
+_LOOPBACK_IPV6: Final = "::1"
 
 
 class ProbeConfigError(AgentError, ValueError):
@@ -61,7 +64,7 @@ class Probe:
 class Probes:
     """All probes of a workload by the path under which the agent is asked."""
 
-    address: str = "127.0.0.1"
+    address: str = _LOOPBACK
     by_path: Mapping[str, Probe] = field(default_factory=dict)
     ports: frozenset[int] = frozenset()
     """Ports that may be named in PORT_HEADER."""
@@ -123,22 +126,50 @@ def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
 
 
 async def carry_out(probe: Probe, address: str) -> Outcome:
-    """Ask the application; never raises: what goes wrong is the outcome, 503."""
+    """Ask the application; never raises: what goes wrong is the outcome, 503.
+
+    Where it is asked at IPv4's loopback and takes no connection there, it may listen for IPv6 alone, and does
+    so as well for whom its sidecar calls.
+    """
     try:
         async with asyncio.timeout(probe.seconds):
-            match probe.how:
-                case HttpProbe() as http:
-                    return await _http(http, address)
-                case TcpProbe(port):
-                    _, writer = await asyncio.open_connection(address, port)
-                    writer.close()
-                    return Outcome(200, "connected")
-                case GrpcProbe(port, service):
-                    return await _grpc(f"{_bracketed(address)}:{port}", service)
+            found = await _carried_out(probe, address)
+            if found.status < 400 or address != _LOOPBACK or not await _is_deaf(address, probe.how.port):
+                return found
+            return await _carried_out(probe, _LOOPBACK_IPV6)
     except TimeoutError:
         return Outcome(503, f"no answer in {probe.seconds:g} s")
+
+
+async def _carried_out(probe: Probe, address: str) -> Outcome:
+    try:
+        match probe.how:
+            case HttpProbe() as http:
+                return await _http(http, address)
+            case TcpProbe(port):
+                _, writer = await asyncio.open_connection(address, port)
+                writer.close()
+                return Outcome(200, "connected")
+            case GrpcProbe(port, service):
+                return await _grpc(f"{_bracketed(address)}:{port}", service)
+    except TimeoutError:
+        raise
     except (aiohttp.ClientError, OSError) as error:
         return Outcome(503, f"{type(error).__name__}: {error}")
+
+
+async def _is_deaf(address: str, port: int) -> bool:
+    """Say whether nobody listens at a port, and IPv6 is this machine's as well."""
+    if not has_ipv6():
+        return False
+    try:
+        _, writer = await asyncio.open_connection(address, port)
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    writer.close()
+    return False
 
 
 async def _http(probe: HttpProbe, address: str) -> Outcome:

@@ -49,6 +49,9 @@ def intercept(
     outbound: Annotated[bool, typer.Option(help="Capture calls of the workload.")] = True,
     ipv4: Annotated[bool, typer.Option(help="Capture IPv4.")] = True,
     ipv6: Annotated[bool, typer.Option(help="Capture IPv6; the Workload must say so, too.")] = False,
+    ipv6_by_address: Annotated[
+        bool, typer.Option("--ipv6-by-address", help="Capture IPv6 where there is an address of it.")
+    ] = False,
     inbound_port: Annotated[
         int | None,
         typer.Option(
@@ -107,7 +110,8 @@ def intercept(
                 capture=capture,
                 inbound=inbound,
                 outbound=outbound,
-                families=frozenset(f for f, on in ((Family.IPV4, ipv4), (Family.IPV6, ipv6)) if on),
+                families=_families(ipv4=ipv4, ipv6=ipv6 or ipv6_by_address),
+                ipv6_by_address=ipv6_by_address and not ipv6,
                 inbound_port=inbound_port,
                 outbound_port=outbound_port,
                 inbound_included=ports("--include-inbound-ports", include_inbound_ports),
@@ -131,6 +135,10 @@ def intercept(
             _say(wanted, changed=put(wanted, backend, marked), as_json=as_json)
     except InterceptionError as error:
         raise CommandFailed(error) from error
+
+
+def _families(*, ipv4: bool, ipv6: bool) -> frozenset[Family]:
+    return frozenset(family for family, on in ((Family.IPV4, ipv4), (Family.IPV6, ipv6)) if on)
 
 
 def _script(text: str, *, as_json: bool) -> None:

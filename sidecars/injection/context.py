@@ -12,7 +12,7 @@ added to those of MeshConfig:
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mesh.config import Exclusions, MeshConfig
@@ -105,6 +105,7 @@ def injector_context(
     """
     annotations = read_annotations(pod)
     service = _service(pod, annotations)
+    by_address = our_own.IPV6 not in annotations
     known = own_uuid(pod) or uuid
     plain = restored(pod)
     own.taken(plain)  # the sidecar answers for itself, whoever says how it is probed
@@ -122,8 +123,9 @@ def injector_context(
         kubernetes=injector.kubernetes,
         image_pull_policy=injector.image_pull_policy,
         interception=interception(annotations),
+        ipv6_by_address=by_address,
         rules_by=injector.rules_by,
-        exclusions=exclusions(config.exclusions, annotations),
+        exclusions=exclusions(_of_captured(config.exclusions, annotations), annotations),
         original_probes=originals(plain),
         dry_run=dry_run,
         joining=injector.joining,
@@ -177,6 +179,15 @@ def interception(annotations: Mapping[str, str]) -> Transparent:
     for problem in notes.problems:
         raise CannotPatchError(f"{problem.field} is {problem.value}: {problem.expected}")
     return found
+
+
+def _of_captured(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusions:
+    """Return what is excluded for all pods, without IPv6 where that goes past the sidecar anyhow."""
+    if interception(annotations).ipv6 or our_own.IPV6 not in annotations:
+        return mesh_wide
+    return replace(
+        mesh_wide, ranges_excluded=tuple(each for each in mesh_wide.ranges_excluded if ":" not in each)
+    )
 
 
 def exclusions(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusions:

@@ -7,9 +7,8 @@ whether they are in force.
 from collections.abc import Iterable
 from ipaddress import ip_network
 
-from mesh.config import Exclusions
 from mesh.names import INTERFACE_RULE, InterfaceName, Port, is_interface
-from mesh.workload import Capture, Transparent
+from mesh.workload import Capture
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Container, SecurityContext
 from sidecars.contract.pod import InjectorContext, RulesBy
@@ -26,7 +25,7 @@ def init_container(context: InjectorContext, image: str) -> Container:
     is led as if it came from elsewhere.
     """
     are_set = context.rules_by is RulesBy.CNI
-    options = arguments(context.interception, context.exclusions)
+    options = arguments(context)
     made: Container = {
         "name": names.INIT_CONTAINER,
         "image": image,
@@ -53,20 +52,24 @@ def _administrator() -> SecurityContext:
     }
 
 
-def arguments(how: Transparent, excluded: Exclusions) -> tuple[str, ...]:
+def arguments(context: InjectorContext) -> tuple[str, ...]:
     """Return the options of `meshwright intercept`; the agent's own port is never captured."""
+    how, excluded = context.interception, context.exclusions
+    captured = (4, 6) if how.ipv6 or context.ipv6_by_address else (4,)
     found = ["--uid", str(PROXY_UID)]
     if how.capture is not Capture.REDIRECT:
         found += ["--capture", how.capture.value]
     if how.ipv6:
         found += ["--ipv6"]
+    elif context.ipv6_by_address:
+        found += ["--ipv6-by-address"]
     found += ["--exclude-inbound-ports", _ports((*excluded.inbound_ports, Port(STATUS_PORT)))]
     if excluded.outbound_ports:
         found += ["--exclude-outbound-ports", _ports(excluded.outbound_ports)]
     if excluded.ranges_included is not None:
-        found += ["--include-outbound-ranges", _ranges("included", excluded.ranges_included, how)]
+        found += ["--include-outbound-ranges", _ranges("included", excluded.ranges_included, captured)]
     if excluded.ranges_excluded:
-        found += ["--exclude-outbound-ranges", _ranges("excluded", excluded.ranges_excluded, how)]
+        found += ["--exclude-outbound-ranges", _ranges("excluded", excluded.ranges_excluded, captured)]
     if excluded.interfaces:
         found += ["--exclude-interfaces", _interfaces(excluded.interfaces)]
     return tuple(found)
@@ -86,7 +89,7 @@ def _ports(ports: Iterable[Port]) -> str:
     return ",".join(str(port) for port in sorted(set(ports)))
 
 
-def _ranges(which: str, ranges: tuple[str, ...], how: Transparent) -> str:
+def _ranges(which: str, ranges: tuple[str, ...], captured: tuple[int, ...]) -> str:
     """Return ranges as the command reads them, of what is captured."""
     if not ranges:
         raise CannotPatchError(f"the list of {which} outbound ranges is empty: leave it out")
@@ -96,9 +99,9 @@ def _ranges(which: str, ranges: tuple[str, ...], how: Transparent) -> str:
             network = ip_network(text)
         except ValueError as error:
             raise CannotPatchError(f"{which} outbound range {text!r}: {error}") from error
-        if network.version == 6 and not how.ipv6:
+        if network.version not in captured:
             raise CannotPatchError(
-                f"{which} outbound range {text}: only IPv4 is captured here, without the annotation {IPV6}"
+                f"{which} outbound range {text}: only IPv4 is captured here, by the annotation {IPV6}"
             )
         if network.prefixlen == 0 and which == "excluded":
             raise CannotPatchError(f"{which} outbound range {text} excludes everything")

@@ -98,7 +98,7 @@ def _said(
     if sidecar.joins and context.joining is not None and context.joining.roots:
         said[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
     if sidecar.intercepts and context.rules_by is RulesBy.CNI:
-        said[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context.interception, context.exclusions))
+        said[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
     if theirs:
         said[names.OWN_ANNOTATION] = own.written(theirs)
     if context.placement is Placement.CLASSIC:

@@ -65,20 +65,21 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     primary = named or account
     if uuid is not None and not is_dns_label(primary):
         annotations.wrong(SERVICE_ANNOTATION, "must name the primary service by a DNS label")
+    own, others = address(status, "podIP") or IpAddress(""), _other_addresses(status)
     found = Workload(
         key=WorkloadKey(manifest.namespace, manifest.key.name),
         identity=ServiceIdentity(manifest.namespace, ServiceAccountName(account)),
         service=ServiceName(primary),
-        address=address(status, "podIP") or IpAddress(""),
+        address=own,
         uuid=None if uuid is None else ProxyUuid(uuid),
         ports=_container_ports(spec),
         labels=labels,
-        interception=interception(annotations),
+        interception=interception(annotations, (own, *others)),
         driver=sidecar_driver(manifest),
         scope=egress_services(annotations),
         node=sys.intern(spec.text("nodeName") or ""),  # one of few, for many Pods
         health=_health(manifest, status),
-        other_addresses=_other_addresses(status),
+        other_addresses=others,
         shares_address=on_host and uuid is None,
         names_service=bool(named),
         uid=manifest.metadata.text("uid") or "",

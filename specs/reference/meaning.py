@@ -75,7 +75,9 @@ SERVICE: Final = _pattern("name, `name.namespace` or longer", _SERVICE, maxLengt
 SERVICES: Final = _pattern("`namespace/name, …` or `none`", rf"\s*none\s*|{_PATTERN}(,{_PATTERN})*")
 ADDRESS: Final = _pattern("IP address", "[0-9A-Fa-f:.]+", anyOf=[{"format": "ipv4"}, {"format": "ipv6"}])
 CLUSTER_IP: Final = Form("IP address or `None`", {"anyOf": [{"const": "None"}, ADDRESS.schema]})
-RANGE: Final = _pattern("IPv4 range", r"[0-9]{1,3}(\.[0-9]{1,3}){3}(/[0-9.]+)?")
+RANGE: Final = _pattern(
+    "range of addresses", r"([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)(/[0-9.]+)?"
+)
 NETWORK_INTERFACE: Final = _pattern("network interface", INTERFACE)
 NETWORK: Final = _pattern("range of addresses", r"[0-9A-Fa-f:.]+/[0-9]{1,3}")
 EGRESS_HOST: Final = _pattern(

@@ -36,7 +36,9 @@ OF_TEMPLATE: Final[Meanings] = {
     **_DRIVER,
     **_EGRESS,
     f"{ANNOTATIONS}.{CAPTURE}": Meaning("How inbound connections are captured."),
-    f"{ANNOTATIONS}.{IPV6}": Meaning("Whether IPv6 is captured too.", '`"false"`', QUOTED_FLAG),
+    f"{ANNOTATIONS}.{IPV6}": Meaning(
+        "Whether IPv6 is captured too.", "where the Pod has an address of it", QUOTED_FLAG
+    ),
 }
 OF_POD: Final[Meanings] = {
     **OF_TEMPLATE,

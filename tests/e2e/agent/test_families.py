@@ -7,9 +7,10 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
+from demo.plane import COMMAND
 from mesh.workload import Transparent
 from tests.e2e.agent.conftest import missing_for_namespaces
-from tests.e2e.agent.machines import LOOPBACK
+from tests.e2e.agent.machines import LOOPBACK, machine
 from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, V4, V6, Families, Meshed, policy
 from tests.e2e.agent.scenes import when
 from tests.e2e.policy.applications import HTTP
@@ -119,3 +120,21 @@ async def test_the_agent_is_asked_by_the_family_of_its_machine(meshed: Meshed) -
         # What only this machine may ask: a socket of both families shows 127.0.0.1 in IPv6's form.
         for family, host in LOOPBACK.items():
             assert (await meshed.get(name, _url(host, 15020, "/healthz/status"), family))[0] == 200
+
+
+async def test_rules_for_ipv6_are_set_where_there_is_an_address_of_it() -> None:
+    """As pods have them, of which nobody knows beforehand; none where it is switched off, without a word."""
+    intercept = (str(COMMAND), "intercept", "--ipv6-by-address", "--exclude-outbound-ranges", "fd00:1::/32")
+    with machine() as here:
+        for commands, captured in (
+            ((), False),
+            (("ip link add eth0 type bridge", "ip link set eth0 up"), False),
+            (("ip address add fd00::1/64 dev eth0 nodad",), True),
+            (("sysctl -q -w net.ipv6.conf.all.disable_ipv6=1",), False),
+        ):
+            for each in commands:
+                here.run(*each.split())
+            here.run(*intercept)
+            assert here.run(*intercept, "--check").stdout == "interception is as wanted\n"
+            assert ("MESH_" in here.run("ip6tables-save").stdout) is captured
+            assert "MESH_" in here.run("iptables-save").stdout

@@ -39,7 +39,9 @@ NAMESPACE = NamespaceObject(Namespace("shop"))
 
 def test_a_pod_has_the_rules_that_its_annotations_ask_for() -> None:
     """As its own init container would have set them."""
-    assert decide(pod(RulesBy.CNI), "u-1") == Interception()
+    by_address = Interception(families=frozenset(Family), ipv6_by_address=True)
+    assert decide(pod(RulesBy.CNI), "u-1") == by_address
+    assert decide(pod(RulesBy.CNI, **{"meshwright.dev/interception-ipv6": "false"}), "") == Interception()
     assert decide(pod(RulesBy.CNI, **ANNOTATIONS), "") == Interception(
         capture=Capture.TPROXY,
         families=frozenset(Family),

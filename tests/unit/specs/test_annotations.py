@@ -104,6 +104,21 @@ def test_a_pod_says_how_it_is_intercepted(text: str, expected: Transparent) -> N
     assert found.interception == expected
 
 
+@pytest.mark.parametrize("addresses", [("10.0.0.1", "FD00::1"), ("fd00::1",), ("fd00::1", "10.0.0.1")])
+@pytest.mark.parametrize(("said", "captured"), [("{}", True), (f"{{{IPV6}: 'false'}}", False)])
+def test_a_pod_with_addresses_of_ipv6_has_it_captured(
+    addresses: tuple[str, ...], said: str, captured: bool
+) -> None:
+    """Else whoever calls it there came past its sidecar."""
+    ips = ", ".join(f"{{ip: '{each}'}}" for each in addresses)
+    found = value(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p, namespace: shop, annotations: {said}}}\n"
+        f"spec: {{}}\nstatus: {{podIP: '{addresses[0]}', podIPs: [{ips}]}}"
+    )
+    assert isinstance(found, Workload)
+    assert found.interception == Transparent(ipv6=captured)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "quoted"),
     [

@@ -154,3 +154,20 @@ async def test_grpc(ends: AsyncExitStack) -> None:
     found = [await carry_out(Probe(GrpcProbe(port, each), 5), HERE) for each in ("", "down", "none")]
     assert [each.status for each in found] == [200, 503, 503]
     assert [each.words.partition(":")[0] for each in found] == ["SERVING", "NOT_SERVING", "NOT_FOUND"]
+
+
+@pytest.mark.parametrize(("has_ipv6", "status"), [(True, 200), (False, 503)])
+async def test_an_application_that_listens_for_ipv6_alone_is_found_there(
+    has_ipv6: bool, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its sidecar finds it; where no call comes by IPv6 it is not well, for nobody reaches it."""
+    monkeypatch.setattr("agent.status.probes.has_ipv6", lambda: has_ipv6)
+    async with AsyncExitStack() as ends:
+        runner = web.AppRunner(web.Application())
+        await runner.setup()
+        ends.push_async_callback(runner.cleanup)
+        await web.TCPSite(runner, "::1", 0).start()
+        port = runner.addresses[0][1]
+        assert (await carry_out(Probe(TcpProbe(port), 5), HERE)).status == status
+        # What the application says there is its answer, here that there is no such page.
+        assert (await carry_out(Probe(HttpProbe(port), 5), HERE)).status == (404 if has_ipv6 else 503)

@@ -66,6 +66,7 @@ def test_everything_is_there() -> None:
         selection=Selection("envoy", "", "", "", 15128),
         trust_bundle=b"roots",
         original_probes=(OriginalProbe("store", ProbeKind.READINESS, PROBE),),
+        ipv6_by_address=True,
     )
 
 
@@ -204,13 +205,33 @@ def test_the_rules_have_what_both_exclude() -> None:
         context(pod({OUTBOUND_PORTS: "5432", EXCLUDED_RANGES: "10.2.0.0/16"}), config)
     )
     assert patched["spec"]["initContainers"][0]["args"] == [
-        *("--uid", "1500"),
+        *("--uid", "1500", "--ipv6-by-address"),
         *("--exclude-inbound-ports", "9100,15020"),
         *("--exclude-outbound-ports", "5432,6379"),
         *("--include-outbound-ranges", "10.0.0.0/8"),
         *("--exclude-outbound-ranges", "10.1.0.0/16,10.2.0.0/16"),
         *("--exclude-interfaces", "eth1"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (None, ["--ipv6-by-address", "10.1.0.0/16,fd00:1::/32"]),
+        ("true", ["--ipv6", "10.1.0.0/16,fd00:1::/32"]),
+        ("false", ["10.1.0.0/16"]),
+    ],
+)
+def test_ipv6_is_captured_where_the_pod_has_it_unless_it_says_otherwise(
+    said: str | None, expected: list[str]
+) -> None:
+    """What all pods exclude of a family that goes past this one's sidecar is not its affair."""
+    wide = Exclusions(ranges_excluded=("10.1.0.0/16", "fd00:1::/32"))
+    asked = {} if said is None else {"meshwright.dev/interception-ipv6": said}
+    made = EnvoyDriver().patch(context(pod(asked), MeshConfig(sidecar=IMAGES, exclusions=wide)))
+    found = made["spec"]["initContainers"][0]["args"]
+    flags = [each for each in found if each.startswith("--ipv6")]
+    assert [*flags, found[found.index("--exclude-outbound-ranges") + 1]] == expected
 
 
 @pytest.mark.parametrize(

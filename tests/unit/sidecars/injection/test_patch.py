@@ -216,6 +216,7 @@ CASES: dict[str, tuple[SidecarDriver, InjectorContext]] = {
     "exclusions": (EnvoyDriver(), context(PLAIN, exclusions=EXCLUSIONS)),
     "tproxy": (EnvoyDriver(), context(PLAIN, interception=Transparent(Capture.TPROXY))),
     "ipv6": (EnvoyDriver(), context(PLAIN, interception=Transparent(ipv6=True), exclusions=BOTH_FAMILIES)),
+    "ipv6-by-address": (EnvoyDriver(), context(PLAIN, ipv6_by_address=True, exclusions=BOTH_FAMILIES)),
     "dry-run": (EnvoyDriver(), context(PLAIN, dry_run=True, image_pull_policy=PullPolicy.ALWAYS)),
     "document": (DocumentDriver(), context(PROBED, selection=DOCUMENT)),
     "document-classic": (DocumentDriver(), context(PROBED, selection=DOCUMENT, **CLASSIC)),

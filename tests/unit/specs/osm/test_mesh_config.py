@@ -282,8 +282,8 @@ def test_presets_of_osms_chart_are_a_good_spec() -> None:
             ("error", "MW1013", "spec.traffic.outboundIPRangeExclusionList[0]", '"10.0.0.1/8"'),
         ),
         (
-            "{traffic: {outboundIPRangeInclusionList: [fd00::/8]}}",
-            ("error", "MW1013", "spec.traffic.outboundIPRangeInclusionList[0]", '"fd00::/8"'),
+            "{traffic: {outboundIPRangeInclusionList: ['fd00::1/8']}}",
+            ("error", "MW1013", "spec.traffic.outboundIPRangeInclusionList[0]", '"fd00::1/8"'),
         ),
         *(
             (
