@@ -6,15 +6,56 @@ from datetime import timedelta
 from mesh.policy import PolicyKey, Rule
 from mesh.service import ServiceKey
 
+Headers = tuple[tuple[str, str], ...]
+"""Names, in lower case, and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderChanges:
+    """What becomes of a message's headers: some go, then others come; of one name there is one change.
+
+    `put` stands in the place of whatever was there, `add` beside it. All are sorted.
+    """
+
+    put: Headers = ()
+    add: Headers = ()
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """So many of a hundred requests are held back for a time before they are sent."""
+
+    percent: float
+    duration: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """So many of a hundred requests are not sent, and answered with a status."""
+
+    percent: float
+    status: int
+
 
 @dataclass(frozen=True, slots=True)
 class RouteActions:
     """What callers' proxies do with a request; by default nothing.
 
-    `timeout`: how long it may take until its answer has ended, all its tries included; None: any time.
+    `timeout`: how long it may take until its answer has ended, all its tries included; None: any time. A
+    request is held back and aborted before it is sent; what it is held back does not count.
     """
 
     timeout: timedelta | None = None
+    request_headers: HeaderChanges = field(default_factory=HeaderChanges)
+    response_headers: HeaderChanges = field(default_factory=HeaderChanges)
+    delay: Delay | None = None
+    abort: Abort | None = None
+
+    @property
+    def faulty(self) -> bool:
+        """Say whether it harms requests on purpose."""
+        return self.delay is not None or self.abort is not None
 
 
 @dataclass(frozen=True, slots=True)

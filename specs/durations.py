@@ -23,6 +23,8 @@ SHORTEST_WAIT: Final = timedelta(milliseconds=1)
 LONGEST_WAIT: Final = timedelta(hours=1)
 """How long a proxy may be told to wait for something."""
 
+WAIT_RULE: Final = "must be a duration from 1ms to 1h, such as 250ms or 5s"
+
 _LONGEST = 100 * 365 * 24 * _MICROSECONDS["h"]
 
 
@@ -42,6 +44,6 @@ def wait(fields: Fields, name: str) -> timedelta | None:
         return None
     found = parse_duration(text)
     if found is None or not SHORTEST_WAIT <= found <= LONGEST_WAIT:
-        fields.wrong(name, "must be a duration from 1ms to 1h, such as 250ms or 5s")
+        fields.wrong(name, WAIT_RULE)
         return None
     return found

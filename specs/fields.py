@@ -111,6 +111,20 @@ class Fields:
             return default
         return value
 
+    def percent(self, name: str) -> float:
+        """Return a required share of a hundred, to the ten-thousandth."""
+        rule = "must be a number from 0 to 100, with four decimals at most"
+        value = self.raw(name)
+        if value is None:
+            self._missing(name, rule)
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            self.wrong(name, rule, Code.WRONG_TYPE)
+        elif not 0 <= value <= 100 or round(value, 4) != value:
+            self.wrong(name, rule)
+        else:
+            return float(value)
+        return 0.0
+
     def port(self, name: str) -> Port | None:
         """Return a port number, None if there is none (or none that is right)."""
         value = self.whole(name, 1, 65535)

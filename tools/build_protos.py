@@ -33,6 +33,7 @@ ROOTS = (
     "envoy/extensions/access_loggers/stream/v3/stream.proto",
     "envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster.proto",
     "envoy/extensions/filters/http/ext_authz/v3/ext_authz.proto",
+    "envoy/extensions/filters/http/fault/v3/fault.proto",
     "envoy/extensions/filters/http/local_ratelimit/v3/local_rate_limit.proto",
     "envoy/extensions/filters/http/rbac/v3/rbac.proto",
     "envoy/extensions/filters/http/router/v3/router.proto",

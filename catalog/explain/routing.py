@@ -7,7 +7,7 @@ from catalog.oracle.requests import Request
 from catalog.oracle.routing import rule_for
 from catalog.store.view import View
 from mesh.kinds import ROUTE_POLICY
-from mesh.routing import RouteActions
+from mesh.routing import HeaderChanges, RouteActions
 from mesh.service import ServicePort
 
 
@@ -25,5 +25,27 @@ def of_request(view: View, request: Request, port: ServicePort) -> Iterator[Step
 
 def said(actions: RouteActions) -> Iterator[str]:
     """Yield what is done, each in a few words."""
+    if actions.delay is not None:
+        delay = actions.delay
+        yield f"hold {delay.percent:g} % of such requests back for {delay.duration.total_seconds():g} s"
+    if actions.abort is not None:
+        yield f"answer {actions.abort.percent:g} % of such requests itself, with {actions.abort.status}"
+    for message, changes in (
+        ("its request", actions.request_headers),
+        ("the answer", actions.response_headers),
+    ):
+        if said := "; ".join(_changed(changes)):
+            yield f"change the headers of {message}: {said}"
     if actions.timeout is not None:
         yield f"answer 504 if its answer has not ended after {actions.timeout.total_seconds():g} s"
+
+
+def _changed(changes: HeaderChanges) -> Iterator[str]:
+    # Values may be secrets of whoever answers: names are enough.
+    for word, names in (
+        ("removed", changes.remove),
+        ("set", tuple(name for name, _ in changes.put)),
+        ("added", tuple(name for name, _ in changes.add)),
+    ):
+        if names:
+            yield f"{', '.join(names)} {word}"

@@ -5,6 +5,7 @@ A part of the oracle; see `catalog.oracle.decide`.
 
 from catalog.oracle.paths import TurnedDown, hidden_dots
 from catalog.oracle.requests import Request, passed, path_of
+from catalog.oracle.routing import sent
 from catalog.oracle.targets import Place
 from catalog.relations.backing import backing, services_of
 from catalog.relations.ports import served, spoken
@@ -21,11 +22,11 @@ def at_client(view: View, request: Request, port: ServicePort) -> Request | Turn
 
 
 def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Request | TurnedDown:
-    """Return a request as the sidecar of who answers has it: what rules judge."""
+    """Return a request as the sidecar of who answers has it: what rules judge, the client's changes in it."""
     where, is_http = place
     if not is_http:
         return request
-    found = passed(request, _slashes_at(view, where))
+    found = passed(sent(view, request), _slashes_at(view, where))
     if isinstance(found, TurnedDown):
         return found
     return hidden_dots(path_of(found).encode()) or found

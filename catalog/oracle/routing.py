@@ -1,5 +1,7 @@
 """Which rule of a RoutePolicy holds for a request: the first that fits, of the policy that counts."""
 
+from dataclasses import replace
+
 from catalog.oracle.requests import Request, fits
 from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
@@ -26,6 +28,21 @@ def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePoli
         ):
             return policy, rule
     return None
+
+
+def sent(view: View, request: Request) -> Request:
+    """Return a request with its headers as the client's sidecar sends them on, if it has one."""
+    service = view.services.get(request.service)
+    port = service.port(request.port) if service is not None else None
+    if request.identity is None or port is None:
+        return request
+    found = rule_for(view, request, port)
+    if found is None:
+        return request
+    changes = found[1].actions.request_headers
+    gone = {*changes.remove, *(name for name, _ in changes.put)}
+    kept = (each for each in request.headers if each[0].lower() not in gone)
+    return replace(request, headers=(*kept, *changes.put, *changes.add))
 
 
 def _fits(view: View, reference: Rule, request: Request) -> bool:

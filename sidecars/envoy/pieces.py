@@ -8,6 +8,7 @@ configurations.
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
+from http import HTTPStatus
 from typing import Final
 from zlib import crc32
 
@@ -32,12 +33,15 @@ from catalog.policy.proxy import (
     OutboundService,
     ProxyPolicy,
     Reachable,
+    RequestRule,
     ServiceDestination,
 )
 from mesh.calling import RetryPolicy
 from mesh.hashing import Shared
 from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
-from mesh.names import Port
+from mesh.names import Namespace, Port
+from mesh.policy import PolicyKey
+from mesh.routing import Abort, RouteActions
 from mesh.service import EscapedSlashes, ExternalHost, ServiceKey, Upstream
 from sidecars.contract.driver import Piece, Pieces, each_piece
 from sidecars.envoy import clusters, endpoints, inbound_listeners, names, outbound_listeners, routes
@@ -51,6 +55,11 @@ BATCHES: Final = 64
 
 _COUNTED: Final = RateLimit(1, RateUnit.SECOND)
 """Some rate."""
+
+_FAULTY: Final = (
+    RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions(abort=Abort(0, HTTPStatus.OK))),
+)
+"""Some rule by which requests are harmed."""
 
 REMEMBERED: Final = 2048
 """How many pieces of what is called: the very same for all its callers is known without comparing it."""
@@ -244,4 +253,5 @@ def _service_of_listener(service: OutboundService) -> OutboundService:
     """Leave out what stands in a service's route configuration."""
     if not service.protocol.is_http:
         return service
-    return replace(service, routes=(), retries=None, rules=())
+    faults = any(each.actions.faulty for each in service.rules)
+    return replace(service, routes=(), retries=None, rules=_FAULTY if faults else ())

@@ -16,6 +16,7 @@ from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.http.local_ratelimit.v3 import local_rate_limit_pb2 as http_pb2
 from protos.envoy.extensions.filters.network.local_ratelimit.v3 import local_rate_limit_pb2 as network_pb2
 from protos.envoy.type.v3 import http_status_pb2, percent_pb2, token_bucket_pb2
+from sidecars.envoy.headers import header
 from sidecars.envoy.typed import packed
 
 HTTP_FILTER: Final = "envoy.filters.http.local_ratelimit"
@@ -26,7 +27,6 @@ _ALWAYS: Final = base_pb2.RuntimeFractionalPercent(
         numerator=100, denominator=percent_pb2.FractionalPercent.DenominatorType.HUNDRED
     )
 )
-_Header = base_pb2.HeaderValueOption
 
 
 def of_connections(port: Port, limit: RateLimit) -> listener_components_pb2.Filter:
@@ -50,7 +50,7 @@ def of_requests(stat_prefix: str, limit: RateLimit | None = None) -> http_pb2.Lo
         filter_enabled=_ALWAYS,
         filter_enforced=_ALWAYS,
         status=http_status_pb2.HttpStatus(code=http_status_pb2.StatusCode.Name(limit.status)),
-        response_headers_to_add=[_header(*each) for each in limit.headers],
+        response_headers_to_add=[header(*each) for each in limit.headers],
         # Else gRPC's clients would take it for a server that is away, and try again at once.
         rate_limited_as_resource_exhausted=True,
     )
@@ -64,9 +64,3 @@ def _bucket(limit: RateLimit) -> token_bucket_pb2.TokenBucket:
         tokens_per_fill=UInt32Value(value=limit.amount),
         fill_interval=interval,
     )
-
-
-def _header(name: str, value: str) -> _Header:
-    # To Envoy a percent sign begins a command.
-    header = base_pb2.HeaderValue(key=name, value=value.replace("%", "%%"))
-    return _Header(header=header, append_action=_Header.HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD)

@@ -30,8 +30,8 @@ from mesh.policy import HTTPMatch, PolicyKey
 from mesh.routing import RouteActions
 from mesh.service import ServiceKey, Upstream
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
-from sidecars.envoy import matching, names, retries
-from sidecars.envoy.features import order, paths
+from sidecars.envoy import headers, matching, names, retries
+from sidecars.envoy.features import faults, order, paths
 from sidecars.envoy.renewal import RENEWAL
 from sidecars.envoy.surviving import duration
 from sidecars.envoy.typed import reference
@@ -122,6 +122,12 @@ def _ways_of(
 def _treat(way: _Route, actions: RouteActions) -> None:
     if actions.timeout is not None and way.HasField("route"):
         way.route.timeout.CopyFrom(duration(actions.timeout))
+    way.request_headers_to_add.extend(headers.to_add(actions.request_headers))
+    way.request_headers_to_remove.extend(actions.request_headers.remove)
+    way.response_headers_to_add.extend(headers.to_add(actions.response_headers))
+    way.response_headers_to_remove.extend(actions.response_headers.remove)
+    if actions.faulty:
+        faults.harm(way, actions)
 
 
 def _outbound_route(name: str, match: tuple[HTTPMatch, ...], route: OutboundRoute) -> _Route:

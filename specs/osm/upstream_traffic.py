@@ -5,7 +5,6 @@ does not know, or for more than ten headers.
 """
 
 import ipaddress
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +14,7 @@ from mesh.policy import PolicyKey
 from specs.codes import Code
 from specs.durations import wait
 from specs.fields import Fields, duplicates, one_of
+from specs.headers import VALUE_RULE, is_name, is_value
 from specs.manifest import Manifest
 from specs.osm.unenforced import not_enforced
 from specs.regexes import regex_fault
@@ -34,13 +34,8 @@ HOST_RULE: Final = (
     "at least two DNS labels, or an IP address"
 )
 STATUS_RULE: Final = "must be a status of an error, 400 to 599, that Envoy knows, such as 429 or 503"
-HEADER_NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
-"""A token of RFC 9110, section 5.6.2."""
 HEADER_RULE: Final = "must be the name of a header, and not host, which no answer has"
 
-_HEADER: Final = re.compile(HEADER_NAME)
-_VALUE: Final = re.compile(r"[\t\x20-\x7e]+")
-_VALUE_RULE: Final = "must be the value of a header: printable ASCII characters"
 _NOBODY_ASKED: Final = not_enforced("no rate limit service is asked; local limits hold")
 
 
@@ -156,14 +151,14 @@ def _rate(
 def _headers(fields: Fields) -> tuple[tuple[str, str], ...]:
     sections = fields.sections("responseHeadersToAdd")
     found = [
-        (each.required_text("name", HEADER_RULE), each.required_text("value", _VALUE_RULE))
+        (each.required_text("name", HEADER_RULE), each.required_text("value", VALUE_RULE))
         for each in sections
     ]
     for section, (name, value) in zip(sections, found, strict=True):
-        if name and (not _HEADER.fullmatch(name) or name.lower() == "host"):
+        if name and (not is_name(name) or name.lower() == "host"):
             section.wrong("name", HEADER_RULE)
-        if value and not _VALUE.fullmatch(value):
-            section.wrong("value", _VALUE_RULE)
+        if value and not is_value(value):
+            section.wrong("value", VALUE_RULE)
         section.close()
     for index in duplicates([name.lower() for name, _ in found]):
         sections[index].wrong("name", "must differ from the other headers", Code.DUPLICATE)

@@ -1,15 +1,18 @@
 """RoutePolicy, policy.meshwright.dev v1alpha1: what becomes of requests on their way to a service."""
 
+from datetime import timedelta
 from typing import Final
 
 from mesh.policy import PolicyKey, RouteKind, Rule
-from mesh.routing import RouteActions, RoutePolicy, RouteRule
+from mesh.routing import Abort, Delay, RouteActions, RoutePolicy, RouteRule
 from specs.codes import Code
-from specs.durations import wait
+from specs.durations import WAIT_RULE, wait
 from specs.fields import Fields
+from specs.headers import changes
 from specs.manifest import Manifest
 from specs.references import own_service, route_group
 
+STATUS_RULE: Final = "must be a status from 200 to 599"
 NOTHING_SAID: Final = "says nothing, so requests that fit it are as without it"
 
 
@@ -53,7 +56,32 @@ def _match(fields: Fields) -> Rule:
 
 
 def _actions(fields: Fields) -> RouteActions:
-    timeout = fields.section("timeout")
-    request = wait(timeout, "request")
-    timeout.close()
-    return RouteActions(timeout=request)
+    timeout, headers, fault = (fields.section(each) for each in ("timeout", "headers", "fault"))
+    delay, abort = fault.section("delay"), fault.section("abort")
+    found = RouteActions(
+        timeout=wait(timeout, "request"),
+        request_headers=changes(headers.section("request")),
+        response_headers=changes(headers.section("response")),
+        delay=_delay(delay) if fault.has("delay") else None,
+        abort=_abort(abort) if fault.has("abort") else None,
+    )
+    for each in (timeout, headers, fault):
+        each.close()
+    return found
+
+
+def _delay(fields: Fields) -> Delay:
+    if not fields.has("duration"):
+        fields.required_text("duration", WAIT_RULE)
+    found = Delay(fields.percent("percent"), wait(fields, "duration") or timedelta(seconds=1))
+    fields.close()
+    return found
+
+
+def _abort(fields: Fields) -> Abort:
+    if not fields.has("status"):
+        fields.notes.refuse(Code.MISSING, fields.at("status"), f"is missing; {STATUS_RULE}")
+    status = fields.whole("status", 200, 599, default=503) or 503
+    found = Abort(fields.percent("percent"), status)
+    fields.close()
+    return found

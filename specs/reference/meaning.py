@@ -10,10 +10,11 @@ from mesh.limits import RateUnit
 from mesh.names import DNS_LABEL, DNS_SUBDOMAIN, INTERFACE, LONGEST_NAME
 from mesh.policy import RouteKind
 from mesh.retries import FailedWith
+from specs.headers import LONGEST as LONGEST_HEADER
+from specs.headers import NAME as HEADER_NAME
 from specs.osm.egress import MATCHES
 from specs.osm.retry import WITHOUT_EFFECT
 from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
-from specs.osm.upstream_traffic import HEADER_NAME
 from specs.smi.routes import METHODS
 
 
@@ -99,6 +100,7 @@ UPSTREAM: Final = _pattern(
 RETRY_ON: Final = _pattern("words, with commas between", rf"{_RETRY}( *, *{_RETRY})*")
 UNIT: Final = _enum(*RateUnit)
 HEADER: Final = _pattern("name of a header", HEADER_NAME)
+HEADER_VALUE: Final = _pattern("printable ASCII characters", "[\t -~]+", maxLength=LONGEST_HEADER)
 DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)
 PORT_NAME: Final = _pattern("name of a port", "(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 QUANTITY: Final = Form(

@@ -14,6 +14,7 @@ from specs.reference.recording import (
     Flag,
     Items,
     Pairs,
+    Percent,
     Ports,
     Section,
     Text,
@@ -213,6 +214,14 @@ def _what(field: Field) -> str:
     return " or ".join(said if text or form is None else (*said, form.words))
 
 
+_PLAIN: Final[Mapping[type[Asked], str]] = {
+    Flag: "true or false",
+    Percent: "0 to 100",
+    Section: "mapping",
+    Pairs: "mapping of texts",
+}
+
+
 def _words(asked: Asked, field: Field) -> str:
     form = field.meaning.form
     match asked:
@@ -220,14 +229,10 @@ def _words(asked: Asked, field: Field) -> str:
             return form.words if form else "text"
         case Choice(allowed=allowed):
             return " or ".join(f"`{each}`" for each in allowed)
-        case Flag():
-            return "true or false"
         case Whole(low=low, high=high):
             return f"{low} to {high}"
-        case Section():
-            return "mapping"
-        case Pairs():
-            return "mapping of texts"
+        case Flag() | Percent() | Section() | Pairs():
+            return _PLAIN[type(asked)]
         case Texts() | Items() if form:
             return f"list of: {form.words}"
         case Texts():

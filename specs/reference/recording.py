@@ -42,6 +42,11 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Percent:
+    """A number from 0 to 100."""
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """A mapping whose fields have names."""
 
@@ -71,13 +76,13 @@ class Untouched:
     """May stand there, whatever it holds."""
 
 
-Asked = Text | Choice | Flag | Whole | Section | Pairs | Items | Texts | Ports | Untouched
+Asked = Text | Choice | Flag | Whole | Percent | Section | Pairs | Items | Texts | Ports | Untouched
 
 _SAID_BETTER: Final[Mapping[type[Asked], tuple[type[Asked], ...]]] = {
     Text: (Choice,),
     Section: (Pairs,),
     Items: (Texts, Ports),
-    Untouched: (Text, Choice, Flag, Whole, Section, Pairs, Items, Texts, Ports),
+    Untouched: (Text, Choice, Flag, Whole, Percent, Section, Pairs, Items, Texts, Ports),
 }
 """What says nothing beside one of those that follow it: getters stand on each other."""
 
@@ -170,6 +175,11 @@ class Recorder(Fields):
         """Note a number."""
         self._note(name, Whole(low, high, default))
         return super().whole(name, low, high, default)
+
+    def percent(self, name: str) -> float:
+        """Note a share of a hundred."""
+        self._note(name, Percent())
+        return super().percent(name)
 
     def section(self, name: str, *, required: bool = False) -> Fields:
         """Note a mapping."""

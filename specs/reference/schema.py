@@ -10,7 +10,19 @@ from typing import Final
 from mesh.kinds import UDP_ROUTE, Kind
 from specs.kinds import KNOWN_GROUPS, kinds_of
 from specs.reference.meaning import Form
-from specs.reference.recording import Asked, Choice, Flag, Items, Pairs, Ports, Section, Text, Texts, Whole
+from specs.reference.recording import (
+    Asked,
+    Choice,
+    Flag,
+    Items,
+    Pairs,
+    Percent,
+    Ports,
+    Section,
+    Text,
+    Texts,
+    Whole,
+)
 from specs.reference.shapes import Described, Field, Mapped, Shape
 
 Schema = dict[str, object]
@@ -188,6 +200,8 @@ def _schema(asked: Asked, field: Field) -> Schema:
             return {"type": "boolean"}
         case Whole(low=low, high=high):
             return {"type": "integer", "minimum": low, "maximum": high}
+        case Percent():
+            return {"type": "number", "minimum": 0, "maximum": 100}
         case Section() | Pairs():
             return _mapping(field.inside)
         case Texts():

@@ -5,11 +5,12 @@ through those that can change it in reverse (Envoy's documentation, "HTTP filter
 
 1. what a request lacks if it is denied (`denials`): whoever denies it answers at once, with that in hand;
 2. who is admitted (`access`): a request that the mesh refuses costs nothing further, and whatever stands
-   behind may rely on the rules having been obeyed. What changes or delays requests (faults) comes last;
+   behind may rely on the rules having been obeyed;
 3. how many are admitted in a time (`rates`): nobody uses up what is allowed to others by what is denied, and
    who is asked next is spared what is over it;
 4. who is asked besides (`authorization`), for what policy admits;
-5. `router`, which is terminal: Envoy demands that it is the last.
+5. faults on purpose (`faults`), on the way out alone: what is held back or answered has met all else;
+6. `router`, which is terminal: Envoy demands that it is the last.
 
 What is no filter decides before any of them: Envoy reads a request's headers, judges their size (`limits`),
 and makes its path what it is to be (`paths`), then looks for a route, and begins with the filters. What each
@@ -26,6 +27,7 @@ from mesh.service import EscapedSlashes, ServiceKey
 from sidecars.envoy.features.access import Access
 from sidecars.envoy.features.authorization import Authorization
 from sidecars.envoy.features.denials import Denials
+from sidecars.envoy.features.faults import Faults
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.features.limits import Limits
 from sidecars.envoy.features.paths import Paths
@@ -54,8 +56,9 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
     """Return the features of calls to a service: those of the service alone, so that callers share them."""
+    faults = (Faults(),) if any(each.actions.faulty for each in service.rules) else ()
     again = Retries(retry, to_mesh=isinstance(service.upstream, ServiceKey))
-    return (*_OF_ALL, RequestLog(inbound=False), Paths(service.escaped_slashes), again, _ROUTER)
+    return (*_OF_ALL, RequestLog(inbound=False), Paths(service.escaped_slashes), again, *faults, _ROUTER)
 
 
 def outside() -> tuple[Feature, ...]:

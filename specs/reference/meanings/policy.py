@@ -2,7 +2,16 @@
 
 from typing import Final
 
-from specs.reference.meaning import DURATION, NAME, ROUTE_GROUPS, SERVICE, Meaning, Meanings
+from specs.reference.meaning import (
+    DURATION,
+    HEADER,
+    HEADER_VALUE,
+    NAME,
+    ROUTE_GROUPS,
+    SERVICE,
+    Meaning,
+    Meanings,
+)
 
 ROUTE_POLICY: Final[Meanings] = {
     "metadata.creationTimestamp": Meaning("Of several of one service the oldest counts."),
@@ -20,4 +29,26 @@ ROUTE_POLICY: Final[Meanings] = {
         "any time",
         DURATION,
     ),
+    "spec.rules[].headers": Meaning("What becomes of headers; of one name there is one change."),
+    **{
+        f"spec.rules[].headers.{message}{field}": meaning
+        for message, text in (("request", "Those that the callee gets."), ("response", "The caller gets."))
+        for field, meaning in {
+            "": Meaning(text),
+            ".set": Meaning("In the place of what was there."),
+            ".set[].name": Meaning("Its name, in any case.", form=HEADER),
+            ".set[].value": Meaning("Its value; a percent sign is one.", form=HEADER_VALUE),
+            ".add": Meaning("Beside what was there."),
+            ".add[].name": Meaning("Its name, in any case.", form=HEADER),
+            ".add[].value": Meaning("Its value; a percent sign is one.", form=HEADER_VALUE),
+            ".remove": Meaning("Names of those that go.", form=HEADER),
+        }.items()
+    },
+    "spec.rules[].fault": Meaning("What is done to requests on purpose, before they are sent."),
+    "spec.rules[].fault.delay": Meaning("They are held back."),
+    "spec.rules[].fault.delay.percent": Meaning("How many of a hundred."),
+    "spec.rules[].fault.delay.duration": Meaning("For how long: 1ms to 1h.", form=DURATION),
+    "spec.rules[].fault.abort": Meaning("They are not sent, and answered at once."),
+    "spec.rules[].fault.abort.percent": Meaning("How many of a hundred."),
+    "spec.rules[].fault.abort.status": Meaning("With which status."),
 }

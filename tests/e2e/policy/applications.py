@@ -54,6 +54,9 @@ def _web(name: str, port: int) -> web.Application:
         headers = {SERVED_BY: name}
         if request.path.startswith("/status/"):
             return web.Response(status=int(request.path.split("/")[2]), headers=headers)
+        if request.path == "/told":
+            lines = (f"{name}: {value}" for name, value in request.headers.items())
+            return web.Response(text="\n".join(lines), headers=headers)
         if request.path == "/never":
             await asyncio.get_running_loop().create_future()  # until who asked has gone
         if request.path.startswith("/headers/"):

@@ -2,8 +2,10 @@
 
 import asyncio
 
+import aiohttp
 import pytest
 
+from tests.e2e.policy.applications import HTTP, SERVED_BY
 from tests.e2e.policy.policies import (
     ALL,
     EVERYTHING,
@@ -62,3 +64,64 @@ async def test_rules_are_for_the_requests_they_name(mesh: PolicyMesh, service: s
     assert await waits(mesh, "client", "/never", service)
     assert await waits(mesh, "client", "/never?to=x", service)
     assert not await waits(mesh, "client", "/never", service, method="POST")
+
+
+async def test_headers_are_changed_on_both_ways(mesh: PolicyMesh) -> None:
+    """As the callee gets them, and the caller; what was sent is removed, replaced, or joined by another."""
+    changes = {
+        "set": [{"name": "X-Set", "value": "50% %REQ(:path)%"}],
+        "add": [{"name": "x-add", "value": "two"}],
+        "remove": ["x-gone"],
+    }
+    back = {"set": [{"name": "x-back", "value": "here"}], "remove": [SERVED_BY]}
+    rule = {"headers": {"request": changes, "response": back}}
+    sent = {"x-set": "mine", "x-add": "one", "x-gone": "yes"}
+    await mesh.enforce(*OPEN, route_policy("p", "v1", rule))
+    url = mesh.url("client", "v1") + "/told"
+    async with aiohttp.ClientSession() as session, session.get(url, headers=sent) as answer:
+        told = (await answer.text()).splitlines()
+    assert answer.headers["x-back"] == "here"
+    assert SERVED_BY not in answer.headers
+    assert sorted(each for each in told if each.partition(":")[0] in sent) == [
+        "x-add: one",
+        "x-add: two",
+        "x-set: 50% %REQ(:path)%",
+    ]
+
+
+async def test_rules_of_the_callee_see_headers_as_they_were_changed(mesh: PolicyMesh) -> None:
+    """By a header that a caller sends, or that is sent for it, or taken away."""
+    asked = routes("asked", {"pathRegex": ".*", "headers": [{"x-key": "opens"}]})
+    one = target("one", "shop/v1", ("shop/client",), http("asked"))
+    opens = {"headers": {"request": {"set": [{"name": "x-key", "value": "opens"}]}}}
+    taken = {"headers": {"request": {"remove": ["x-key"]}}}
+    key = {"x-key": "opens"}
+    for rule, headers, status in (
+        (None, None, 403),
+        (None, key, 200),
+        (opens, None, 200),
+        (taken, key, 403),
+    ):
+        policy = (route_policy("p", "v1", rule),) if rule else ()
+        await mesh.enforce(asked, one, *policy)
+        assert (await mesh.get("client", "v1", headers=headers)).status == status
+
+
+async def test_faults_are_what_they_say(mesh: PolicyMesh) -> None:
+    """All, none or some are aborted, and come to nobody; what is held back waits, and no other."""
+    counter = f"cluster.shop/v1.{HTTP}.local.upstream_rq_total"
+    for percent, least, most in ((100, 40, 40), (0, 0, 0), (50, 4, 36)):
+        fault = {"abort": {"percent": percent, "status": 418}}
+        await mesh.enforce(*OPEN, routes("slow", path("/slow")), route_policy("p", "v1", {"fault": fault}))
+        before = await mesh.live.stat("v1", counter)
+        found = [(await mesh.get("client", "v1")).status for _ in range(40)]
+        assert least <= found.count(418) <= most
+        assert set(found) <= {200, 418}
+        assert await mesh.live.stat("v1", counter) - before == found.count(200)
+    held = {"matches": [http("slow")], "fault": {"delay": {"percent": 100, "duration": "1h"}}}
+    await mesh.enforce(*OPEN, routes("slow", path("/slow")), route_policy("p", "v1", held))
+    assert await waits(mesh, "client", "/slow")
+    assert (await mesh.get("client", "v1", "/quick")).status == 200
+    assert (await mesh.get("clerk", "v2", "/slow")).status == 200
+    await mesh.enforce(*OPEN)
+    assert (await mesh.get("client", "v1", "/slow")).status == 200

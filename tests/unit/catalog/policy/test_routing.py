@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from catalog.explain import explain
+from catalog.oracle.decide import decide
 from catalog.oracle.requests import Request
 from catalog.oracle.routing import rule_for
 from catalog.policy.proxy import RequestRule
@@ -13,8 +14,8 @@ from catalog.relations.groups import groups
 from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import Port
-from mesh.policy import HTTPMatch
-from mesh.routing import RouteActions, RoutePolicy, RouteRule
+from mesh.policy import HeaderMatch, HTTPMatch
+from mesh.routing import HeaderChanges, RouteActions, RoutePolicy, RouteRule
 from tests.meshes import values as a
 
 SHOP, RAW = a.service_key("shop"), a.service_key("raw")
@@ -107,3 +108,27 @@ def test_it_is_explained_what_becomes_of_a_request(path: str, expected: str) -> 
     rule = 0 if expected == "0.5 s" else 1
     does = f"has the client's sidecar answer 504 if its answer has not ended after {expected}"
     assert steps == [f"RoutePolicy default/p, rules[{rule}], {does}"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "headers", "allowed"),
+    [
+        (HeaderChanges(), (), False),
+        (HeaderChanges(), (("X-Key", "opens"),), True),
+        (HeaderChanges(put=(("x-key", "opens"),)), (), True),
+        (HeaderChanges(put=(("x-key", "opens"),)), (("x-key", "no"),), True),
+        (HeaderChanges(put=(("x-key", "no"),)), (("x-key", "opens"),), False),
+        (HeaderChanges(add=(("x-key", "opens"),)), (("x-key", "no"),), True),
+        (HeaderChanges(remove=("x-key",)), (("X-KEY", "opens"),), False),
+    ],
+)
+def test_the_callee_judges_headers_as_they_were_changed(
+    changes: HeaderChanges, headers: tuple[tuple[str, str], ...], *, allowed: bool
+) -> None:
+    """Rules come after; which rule of the policy fits was decided before."""
+    group = a.route_group("keyed", HTTPMatch("any", ".*", headers=(HeaderMatch("x-key", "opens"),)))
+    things = (*MESH[:7], group, a.target("to-shop", "buyer", "shop", a.http("keyed")))
+    rule = RouteRule((), RouteActions(request_headers=changes))
+    view = a.view(*things, policy("p", rule))
+    request = Request(a.identity("buyer"), SHOP, Port(80), "GET", "/", headers)
+    assert decide(view, request).allowed is allowed

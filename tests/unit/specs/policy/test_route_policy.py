@@ -6,9 +6,9 @@ import pytest
 
 from mesh.names import Namespace, ServiceName
 from mesh.policy import PolicyKey, RouteKind, Rule
-from mesh.routing import RouteActions, RoutePolicy, RouteRule
+from mesh.routing import Abort, Delay, HeaderChanges, RouteActions, RoutePolicy, RouteRule
 from mesh.service import ServiceKey
-from tests.meshes.reading import complaints, value
+from tests.meshes.reading import complaints, reading, value
 
 WEB = ServiceKey(Namespace("shop"), ServiceName("web"))
 SECOND = RouteActions(timedelta(seconds=1))
@@ -19,6 +19,33 @@ def manifest(rules: str, service: str = "web", metadata: str = "") -> str:
     head = "apiVersion: policy.meshwright.dev/v1alpha1\nkind: RoutePolicy\n"
     named = f"{head}metadata: {{name: p, namespace: shop{metadata}}}\n"
     return f"{named}spec:\n  service: {service}\n  rules: {rules}\n"
+
+
+def headers(request: str) -> str:
+    """Return one with a rule that changes headers of requests."""
+    return manifest(f"[{{headers: {{request: {{{request}}}}}}}]")
+
+
+def fault(text: str) -> str:
+    """Return one with a rule that harms requests."""
+    return manifest(f"[{{fault: {{{text}}}}}]")
+
+
+def test_headers_and_faults() -> None:
+    """Names in lower case, sorted; values as they are."""
+    text = manifest(
+        "[{headers: {request: {set: [{name: X-B, value: ' 50% '}, {name: x-a, value: b}],"
+        " add: [{name: C, value: d}], remove: [E]}, response: {remove: [server]}},"
+        " fault: {delay: {percent: 0.0001, duration: 1ms}, abort: {percent: 100, status: 200}}}]"
+    )
+    ((_, found),) = reading(text).objects
+    assert isinstance(found, RoutePolicy)
+    assert found.rules[0].actions == RouteActions(
+        request_headers=HeaderChanges((("x-a", "b"), ("x-b", " 50% ")), (("c", "d"),), ("e",)),
+        response_headers=HeaderChanges(remove=("server",)),
+        delay=Delay(0.0001, timedelta(milliseconds=1)),
+        abort=Abort(100, 200),
+    )
 
 
 def test_every_field() -> None:
@@ -58,6 +85,29 @@ def test_a_service_by_any_of_its_names(service: str) -> None:
         (manifest("[{matches: [{kind: TCPRoute, name: g}]}]"), "spec.rules[0].matches[0].kind", "MW1013"),
         (manifest("[{matches: [{kind: HTTPRouteGroup}]}]"), "spec.rules[0].matches[0].name", "MW1011"),
         (manifest("[{}]"), "spec.rules[0]", "MW1017"),
+        (headers("set: [{name: Host, value: a}]"), "spec.rules[0].headers.request.set[0].name", "MW1013"),
+        (
+            headers("add: [{name: x-envoy-a, value: a}]"),
+            "spec.rules[0].headers.request.add[0].name",
+            "MW1013",
+        ),
+        (headers("set: [{name: ':path', value: a}]"), "spec.rules[0].headers.request.set[0].name", "MW1013"),
+        (headers("set: [{name: a}]"), "spec.rules[0].headers.request.set[0].value", "MW1011"),
+        (headers("set: [{name: a, value: ''}]"), "spec.rules[0].headers.request.set[0].value", "MW1013"),
+        (headers('set: [{name: a, value: "b\\n"}]'), "spec.rules[0].headers.request.set[0].value", "MW1013"),
+        (headers("set: [{name: a, value: ü}]"), "spec.rules[0].headers.request.set[0].value", "MW1013"),
+        (headers("remove: [Content-Length]"), "spec.rules[0].headers.request.remove[0]", "MW1013"),
+        (headers("set: [{name: a, value: b}], remove: [A]"), "spec.rules[0].headers.request", "MW1015"),
+        (fault("delay: {percent: 1}"), "spec.rules[0].fault.delay.duration", "MW1011"),
+        (fault("delay: {duration: 1s}"), "spec.rules[0].fault.delay.percent", "MW1011"),
+        (fault("abort: {percent: 101, status: 503}"), "spec.rules[0].fault.abort.percent", "MW1013"),
+        (fault("abort: {percent: .nan, status: 503}"), "spec.rules[0].fault.abort.percent", "MW1013"),
+        (fault("abort: {percent: 0.00001, status: 503}"), "spec.rules[0].fault.abort.percent", "MW1013"),
+        (fault("abort: {percent: '5', status: 503}"), "spec.rules[0].fault.abort.percent", "MW1010"),
+        (fault("abort: {percent: true, status: 503}"), "spec.rules[0].fault.abort.percent", "MW1010"),
+        (fault("abort: {percent: 5}"), "spec.rules[0].fault.abort.status", "MW1011"),
+        (fault("abort: {percent: 5, status: 199}"), "spec.rules[0].fault.abort.status", "MW1013"),
+        (fault("abort: {percent: 5, status: 600}"), "spec.rules[0].fault.abort.status", "MW1013"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_field(text: str, field: str, code: str) -> None:
