@@ -9,6 +9,11 @@ _GLOBAL: Final = "00"
 """The scope of addresses that others reach; loopback's, and those of one link, have others."""
 
 
+def knows_ipv6() -> bool:
+    """Say whether the kernel has IPv6, switched off or not; started with `ipv6.disable=1` it has not."""
+    return _TABLE.exists()
+
+
 def has_ipv6() -> bool:
     """Say whether there is an address of IPv6 at which others reach this machine."""
     try:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.interception.addresses import has_ipv6
+from agent.interception.addresses import has_ipv6, knows_ipv6
 from agent.interception.netfilter import Table, change, differences, saved
 from agent.interception.owners import complaints
 from agent.interception.rules import PREFIX, Rules, routing, rules, tproxy_routing
@@ -102,8 +102,8 @@ def check(
     wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Marked = Marked()
 ) -> tuple[str, ...]:
     """Say in what is in force differs from what is wanted (None: nothing at all), and what forbids it."""
-    found = [] if wanted is None else [*complaints(wanted)]
-    for family in Family:
+    found = [] if wanted is None else [*_missing(wanted), *complaints(wanted)]
+    for family in _families():
         tables = Tables(family, backend)
         target = _rules(wanted, family)
         found += [f"{tables.name}: {line}" for line in differences(tables.in_force(), target)]
@@ -120,11 +120,11 @@ def put(wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Ma
     that need them, and go after them. Raises ProgramFailed, and InterceptionError where the ports that
     traffic would be led to are another user's.
     """
-    for sentence in () if wanted is None else complaints(wanted):
+    for sentence in () if wanted is None else (*_missing(wanted), *complaints(wanted)):
         raise InterceptionError(sentence)
-    every = [Tables(family, backend) for family in Family]
+    every = [Tables(family, backend) for family in _families()]
     changes = [change(tables.in_force(), _rules(wanted, tables.family)) for tables in every]
-    routes = [(family, *each) for family in Family for each in _routing(wanted, marked, family)]
+    routes = [(family, *each) for family in _families() for each in _routing(wanted, marked, family)]
     stale = [(family, line) for family, line, is_wanted in routes if _has(family, line) and not is_wanted]
     missing = [(family, line) for family, line, is_wanted in routes if is_wanted and not _has(family, line)]
     for tables, given in zip(every, changes, strict=True):
@@ -158,7 +158,7 @@ class Led:
 
 def led() -> Led:
     """Return where the rules in force lead; raise ProgramFailed where they cannot be read: only root can."""
-    tables = (table for family in Family for table in Tables(family).in_force().values())
+    tables = (table for family in _families() for table in Tables(family).in_force().values())
     return Led.by([line for table in tables for line in table.rules])
 
 
@@ -169,6 +169,17 @@ def left_alone() -> frozenset[int]:
 
 def _numbers(pattern: str, lines: Sequence[str]) -> frozenset[int]:
     return frozenset(int(found) for line in lines for found in re.findall(pattern, line))
+
+
+def _families() -> tuple[Family, ...]:
+    """Return the families that the kernel has: of another one the programs fail whatever is asked."""
+    return tuple(family for family in Family if family is Family.IPV4 or knows_ipv6())
+
+
+def _missing(wanted: Interception) -> Iterator[str]:
+    """Say what is to be captured and cannot be, for there is none."""
+    if Family.IPV6 in wanted.families and not wanted.ipv6_by_address and not knows_ipv6():
+        yield "IPv6 is to be captured, and this machine's kernel has none: leave --ipv6 out"
 
 
 def _rules(wanted: Interception | None, family: Family) -> Rules:

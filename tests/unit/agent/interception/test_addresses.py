@@ -1,6 +1,12 @@
 """Which addresses a machine has, as the kernel's table says it."""
 
+from pathlib import Path
+
+import pytest
+
+from agent.interception import addresses, iptables
 from agent.interception.addresses import any_global
+from agent.interception.settings import Family, Interception, InterceptionError
 
 LOOPBACK = "00000000000000000000000000000001 01 80 10 80       lo\n"
 LINK = "fe80000000000000104aabfffe2b1c9e 02 40 20 80     eth0\n"
@@ -14,3 +20,26 @@ def test_who_has_an_address_that_others_reach_has_ipv6() -> None:
     assert not any_global(LOOPBACK + LINK)
     assert any_global(LOOPBACK + LINK + UNIQUE_LOCAL)
     assert any_global(TENTATIVE)
+
+
+def test_a_kernel_without_ipv6_is_asked_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its programs fail there, also where no rule of that family is wanted; who wants one is told."""
+    monkeypatch.setattr(addresses, "_TABLE", tmp_path / "if_inet6")
+    asked: list[tuple[str, ...]] = []
+
+    def run(argv: tuple[str, ...], given: str = "") -> str:
+        asked.append(tuple(argv))
+        assert not argv[0].startswith("ip6tables")
+        assert "-6" not in argv
+        return ""
+
+    monkeypatch.setattr(iptables, "run", run)
+    both = frozenset(Family)
+    for wanted in (None, Interception(), Interception(families=both, ipv6_by_address=True)):
+        iptables.put(wanted)
+        iptables.check(wanted)
+    assert asked
+    with pytest.raises(InterceptionError, match="this machine's kernel has none: leave --ipv6 out"):
+        iptables.put(Interception(families=both))
