@@ -108,3 +108,5 @@ class Code(ProblemCode):
     ROUTES_NO_REQUESTS = "MW2112", "A RoutePolicy's service has no port that speaks HTTP."
     UNKNOWN_ROUTE_MATCH = "MW2113", "A RoutePolicy's rule is for requests of a match that is not there."
     ROUTE_RULE_NOT_ASKED = "MW2114", "A RoutePolicy's rule stands behind one that is for all requests."
+    NO_WAY_TO_SIDECAR = "MW2140", "A workload has addresses of IPv6 alone, and its sidecar takes IPv4 alone."
+    PAST_SIDECAR = "MW2141", "A workload has an address of IPv6, and its sidecar takes IPv4 alone."

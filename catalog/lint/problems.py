@@ -6,6 +6,7 @@ from typing import Any, Final
 from catalog.lint import (
     effect,
     egress,
+    families,
     ingress,
     limits,
     matches,
@@ -179,6 +180,7 @@ def of_workload(lint: Lint, key: WorkloadKey) -> Problems:
     named = workload_object(lint.view, key)
     return (
         *services.of_workload(lint.view, workload),
+        *families.of_workload(lint.view, workload),
         *scope.problems(lint, named, workload.scope),
         *_claims(lint.view, key),
         *_of_driver(lint, workload),

@@ -10,7 +10,7 @@ from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
 from mesh.kinds import MESH_CONFIG
-from mesh.names import Namespace, Port, ProxyUuid
+from mesh.names import IpAddress, Namespace, Port, ProxyUuid
 from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.origins import InFile
 from mesh.policy import TrafficSplit, TrafficTarget
@@ -28,6 +28,10 @@ FOREIGN_APEX = TrafficSplit(
     a.policy_key("s"), a.service_key("shop", "bank"), a.split("x", "shop", ("shop", 1)).backends
 )
 TOOL = WorkloadKey(Namespace("tools"), "bare")
+SIX = a.workload("six", "fd00::6", app="shop", account="shop")
+BOTH_FAMILIES = replace(
+    a.workload("both", "10.0.0.6", app="shop", account="shop"), other_addresses=(IpAddress("fd00::6"),)
+)
 TWIN = replace(a.workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uuid"))
 
 
@@ -151,6 +155,8 @@ TWIN = replace(a.workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-
             "spec.service",
             "w",
         ),
+        (Code.NO_WAY_TO_SIDECAR, [SIX], "Workload", "six", "spec.interception.ipv6", "false"),
+        (Code.PAST_SIDECAR, [BOTH_FAMILIES], "Workload", "both", "spec.interception.ipv6", "false"),
         (Code.UUID_TWICE, [TWIN], "Workload", "twin", "spec.uuid", "shop-uuid"),
         (
             Code.LISTENER_CONFLICT,
