@@ -157,8 +157,9 @@ class Meshed:
         *,
         joining: bool = False,
         stacks: Mapping[str, Families] | None = None,
+        application: str = "",
     ) -> "Meshed":
-        """Start the control plane and the shop's application."""
+        """Start the control plane and the shop's application, at an address or at all."""
         machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
         _join(machines, stacks or EVERY)
         made = cls(state, family, how, envoy, ends, machines, joining=joining, stacks=stacks)
@@ -169,7 +170,7 @@ class Meshed:
         made.apply(policy("alice", "shop"))
         await made.serve()
         listening = made.families("shop")[0] if stacks else V4
-        await applications.start("shop", partial(_bound, machines["shop"], listening), ends)
+        await applications.start("shop", partial(bound, machines["shop"], listening, host=application), ends)
         return made
 
     def families(self, name: str) -> Families:
@@ -178,11 +179,11 @@ class Meshed:
 
     def apply(self, text: str) -> None:
         """Change the policy's file."""
-        self._write("policy.yaml", text)
+        self.write("policy.yaml", text)
 
     def declare(self, how: Transparent) -> None:
         """Change the workloads' file: say of both machines how they intercept."""
-        self._write("workloads.yaml", "".join(self._workload(name, how) for name in ADDRESSES))
+        self.write("workloads.yaml", "".join(self._workload(name, how) for name in ADDRESSES))
 
     def _workload(self, name: str, how: Transparent) -> str:
         return _workload(name, self.families(name) if self.stacks else (self.family,), how)
@@ -193,7 +194,7 @@ class Meshed:
         for each in ADDRESSES:
             await asyncio.to_thread(self.machines[each].run, str(COMMAND), "intercept", *flags)
 
-    def _write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str) -> None:
         """Replace a file of the mesh directory, as an editor does."""
         new = self.state / "mesh" / f".{name}.new"
         new.write_text(text)
@@ -353,11 +354,12 @@ def _addressed(addresses: Mapping[socket.AddressFamily, str], family: socket.Add
     return f"address add {addresses[family]}{'/24' if family is V4 else '/64 nodad'} dev {link}"
 
 
-def _bound(at: Machine, family: socket.AddressFamily, port: int) -> socket.socket:
+def bound(at: Machine, family: socket.AddressFamily, port: int, host: str = "") -> socket.socket:
+    """Return an application's socket, for all addresses of a family or for one."""
     made = at.socket(family, APPLICATION_UID)
     made.settimeout(None)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if family is V6:
         made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    made.bind(("", port))
+    made.bind((host, port))
     return made

@@ -1,8 +1,11 @@
 """Machines that have addresses of IPv6 alone, and meshes in which some have one family and some have both."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -120,6 +123,35 @@ async def test_the_agent_is_asked_by_the_family_of_its_machine(meshed: Meshed) -
         # What only this machine may ask: a socket of both families shows 127.0.0.1 in IPv6's form.
         for family, host in LOOPBACK.items():
             assert (await meshed.get(name, _url(host, 15020, "/healthz/status"), family))[0] == 200
+
+
+async def test_explicit_interception_by_ipv6(tmp_path: Path, envoy: str) -> None:
+    """The sidecars bind addresses of IPv6, and the application and its callers know loopback's alone."""
+    workload = "---\napiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
+    text = "".join(
+        f"{workload}metadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}\n"
+        f"spec: {{address: '{ADDRESSES[name][V6]}', serviceAccount: {name}, uuid: {name}-uuid, {more}}}\n"
+        for name, more in (
+            ("alice", "upstreams: [{service: shop, port: 80, address: '::1', localPort: 20080}]"),
+            ("shop", "applicationAddress: '::1'"),
+        )
+    )
+    async with AsyncExitStack() as ends:
+        stacks, how = STACKS["ipv6-only"], Transparent()
+        made = await Meshed.without_agents(
+            tmp_path, V6, how, envoy, ends, stacks=stacks, application=LOOPBACK[V6]
+        )
+        made.write("workloads.yaml", text)
+        await asyncio.gather(*(made.agent(name, ()) for name in ADDRESSES))
+        at = partial(_url, LOOPBACK[V6], 20080)
+
+        async def served() -> bool:
+            return await made.get("alice", at(), V6) == BOOKS
+
+        await until(served)
+        assert (await made.get("alice", at("/letters"), V6))[0] == 403
+        assert await made.get("switch", _url(ADDRESSES["shop"][V6], HTTP), V6) == REFUSED
+        await when(lambda: _names(made, "shop.default") == {V6: LOOPBACK[V6]})
 
 
 async def test_rules_for_ipv6_are_set_where_there_is_an_address_of_it() -> None:

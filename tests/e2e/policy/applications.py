@@ -11,8 +11,10 @@ import grpc
 import grpc.aio
 from aiohttp import WSMsgType, web
 
-HTTP, ADMIN, GRPC, DATABASE, GREETER, ECHO = 8080, 8081, 50051, 3306, 7000, 9000
-"""Where an application listens: two ports of HTTP, gRPC, two whose server speaks first, one of bytes."""
+HTTP, ADMIN, GRPC, DATABASE, GREETER, ECHO, GRPC_IN_TLS = 8080, 8081, 50051, 3306, 7000, 9000, 50052
+"""Where an application listens: two ports of HTTP, gRPC, two whose server speaks first, one of bytes.
+
+At the last one gRPC in TLS of its own, where a test starts it."""
 
 Bind = Callable[[int], socket.socket]
 """Makes a socket that is bound to a port of the application's."""
@@ -33,7 +35,9 @@ async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
         ends.callback(server.close)
 
 
-async def start_grpc(name: str, address: str, ends: AsyncExitStack) -> None:
+async def start_grpc(
+    name: str, address: str, ends: AsyncExitStack, own_tls: grpc.ServerCredentials | None = None
+) -> None:
     """Run the gRPC service `test.Echo`: unary `Say`, streaming `Count` and `Chat`."""
     server = grpc.aio.server()
     methods = {
@@ -42,7 +46,10 @@ async def start_grpc(name: str, address: str, ends: AsyncExitStack) -> None:
         "Chat": grpc.stream_stream_rpc_method_handler(_chat),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Echo", methods),))
-    server.add_insecure_port(f"{address}:{GRPC}")
+    if own_tls is None:
+        server.add_insecure_port(f"{address}:{GRPC}")
+    else:
+        server.add_secure_port(f"{address}:{GRPC_IN_TLS}", own_tls)
     await server.start()
     ends.push_async_callback(server.stop, 0)
 

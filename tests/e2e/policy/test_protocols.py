@@ -1,16 +1,20 @@
 """What ports speak: servers that speak first, gRPC, WebSocket."""
 
 import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import aiohttp
 import grpc
 import grpc.aio
 import pytest
 
-from tests.e2e.policy.applications import DATABASE, ECHO, GREETER, GRPC
+from tests.e2e.policy.applications import DATABASE, ECHO, GREETER, GRPC, GRPC_IN_TLS, start_grpc
 from tests.e2e.policy.calls import CLOSED
 from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, ports, routes, target, tcp
 from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.topology import WORKLOADS
+from tests.unit.agent.credentials_of import write_server_certificate
 
 pytestmark = [
     pytest.mark.envoy,
@@ -60,6 +64,23 @@ async def test_grpc_method_by_method(mesh: PolicyMesh) -> None:
         assert await calling.unary_unary("/test.Echo/Say")(b"hello") == b"v1: hello"
         assert await refusal(calling, "Count") is grpc.StatusCode.PERMISSION_DENIED
         assert await refusal(calling, "Other") is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_grpc_in_tls_of_the_applications(mesh: PolicyMesh, tmp_path: Path) -> None:
+    """The sidecars carry it as bytes: who answers is known by the application's own certificate."""
+    pem = write_server_certificate(tmp_path).read_bytes()
+    shown = grpc.ssl_server_credentials([(pem, pem)])
+    async with AsyncExitStack() as ends:
+        await start_grpc("v1", WORKLOADS["v1"].application, ends, shown)
+        await mesh.enforce(ports("p", GRPC_IN_TLS), target("t", "shop/v1", ("shop/client",), tcp("p")))
+        address, port = mesh.place("client", "v1", GRPC_IN_TLS)
+        roots = grpc.ssl_channel_credentials((tmp_path / "ca" / "ca.pem").read_bytes())
+        named = (("grpc.ssl_target_name_override", "ads.cluster.local"),)
+        async with grpc.aio.secure_channel(f"{address}:{port}", roots, named) as calling:
+            assert await calling.unary_unary("/test.Echo/Say")(b"hello") == b"v1: hello"
+        await mesh.enforce(ports("p", ECHO), target("t", "shop/v1", ("shop/client",), tcp("p")))
+        async with grpc.aio.secure_channel(f"{address}:{port}", roots, named) as calling:
+            assert await refusal(calling, "Say") is grpc.StatusCode.UNAVAILABLE
 
 
 async def test_websocket(mesh: PolicyMesh) -> None:

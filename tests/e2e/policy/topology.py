@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from tests.e2e.policy.applications import ADMIN, DATABASE, ECHO, GREETER, GRPC, HTTP
+from tests.e2e.policy.applications import ADMIN, DATABASE, ECHO, GREETER, GRPC, GRPC_IN_TLS, HTTP
 from tests.e2e.policy.policies import Document
 
 NET = f"127.{200 + os.getpid() % 50}.{os.getpid() // 50 % 250}"
@@ -15,6 +15,7 @@ PORTS = (
     {"port": DATABASE, "name": "db"},  # a server that speaks first, by its well-known number alone
     {"port": GREETER, "name": "greeter", "appProtocol": "tcp-server-first"},
     {"port": ECHO, "name": "tcp-echo"},
+    {"port": GRPC_IN_TLS, "name": "tcp-grpc"},
 )
 
 

@@ -9,7 +9,8 @@ import pytest
 from providers.directory.manifests import Manifests
 from specs.osm.mesh_config import NOT_USED
 
-PAGE: Final = (Path(__file__).parents[3] / "docs" / "osm.md").read_text("utf-8")
+ROOT: Final = Path(__file__).parents[3]
+PAGE: Final = (ROOT / "docs" / "osm.md").read_text("utf-8")
 EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -41,3 +42,16 @@ SUCCESSOR: Final = {
     "sidecarTimeout",
     "useHTTPSIngress",
 }
+
+
+def test_every_test_that_is_named_is_there() -> None:
+    """Each row of what was tried end to end names one that tries it, or says that it is not here."""
+    section = PAGE.partition("\n## What Open Service Mesh tried end to end\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ") and not line.endswith("| here |")]
+    assert len(rows) > 40
+    for row in rows:
+        named = re.findall(r"`(tests/[^`]*)`", row)
+        assert named or "| not here: " in row, row
+        for path in named:
+            text = (ROOT / path).read_text("utf-8")
+            assert re.search(r"^(async )?def test_", text, re.MULTILINE), path
