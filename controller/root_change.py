@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
 from certs.errors import CertificateError, RequestError, StateError
 from certs.ledger.contract import Ledger
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Behind, Holdout, Part, behind, holdouts
+from certs.roots.evidence import Behind, Holdout, Part, Why, behind, holdouts
 from certs.roots.rotation import Rotation, aborted, advanced, without
 from controller.root_evidence import Said, evidence
 
@@ -38,13 +38,39 @@ class ChangeStatus:
         return bool(self.holdouts or self.behind)
 
 
+class Rule(Protocol):
+    """Who says which roots there are to be, if anybody does."""
+
+    def refusal(self) -> str:
+        """Return why commands may not change the root; empty where they may."""
+
+    def held(self, rotation: Rotation) -> str:
+        """Return why the next stage is not wanted yet; empty where it is."""
+
+
+class Nobody:
+    """Leaves it to commands."""
+
+    def refusal(self) -> str:
+        """Return nothing."""
+        return ""
+
+    def held(self, rotation: Rotation) -> str:
+        """Return nothing."""
+        del rotation
+        return ""
+
+
 class RootChange:
     """Takes the steps of a change of the root, one at a time, whoever asks.
 
     `said` returns what proxies say now. `stepped` has whatever depends on
     roots look at them, after each step. Steps raise CertificateError, and then nothing is other. `held` is
     why none can be taken at all, if so: without a ledger nobody is known, and nobody would be waited for.
+    `rule` may be set to who says which roots there are: then commands are refused, but to give up.
     """
+
+    rule: Rule = Nobody()
 
     def __init__(
         self,
@@ -78,7 +104,13 @@ class RootChange:
         return await self._held_by(rotation)
 
     async def begin(self) -> ChangeStatus:
-        """Begin a change to a new root; raise RequestError if there is one."""
+        """Begin a change to a new root on command; raise RequestError if there is one, or objects rule."""
+        self._require_command()
+        await self.begin_by(self._authority.begin)
+        return await self._taken()
+
+    async def begin_by(self, begin: Callable[[datetime, datetime], Rotation]) -> None:
+        """Have the authority begin a change, now and since a moment; raise RequestError if there is one."""
         async with self._turn:
             self._require_ledger()
             if (rotation := self._authority.rotation) is not None:
@@ -87,15 +119,19 @@ class RootChange:
                     f"the root is being changed already ({rotation.stage}, since {since}): wait for its end, "
                     "or abort it"
                 )
-            await asyncio.to_thread(self._authority.begin, self._clock(), await self._moment())
+            await asyncio.to_thread(begin, self._clock(), await self._moment())
             await self._have_stepped()
-        return await self._taken()
 
     async def abort(self) -> ChangeStatus:
-        """Take the change back; raise RequestError if there is none, or it is being taken back."""
-        async with self._turn:
-            await self._step(aborted(self._under_way(), await self._moment()))
+        """Take the change back on command; raise RequestError if there is none, or it is being taken back."""
+        self._require_command()
+        await self.take(aborted)
         return await self._taken()
+
+    async def take(self, act: Callable[[Rotation, datetime], Rotation]) -> None:
+        """Have the change under way be another; raise RequestError where that cannot be."""
+        async with self._turn:
+            await self._step(act(self._under_way(), await self._moment()))
 
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
         """Wait no longer for these proxies, by name, and for those last heard of so long ago.
@@ -108,7 +144,7 @@ class RootChange:
             rotation, now = self._under_way(), self._clock()
             found = await self._held_by(rotation)
             held = {str(each.proxy): each for each in found.holdouts}
-            ours = [each.part.value for each in found.behind if each.part is not Part.SERVER]
+            ours = [each.part.value for each in found.behind if each.part not in (Part.SERVER, Part.OBJECTS)]
             if wrong := sorted(set(proxies) - held.keys() - set(ours)):
                 waited = ", ".join((*held, *ours)) or "nobody does"
                 raise RequestError(f"{wrong[0][:200]} does not hold the change back; waited for: {waited}")
@@ -199,12 +235,18 @@ class RootChange:
         def found() -> tuple[Holdout, ...]:  # the ledger is a file, and chains are verified
             return holdouts(rotation, evidence(rotation, self._ledger.entries(), said, self._authority, now))
 
-        return ChangeStatus(rotation, await asyncio.to_thread(found), behind(rotation, said.ours))
+        held = self.rule.held(rotation)
+        ruled = (Behind(Part.OBJECTS, Why.NOT_DECLARED, held),) if held else ()
+        return ChangeStatus(rotation, await asyncio.to_thread(found), (*behind(rotation, said.ours), *ruled))
 
     def _note_signer(self) -> None:
         if self._ledger.authority() != self._authority.fingerprint:
             self._ledger.change_authority(self._authority.fingerprint)
         self._is_noted = True
+
+    def _require_command(self) -> None:
+        if said := self.rule.refusal():
+            raise RequestError(said)
 
     def _require_ledger(self) -> None:
         if self._held:

@@ -9,6 +9,8 @@ from certs.opening import Opened
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Ours
 from certs.roots.rotation import Fingerprint
+from certs.roots.secrets import Secrets
+from controller.declared_roots import DeclaredRoots
 from controller.drivers import DriverPages
 from controller.root_change import RootChange
 from controller.root_evidence import Said
@@ -16,11 +18,13 @@ from controller.server_tls import ServerTls
 from delivery.assembly import Delivery
 from delivery.time_slices import in_slices
 from enrolment.trust import Confirmations
+from mesh.problems import Problems
 from sidecars.contract.events import Broker, RootsChanged
 
 if TYPE_CHECKING:
     from controller.webhook import Webhook
     from injector.keeper import PodRoots
+    from reporting.reporter import Reporter
 
 
 def root_change(
@@ -56,6 +60,28 @@ def root_change(
 
     held = "" if found.rebuilding is None else REBUILT
     return RootChange(authority, found.ledger, said, stepped, clock, held)
+
+
+def declared_roots(
+    found: Opened,
+    delivered: Delivery,
+    change: RootChange | None,
+    secrets: Secrets,
+    reporter: "Reporter | None",
+    clock: Callable[[], datetime],
+) -> DeclaredRoots:
+    """Return what has the root be as MeshRootCertificates say, and tells what is wrong with them."""
+
+    def say(problems: Problems) -> None:
+        said = delivered.loop.state.said
+        said.say("roots", None, problems)
+        if said.log() and reporter is not None:
+            reporter.changed()
+
+    whose = found.whose
+    return DeclaredRoots(
+        lambda: delivered.loop.state.view, whose.changing, change, whose.why_not, secrets, say, clock
+    )
 
 
 async def roots_changed(

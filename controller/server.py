@@ -206,6 +206,7 @@ class Server:
             yield from parts.pod_roots.works()
         if parts.opened.whose.tend is not None:
             yield "authority", parts.following.running(parts.clock)
+        yield "declared roots", parts.declared_roots.run()
         if parts.roots is not None:
             yield "root change", parts.roots.stepping()
         if self._reload is not None:

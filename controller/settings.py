@@ -98,6 +98,8 @@ class Settings(BaseSettings):
     """Its key."""
     authority_roots: MaybePath = None
     """The roots, if it is none itself."""
+    root_secrets: MaybePath = None
+    """Directory of the Secrets that MeshRootCertificates name, as NAMESPACE/NAME; others are made."""
     begin_anew: str = ""
     """The serial that a refusal to start names: begin without the CA or ledger that is lost."""
     rebuild_ledger: str = ""

@@ -13,7 +13,9 @@ from catalog.store.view import View
 from certs.issuers.contract import IssuerKind
 from certs.opening import LEDGER_FILE, Opened
 from certs.pair_files import PairFiles
+from certs.roots.secrets import Secrets
 from certs.terms import ProxyTerms
+from controller.declared_roots import DeclaredRoots
 from controller.delivering import delivering, mesh_settings
 from controller.drivers import DriverPages, MeshDrivers
 from controller.following import Following, patience
@@ -25,7 +27,7 @@ from controller.proxies import ProxyIssuing
 from controller.reading import ServerReading
 from controller.reloading import Reloading
 from controller.root_change import RootChange
-from controller.rotating import root_change, roots_changed
+from controller.rotating import declared_roots, root_change, roots_changed
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
@@ -35,6 +37,7 @@ from delivery.proxies.identity import MeshAuthenticator, contradiction
 from delivery.quarantine.verdicts import Verdict
 from enrolment.trust import Confirmations
 from mesh.identity import ProxyName
+from mesh.names import TrustDomain
 from providers.sources import Sources
 from sidecars.contract.events import Broker
 from xds.cache import NodeKey
@@ -83,6 +86,7 @@ class Parts:
     pod_roots: "PodRoots | None"
     confirmations: Confirmations
     roots: RootChange | None
+    declared_roots: DeclaredRoots
     following: Following
     listening: dict[str, str]
 
@@ -181,6 +185,11 @@ def join(
     tls = ServerTls(found.authority, pairs, settings.ads_hosts, clock(), patient)
     elsewhere = signs.opened.kind is not IssuerKind.BUILT_IN
     changed = partial(roots_changed, delivered, tls, events, webhook, pods, clock)
+    reporter = _reporter(settings, cluster, delivered, metrics, clock)
+    change = root_change(
+        found, delivered, tls, pages, confirmations, webhook, pods, changed, clock, elsewhere=elsewhere
+    )
+    secrets = Secrets(settings.state, settings.root_secrets, TrustDomain(settings.trust_domain))
     return Parts(
         settings=settings,
         reloading=reloading,
@@ -189,7 +198,7 @@ def join(
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
         watchdog=Watchdog(metrics, lambda: delivered.loop.doing, clock),
         cluster=cluster,
-        reporter=_reporter(settings, cluster, delivered, metrics, clock),
+        reporter=reporter,
         sources=sources,
         opened=found,
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
@@ -203,9 +212,8 @@ def join(
         webhook=webhook,
         pod_roots=pods,
         confirmations=confirmations,
-        roots=root_change(
-            found, delivered, tls, pages, confirmations, webhook, pods, changed, clock, elsewhere=elsewhere
-        ),
+        roots=change,
+        declared_roots=declared_roots(found, delivered, change, secrets, reporter, clock),
         following=Following(found, changed),
         listening={},
     )

@@ -14,6 +14,7 @@ from mesh.names import Namespace
 from mesh.origins import Origin
 from mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
 from mesh.retries import Retry
+from mesh.roots import MeshRootCertificate
 from mesh.routing import RoutePolicy
 from mesh.service import Scope, Service
 from mesh.workload import Health, PodTemplate, Workload
@@ -121,6 +122,7 @@ MeshObject = (
     | HTTPRouteGroup
     | IngressBackend
     | MeshConfig
+    | MeshRootCertificate
     | NamespaceObject
     | PodTemplate
     | Retry

@@ -18,6 +18,7 @@ from mesh.kinds import (
     INGRESS_BACKEND,
     JOB,
     MESH_CONFIG,
+    MESH_ROOT_CERTIFICATE,
     NAMESPACE,
     POD,
     POD_TEMPLATE,
@@ -46,6 +47,7 @@ from specs.osm.egress import egress
 from specs.osm.ingress import ingress_backend
 from specs.osm.mesh_config import mesh_config
 from specs.osm.retry import retry
+from specs.osm.root_certificate import mesh_root_certificate
 from specs.osm.unenforced import UNENFORCED
 from specs.osm.upstream_traffic import upstream_traffic_setting
 from specs.own.workload import workload
@@ -81,6 +83,7 @@ _READERS: Final = (
     Reader(UDP_ROUTE, V1_TO_4[3:], udp_route),
     Reader(TRAFFIC_SPLIT, V1_TO_4, traffic_split),
     Reader(MESH_CONFIG, V1_TO_4[:3], mesh_config),
+    Reader(MESH_ROOT_CERTIFICATE, V1_TO_4[1:2], mesh_root_certificate),
     Reader(RETRY, V1_TO_4[:1], retry),
     Reader(UPSTREAM_TRAFFIC_SETTING, V1_TO_4[:1], upstream_traffic_setting),
     Reader(EGRESS, V1_TO_4[:1], egress),

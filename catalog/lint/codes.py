@@ -110,3 +110,6 @@ class Code(ProblemCode):
     ROUTE_RULE_NOT_ASKED = "MW2114", "A RoutePolicy's rule stands behind one that is for all requests."
     NO_WAY_TO_SIDECAR = "MW2140", "A workload has addresses of IPv6 alone, and its sidecar takes IPv4 alone."
     PAST_SIDECAR = "MW2141", "A workload has an address of IPv6, and its sidecar takes IPv4 alone."
+    FOREIGN_TRUST_DOMAIN = "MW2095", "A MeshRootCertificate is for another trust domain; it is refused."
+    THIRD_ROOT = "MW2096", "Two other MeshRootCertificates are in use; it is not in force."
+    NO_ACTIVE_ROOT = "MW2097", "No MeshRootCertificate in use is active; the CA in force stays."

@@ -13,6 +13,7 @@ from catalog.lint import (
     opening,
     reach,
     retries,
+    roots,
     routing,
     scope,
     servers,
@@ -27,7 +28,7 @@ from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
-from catalog.store.osm import egresses, ingress_backends
+from catalog.store.osm import egresses, ingress_backends, root_certificates
 from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
 from catalog.store.own import route_policies
@@ -79,6 +80,7 @@ class Linter:
             ObservedAll(of_service, lint, view.services),
             ObservedAll(of_workload, lint, view.workloads),
             ObservedAll(of_config, lint, configs(view)),
+            ObservedAll(of_root, lint, root_certificates(view)),
             ObservedAll(of_namespace, lint, view.namespaces),
             mesh,
         )
@@ -202,6 +204,12 @@ def of_config(lint: Lint, key: ObjectKey) -> Problems:
         return tuple(servers.problems(lint.view, key, lint.view.config))
     wanted = f"{first} counts and this one does not; keep one of them"
     return (say(lint.view, key, Code.SEVERAL_CONFIGS, Severity.WARNING, "metadata.name", key.name, wanted),)
+
+
+@derived
+def of_root(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of a MeshRootCertificate."""
+    return tuple(roots.problems(lint.view, root_certificates(lint.view)[key]))
 
 
 def _of_driver(lint: Lint, workload: Workload) -> Problems:

@@ -6,10 +6,11 @@ from catalog.store.view import IN_VIEW, kind
 from mesh.egress import Egress
 from mesh.identity import ServiceIdentity
 from mesh.ingress import IngressBackend
-from mesh.kinds import EGRESS, INGRESS_BACKEND, RETRY, UPSTREAM_TRAFFIC_SETTING
+from mesh.kinds import EGRESS, INGRESS_BACKEND, MESH_ROOT_CERTIFICATE, RETRY, UPSTREAM_TRAFFIC_SETTING
 from mesh.limits import UpstreamTrafficSetting
 from mesh.policy import PolicyKey
 from mesh.retries import Retry
+from mesh.roots import MeshRootCertificate
 from mesh.service import ServiceKey
 
 retries: Final = kind(Retry, RETRY, "Retries", lambda found: found.key)
@@ -41,3 +42,7 @@ def _sources(_: PolicyKey, egress: Egress) -> tuple[ServiceIdentity, ...]:
 
 
 egresses_by_source: Final = IN_VIEW.index("Egresses by source", egresses, _sources)
+
+root_certificates: Final = kind(
+    MeshRootCertificate, MESH_ROOT_CERTIFICATE, "MeshRootCertificates", lambda found: found.key
+)

@@ -114,9 +114,9 @@ def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
 
 
 def write_root(directory: Path, staging: Path, root: Root, seal: Seal) -> None:
-    """Have both files appear in a directory at once, by the rename of `staging`. Raises StateError.
+    """Have its files appear in a directory at once, by the rename of `staging`. Raises StateError.
 
-    `seal` encrypts the key, if it is to be.
+    `seal` encrypts the key, if it is to be. An intermediate goes with those above it, and their roots.
     """
     key = root.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -126,7 +126,10 @@ def write_root(directory: Path, staging: Path, root: Root, seal: Seal) -> None:
             shutil.rmtree(staging)  # of a process that died here; the lock says that none is at it now
         files.private_directory(staging)
         files.write_private(staging / "ca.key", seal.closed(key))
-        files.write_private(staging / "ca.pem", root.certificate.public_bytes(serialization.Encoding.PEM))
+        own = root.certificate.public_bytes(serialization.Encoding.PEM)
+        files.write_private(staging / "ca.pem", root.above.chain_pem or own)
+        if root.above.chain_pem:
+            files.write_private(staging / "roots.pem", root.above.roots.pem)
         os.rename(staging, directory)  # noqa: PTH104 - this one replaces an empty directory, as we need
         files.sync_directory(directory.parent)
     except OSError as error:

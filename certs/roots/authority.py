@@ -8,6 +8,7 @@ from typing import Self
 from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest
+from certs.issuers.root import Root
 from certs.leaf import stands_below
 from certs.roots import kept
 from certs.roots.rotation import Fingerprint, Rotation
@@ -92,9 +93,12 @@ class ChangingAuthority:
         """Sign a request with the root that signs; see CertificateAuthority."""
         return self._signer.issue(request, now)
 
-    def begin(self, now: datetime, since: datetime | None = None) -> Rotation:
-        """Make a new root, which is to be trusted from now on, and `since` then. Raises StateError."""
-        rotation = kept.begin(self._state, self._trust_domain, now, self._seal, since)
+    def begin(self, now: datetime, since: datetime | None = None, root: Root | None = None) -> Rotation:
+        """Make a new root, or take the one given: it is to be trusted from now on, and `since` then.
+
+        Raises StateError.
+        """
+        rotation = kept.begin(self._state, self._trust_domain, now, self._seal, since, root)
         self._take(rotation, now)
         return rotation
 

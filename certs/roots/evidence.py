@@ -40,6 +40,7 @@ class Why(enum.StrEnum):
     SERVER_CERTIFICATE = "server-certificate"
     WEBHOOK_TRUST = "webhook-trust"
     JOINING_TRUST = "joining-trust"
+    NOT_DECLARED = "not-declared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,12 @@ class Holdout:
 
 
 class Part(enum.StrEnum):
-    """What is no proxy, and is concerned."""
+    """What is no proxy, and is concerned; OBJECTS are those that declare which roots there are."""
 
     SERVER = "server"
     WEBHOOK = "webhook"
     PODS = "pods"
+    OBJECTS = "objects"
 
 
 @dataclass(frozen=True, slots=True)

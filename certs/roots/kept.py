@@ -39,8 +39,11 @@ def begin(
     now: datetime,
     seal: Seal = PLAIN,
     since: datetime | None = None,
+    root: Root | None = None,
 ) -> Rotation:
-    """Make a new root, and keep that the one in force is to give way to it; there must be no change yet.
+    """Make a new root, or take the one given, and keep that the one in force is to give way to it.
+
+    There must be no change yet.
 
     It began `now`, or `since` another moment, by which it is known what was issued later.
     """
@@ -51,7 +54,7 @@ def begin(
         )
     rotation = begun(
         Fingerprint(load_root(state / _SIGNER, trust_domain, now, seal).fingerprint),
-        _made(state, new_root(trust_domain, now), seal),
+        _put(state, root or new_root(trust_domain, now), seal),
         since or now,
     )
     keep(state, rotation)
@@ -130,7 +133,7 @@ def require_signer(
             load_root(folder, trust_domain, now, seal)
 
 
-def _made(state: Path, root: Root, seal: Seal) -> Fingerprint:
+def _put(state: Path, root: Root, seal: Seal) -> Fingerprint:
     _leave(state / _OTHER)
     write_root(state / _OTHER, state / f".{_OTHER}.new", root, seal)
     return Fingerprint(root.fingerprint)

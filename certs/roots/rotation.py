@@ -110,6 +110,17 @@ def aborted(rotation: Rotation, now: datetime) -> Rotation:
             return _at(back, Stage.TRUSTING, now)
 
 
+def turned(rotation: Rotation, now: datetime) -> Rotation:
+    """Return the change with the other root signing again, as often as is wanted; both are trusted.
+
+    Raises RequestError in a stage in which not all are known to trust both.
+    """
+    if rotation.stage is not Stage.REPLACING:
+        raise RequestError(f"the roots cannot change places while the change is {rotation.stage}")
+    other = replace(rotation, signer=rotation.other, other=rotation.signer, aborted=not rotation.aborted)
+    return _at(other, Stage.REPLACING, now)
+
+
 def without(rotation: Rotation, proxies: Iterable[str], now: datetime) -> Rotation:
     """Return a change that no longer waits for these proxies."""
     second = now.replace(microsecond=0)

@@ -26,6 +26,7 @@ _WHY: Final = {
     "server-certificate": "its own certificates are not of these roots yet",
     "webhook-trust": "its cluster does not trust the roots",
     "joining-trust": "the ConfigMaps by which pods join do not have the roots yet",
+    "not-declared": "MeshRootCertificates do not want the next stage yet",
 }
 
 

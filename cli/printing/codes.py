@@ -25,6 +25,10 @@ _SERVER: Final = (
         "resource-rejected",
         "Proxies reject a resource; the part of policy at fault is left out, or it goes back.",
     ),
+    (
+        "root-not-taken",
+        "The root that a MeshRootCertificate declares cannot be taken; the CA in force stays.",
+    ),
     ("translation-failed", "A group of proxies could not be configured anew; it keeps what it had."),
     ("workload-not-placed", "It cannot be told what a workload's proxy needs; it keeps what it has."),
     ("wave-failed", "Nothing could be computed anew; the whole mesh keeps what it had."),

@@ -26,9 +26,6 @@ UNENFORCED: Final[Mapping[Kind, str]] = {
     Kind("EgressGateway", _POLICY): "traffic leaves the mesh from the clients' own sidecars, if at all",
     Kind("Telemetry", _POLICY): "access logs are the same for all sidecars",
     Kind("ExtensionService", _CONFIG): "no sidecar calls it",
-    Kind("MeshRootCertificate", _CONFIG): (
-        "certificates are issued by this control plane's own authority, in its own trust domain"
-    ),
     Kind("MultiClusterService", _CONFIG): _ELSEWHERE,
     Kind("OsmConfig", _CONFIG): "it was the MeshConfig's first form; the mesh is configured by a MeshConfig",
     Kind("Plugin", _PLUGIN): _FILTERS,

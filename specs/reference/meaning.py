@@ -72,6 +72,7 @@ _SUITE: Final = f"({'|'.join(sorted(CIPHER_SUITES))})"
 
 NAME: Final = _pattern("name", DNS_SUBDOMAIN, maxLength=LONGEST_NAME)
 LABEL: Final = _pattern("DNS label", DNS_LABEL)
+TRUST_DOMAIN: Final = _pattern("trust domain", f"({DNS_SUBDOMAIN})?", maxLength=LONGEST_NAME)
 SERVICE: Final = _pattern("name, `name.namespace` or longer", _SERVICE, maxLength=LONGEST_NAME)
 SERVICES: Final = _pattern("`namespace/name, …` or `none`", rf"\s*none\s*|{_PATTERN}(,{_PATTERN})*")
 ADDRESS: Final = _pattern("IP address", "[0-9A-Fa-f:.]+", anyOf=[{"format": "ipv4"}, {"format": "ipv6"}])

@@ -30,6 +30,7 @@ from mesh.policy import (
     TrafficTarget,
 )
 from mesh.retries import Retry
+from mesh.roots import MeshRootCertificate
 from mesh.routing import RoutePolicy
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import (
@@ -276,6 +277,7 @@ def object_key(thing: object) -> ObjectKey:
             Egress(key=name)
             | HTTPRouteGroup(key=name)
             | IngressBackend(key=name)
+            | MeshRootCertificate(key=name)
             | Retry(key=name)
             | RoutePolicy(key=name)
             | TCPRoute(key=name)
@@ -294,6 +296,7 @@ def _value(thing: object) -> MeshObject:
         Egress
         | EndpointSlice
         | MeshConfig
+        | MeshRootCertificate
         | NamespaceObject
         | PodTemplate
         | Service

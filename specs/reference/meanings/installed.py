@@ -15,6 +15,7 @@ from mesh.kinds import (
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
+    MESH_ROOT_CERTIFICATE,
     RETRY,
     ROUTE_POLICY,
     SERVICE,
@@ -141,6 +142,21 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             Column("Backends", ("spec.backends[*].service",), "To whom."),
         ),
         keys={"spec.backends": "service"},
+    ),
+    MESH_ROOT_CERTIFICATE: Installed(
+        short_names=("mrc",),
+        categories=_OSM,
+        columns=(
+            Column("Role", ("spec.role", "spec.intent"), "Whether it signs."),
+            Column("Secret", ("spec.provider.tresor.ca.secretRef.name",), "Where it is.", wide=True),
+        ),
+        rules=(
+            Rule(
+                "spec",
+                "!has(self.role) || !has(self.intent) || self.intent == self.role",
+                "intent must be as role, its later name, has it",
+            ),
+        ),
     ),
     RETRY: Installed(
         short_names=("retry",),

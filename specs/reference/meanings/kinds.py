@@ -23,6 +23,7 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
         "How much of what a service is sent is taken, at once and in a time.",
         osm_policy.UPSTREAM_TRAFFIC_SETTING,
     ),
+    kinds.MESH_ROOT_CERTIFICATE: ("A root of the mesh, and whether it signs.", osm.MESH_ROOT_CERTIFICATE),
     kinds.MESH_CONFIG: ("The settings of the mesh.", osm.MESH_CONFIG),
     kinds.INGRESS_BACKEND: ("Who may call from outside the mesh, and which ports.", osm.INGRESS_BACKEND),
     kinds.NAMESPACE: ("A namespace, and what holds for all that runs in it.", core.NAMESPACE),

@@ -17,6 +17,7 @@ from specs.reference.meaning import (
     SERVER_NAME,
     SERVICE,
     TLS_VERSION,
+    TRUST_DOMAIN,
     Meaning,
     Meanings,
     under,
@@ -127,4 +128,23 @@ INGRESS_BACKEND: Final[Meanings] = {
     "spec.matches[].apiGroup": Meaning("Of groups there is one.", "`specs.smi-spec.io`", ROUTE_GROUPS),
     "spec.matches[].kind": Meaning("Of kinds there is one."),
     "spec.matches[].name": Meaning("The HTTPRouteGroup's name, in the object's namespace.", form=NAME),
+}
+
+MESH_ROOT_CERTIFICATE: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("Of more than two that ask to be used the two oldest are."),
+    "spec": Meaning("What is said."),
+    "spec.provider": Meaning("Whose CA it is: `tresor` alone; settings name others."),
+    "spec.provider.tresor": Meaning("The built-in CA."),
+    "spec.provider.tresor.ca": Meaning("Its certificate and key."),
+    "spec.provider.tresor.ca.secretRef": Meaning(
+        "The Secret with them: a folder of `root_secrets`; where it is not there they are made."
+    ),
+    "spec.provider.tresor.ca.secretRef.name": Meaning("Its name.", form=NAME),
+    "spec.provider.tresor.ca.secretRef.namespace": Meaning("Its namespace.", "the object's own", LABEL),
+    "spec.trustDomain": Meaning("Must be the mesh's.", "the mesh's", TRUST_DOMAIN),
+    "spec.role": Meaning(
+        "`active` signs, `passive` is trusted and does not, `inactive` is neither.", "`active`"
+    ),
+    "spec.intent": Meaning("An older name of `role`.", "what `role` says"),
+    "spec.spiffeEnabled": Meaning("Always so here.", "true"),
 }

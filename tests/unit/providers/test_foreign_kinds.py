@@ -56,6 +56,7 @@ BODIES = {
     ),
     kinds.UPSTREAM_TRAFFIC_SETTING: ("spec: {host: db.shop, connectionSettings: {tcp: {maxConnections: 1}}}"),
     kinds.MESH_CONFIG: "spec: {}",
+    kinds.MESH_ROOT_CERTIFICATE: "spec: {provider: {tresor: {ca: {secretRef: {name: a}}}}}",
     kinds.RETRY: (
         "spec:\n  source: {kind: ServiceAccount, name: db, namespace: shop}\n"
         "  destinations: [{kind: Service, name: db, namespace: shop}]\n  retryPolicy: {retryOn: 5xx}"

@@ -27,14 +27,6 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
         ("policy", "AccessControl", OUTSIDE),
         ("policy", "Telemetry", "is not enforced here: access logs are the same for all sidecars"),
         ("config", "ExtensionService", "is not enforced here: no sidecar calls it"),
-        (
-            "config",
-            "MeshRootCertificate",
-            (
-                "is not enforced here: certificates are issued by this control plane's own authority, in its "
-                "own trust domain"
-            ),
-        ),
         ("config", "MultiClusterService", "is not enforced here: services of other clusters are not known"),
     ],
 )

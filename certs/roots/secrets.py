@@ -1,0 +1,159 @@
+"""CAs in Secrets that objects name: folders, and which of them this server has made or taken itself.
+
+A folder is a Secret as it is mounted: `tls.crt`, `tls.key` and `ca.crt` as of type `kubernetes.io/tls`, or
+`ca.crt` and `private.key` as Open Service Mesh has its own.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from certs import files
+from certs.errors import StateError
+from certs.issuers.root import Root, read_root
+from certs.issuers.watched import WatchedFiles
+from certs.roots.declared import DeclaredRoot
+from certs.roots.rotation import Fingerprint
+from mesh.names import Namespace, TrustDomain
+from mesh.policy import PolicyKey
+from mesh.roots import MeshRootCertificate, Role, SecretName
+
+NOTES: Final = "declared-roots.json"
+
+_OSM_KEY: Final = "private.key"
+_ANOTHER: Final = (
+    "holds another CA than the one that was taken from it: put that into a Secret of another name, with a "
+    "MeshRootCertificate of its own"
+)
+
+
+def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | None:
+    """Return the CA in a folder, None where there is none; raise StateError where it cannot sign."""
+    try:
+        if not folder.is_dir():
+            return None
+    except OSError as error:
+        raise StateError(f"{folder} cannot be read: {error.strerror}") from error
+    watched = WatchedFiles.within(folder)
+    if (folder / _OSM_KEY).exists():
+        watched = WatchedFiles(Path("ca.crt"), Path(_OSM_KEY), directory=folder)
+    told = watched.now()
+    roots = None if watched.roots is None else files.read(told.roots)
+    certificate, key = files.read(told.certificate), files.read(told.key)
+    if certificate is None or key is None:
+        missing = told.key if key is None else told.certificate
+        raise StateError(
+            f"{missing.name} is missing in {folder}: must be tls.crt, tls.key and ca.crt, or ca.crt and "
+            f"{_OSM_KEY}"
+        )
+    return read_root(told, certificate, key, roots, trust_domain, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The roots that objects name, those of them that were read, by name, and why others cannot be taken.
+
+    `is_ruled` says whether objects say what becomes of the root: also once they are gone, while one of theirs
+    is on its way.
+    """
+
+    roots: tuple[DeclaredRoot, ...]
+    is_ruled: bool
+    read: Mapping[str, Root] = field(repr=False)
+    errors: Mapping[PolicyKey, str]
+
+
+class Secrets:
+    """Where the keys of declared roots are: below `folder`, if there is one, or in the state directory.
+
+    Which root of the state directory stands for which Secret is kept there as long as it is used.
+    """
+
+    def __init__(self, state: Path, folder: Path | None, trust_domain: TrustDomain) -> None:
+        self._state, self._folder, self._trust_domain = state, folder, trust_domain
+
+    def found(
+        self, used: Sequence[MeshRootCertificate], signer: Fingerprint, other: Fingerprint, now: datetime
+    ) -> Found:
+        """Return what objects come to while `signer` signs beside another root, empty for none.
+
+        One that has no CA yet is taken for a root in force that nobody else is. Raises StateError.
+        """
+        before = self._noted()
+        in_force = {each for each in (signer, other) if each}
+        notes = {name: root for name, root in before.items() if root in in_force}
+        read, errors = self._read(used, notes, now)
+        good = [each for each in used if each.key not in errors]
+        for each in good:
+            if (root := read.get(str(each.secret))) is not None and root.fingerprint in in_force:
+                notes[each.secret] = Fingerprint(root.fingerprint)
+        for each in good:
+            if each.secret not in notes and str(each.secret) not in read:
+                free = [root for root in (signer, other) if root in in_force.difference(notes.values())]
+                if each.role is Role.PASSIVE:
+                    free = [root for root in free if root != signer]
+                if free:
+                    notes[each.secret] = free[0]
+        self._note(before, notes)
+        is_ruled = bool(used) or other in notes.values()
+        return Found(tuple(_declared(each, notes, read) for each in good), is_ruled, read, errors)
+
+    def note(self, name: str, root: Fingerprint) -> None:
+        """Keep that a root stands for a Secret. Raises StateError."""
+        before = self._noted()
+        self._note(before, {**before, _secret(name): root})
+
+    def _read(
+        self, used: Sequence[MeshRootCertificate], notes: Mapping[SecretName, Fingerprint], now: datetime
+    ) -> tuple[Mapping[str, Root], Mapping[PolicyKey, str]]:
+        read: dict[str, Root] = {}
+        errors: dict[PolicyKey, str] = {}
+        for each in used if self._folder is not None else ():
+            folder = Path(self._folder or "") / each.secret.namespace / each.secret.name
+            try:
+                root = root_in(folder, self._trust_domain, now)
+            except StateError as error:
+                errors[each.key] = str(error)
+                continue
+            if root is not None and notes.get(each.secret, root.fingerprint) != root.fingerprint:
+                errors[each.key] = f"{folder} {_ANOTHER}"
+            elif root is not None:
+                read[str(each.secret)] = root
+        return read, errors
+
+    def _noted(self) -> Mapping[SecretName, Fingerprint]:
+        content = files.read(self._state / NOTES)
+        if content is None:
+            return {}
+        try:
+            return {_secret(name): Fingerprint(str(root)) for name, root in json.loads(content).items()}
+        except (ValueError, AttributeError, TypeError) as error:
+            raise StateError(
+                f"{self._state / NOTES} is not what a server has written there: {error}; put it back from a "
+                "backup, or remove it: an active MeshRootCertificate is then taken for the root in force"
+            ) from error
+
+    def _note(
+        self, before: Mapping[SecretName, Fingerprint], notes: Mapping[SecretName, Fingerprint]
+    ) -> None:
+        if notes != before:
+            said = {str(name): root for name, root in sorted(notes.items())}
+            files.write_private(self._state / NOTES, (json.dumps(said, indent=2) + "\n").encode("ascii"))
+
+
+def _declared(
+    each: MeshRootCertificate, notes: Mapping[SecretName, Fingerprint], read: Mapping[str, Root]
+) -> DeclaredRoot:
+    name = str(each.secret)
+    root = Fingerprint(read[name].fingerprint) if name in read else notes.get(each.secret)
+    return DeclaredRoot(name, root, each.role is Role.ACTIVE)
+
+
+def _secret(name: str) -> SecretName:
+    namespace, slash, rest = name.partition("/")
+    if not slash:
+        raise ValueError(f"{name[:80]} is no NAMESPACE/NAME")
+    return SecretName(Namespace(namespace), rest)

@@ -1,0 +1,90 @@
+"""MeshRootCertificates as Open Service Mesh's users have them, and what is wrong with others."""
+
+import pytest
+
+from mesh.names import Namespace, TrustDomain
+from mesh.policy import PolicyKey
+from mesh.roots import MeshRootCertificate, Role, SecretName
+from tests.meshes.reading import reading, value
+
+OSM = Namespace("osm-system")
+TRESOR = "provider: {tresor: {ca: {secretRef: {name: osm-ca-bundle, namespace: osm-system}}}}"
+
+
+def _root(spec: str) -> str:
+    return (
+        "apiVersion: config.openservicemesh.io/v1alpha2\nkind: MeshRootCertificate\n"
+        "metadata: {name: osm-mesh-root-certificate, namespace: osm-system, "
+        "creationTimestamp: '2026-11-01T00:00:00Z'}\n"
+        f"spec: {{{spec}}}\n"
+    )
+
+
+def _read(role: Role = Role.ACTIVE, domain: str = "", namespace: str = "osm-system") -> MeshRootCertificate:
+    secret = SecretName(Namespace(namespace), "osm-ca-bundle")
+    key = PolicyKey(OSM, "osm-mesh-root-certificate")
+    return MeshRootCertificate(key, secret, TrustDomain(domain), role, "2026-11-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (TRESOR, _read()),
+        (f"trustDomain: cluster.local, {TRESOR}", _read(domain="cluster.local")),
+        (f"trustDomain: cluster.local, intent: passive, {TRESOR}", _read(Role.PASSIVE, "cluster.local")),
+        (f"role: inactive, spiffeEnabled: true, {TRESOR}", _read(Role.INACTIVE)),
+        (f"role: passive, intent: passive, {TRESOR}", _read(Role.PASSIVE)),
+        ("provider: {tresor: {ca: {secretRef: {name: osm-ca-bundle}}}}", _read()),
+        (TRESOR.replace("namespace: osm-system", "namespace: vaults"), _read(namespace="vaults")),
+    ],
+)
+def test_what_is_read(spec: str, expected: MeshRootCertificate) -> None:
+    """One without a role is active, as all were in Open Service Mesh's releases."""
+    found = reading(_root(spec))
+    assert (found.problems, value(_root(spec))) == ((), expected)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "said"),
+    [
+        ("", "spec.provider", "must be"),
+        ("provider: {}", "spec.provider.tresor", "must be"),
+        ("provider: {tresor: {}}", "spec.provider.tresor.ca", "must be"),
+        ("provider: {tresor: {ca: {}}}", "spec.provider.tresor.ca.secretRef", "must be"),
+        ("provider: {tresor: {ca: {secretRef: {}}}}", "spec.provider.tresor.ca.secretRef.name", "must be"),
+        (
+            "provider: {tresor: {ca: {secretRef: {name: ../etc}}}}",
+            "spec.provider.tresor.ca.secretRef.name",
+            "must be",
+        ),
+        (
+            "provider: {vault: {host: vault.test, role: mesh, token: s.3cret}}",
+            "spec.provider.vault",
+            "the settings issuer: vault, vault_address and vault_role",
+        ),
+        (
+            "provider: {certManager: {issuerName: mesh}}",
+            "spec.provider.certManager",
+            "the settings issuer: cert-manager and cert_manager_issuer",
+        ),
+        (f"role: Active, {TRESOR}", "spec.role", "active, inactive, passive"),
+        (f"role: active, intent: passive, {TRESOR}", "spec.intent", "must be as role"),
+        (f"trustDomain: Cluster Local, {TRESOR}", "spec.trustDomain", "must be a trust domain"),
+        (f"rolle: active, {TRESOR}", "spec.rolle", "role"),
+    ],
+)
+def test_what_is_refused(spec: str, field: str, said: str) -> None:
+    """The field is named, and what would be right; what stands there of somebody's login is not repeated."""
+    found = reading(_root(spec))
+    (problem,) = found.problems
+    assert (problem.severity.value, problem.field, found.objects) == ("error", field, ())
+    assert said in problem.expected
+    assert "s.3cret" not in f"{problem}"
+
+
+def test_ids_cannot_be_switched_off() -> None:
+    """It is said, and the rest is in force."""
+    found = reading(_root(f"spiffeEnabled: false, {TRESOR}"))
+    (problem,) = found.problems
+    assert (problem.severity.value, problem.field) == ("info", "spec.spiffeEnabled")
+    assert [pair[1] for pair in found.objects] == [_read()]
