@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from mesh.host_port import HostPort
+from mesh.listening import plain
 from mesh.names import IpAddress
 
 # Of this very thread: it may stand in another namespace than the process.
@@ -70,13 +71,6 @@ def end(text: str) -> HostPort:
     words = (int(digits[start : start + 8], 16) for start in range(0, len(digits), 8))
     packed = b"".join(struct.pack("=I", word) for word in words)
     return HostPort(plain(str(ipaddress.ip_address(packed))), int(port, 16))
-
-
-def plain(host: str) -> str:
-    """Return an address; an IPv4 one of a socket for both families as what it is."""
-    found = ipaddress.ip_address(host)
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return str(mapped or found)
 
 
 def tables() -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import socket
 from dataclasses import replace
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from mesh.host_port import HostPort
@@ -26,3 +27,10 @@ def listening(at: HostPort) -> socket.socket:
 def reached_from_here(host: str) -> str:
     """Return the host at which who listens is reached from its own machine; it has IPv4 in any case."""
     return "127.0.0.1" if host in (_EVERYWHERE_IPV4, EVERYWHERE) else host
+
+
+def plain(host: str) -> str:
+    """Return a peer's address; one of IPv4, which a socket of both families shows in IPv6's form, as such."""
+    found = ip_address(host)
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return str(mapped or found)

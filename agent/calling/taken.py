@@ -7,8 +7,9 @@ port. What goes past the sidecar has its other end elsewhere, or at another port
 import socket
 from typing import Final
 
-from agent.sockets import end, listening, plain, tables
+from agent.sockets import end, listening, tables
 from mesh.host_port import HostPort
+from mesh.listening import plain
 
 _MADE: Final = frozenset({"01", "03"})
 """States of a connection that is made, be it that nobody has accepted it yet."""

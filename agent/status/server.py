@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from ipaddress import IPv6Address, ip_address
+from ipaddress import ip_address
 from typing import Protocol
 
 import aiohttp
@@ -10,6 +10,7 @@ from aiohttp import web
 
 from agent.status import probes, scraping
 from agent.status.probes import Probes
+from mesh.listening import plain
 from sidecars.layout import DRAIN_PATH, LIVE_PATH, READY_PATH, STATUS_PATH
 
 _SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
@@ -120,13 +121,10 @@ def from_here(handler: _Handler) -> _Handler:
 
 
 def _is_loopback(text: str) -> bool:
-    """Say so of an address; a socket of both families has those of IPv4 in IPv6's form."""
     try:
-        found = ip_address(text.strip("[]"))
+        return ip_address(plain(text.strip("[]"))).is_loopback
     except ValueError:
         return False
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return (mapped or found).is_loopback
 
 
 def _verdict(reasons: tuple[str, ...], remark: str = "") -> web.Response:

@@ -13,6 +13,7 @@ from catalog.relations.readiness import why_withheld
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
+from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
 from mesh.kinds import MESH_CONFIG
 from mesh.names import Namespace
@@ -86,7 +87,7 @@ def waiting(
         if why := why_withheld(view, each):
             named = ", ".join(map(str, each.proxies)) or "nobody of the mesh"
             waits = f"is not admitted yet: {why}" if each.health is not Health.UNREADY else "is not ready"
-            yield Step(f"{each.address}:{each.port} ({named}) {waits}")
+            yield Step(f"{HostPort(each.address, each.port)} ({named}) {waits}")
 
 
 def _lacking(view: View, key: ServiceKey) -> str:

@@ -17,6 +17,7 @@ from catalog.relations.ports import declared_protocol, target_number
 from catalog.store.objects import workload_object
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
+from mesh.host_port import HostPort
 from mesh.kinds import SERVICE
 from mesh.names import Port
 from mesh.objects import ObjectKey
@@ -118,7 +119,7 @@ def _guessed(view: View, service: Service) -> Iterator[Problem]:
 
 
 def _place(endpoint: Endpoint) -> str:
-    return f"{endpoint.address}:{endpoint.port}"
+    return str(HostPort(endpoint.address, endpoint.port))
 
 
 def _selector(service: Service) -> str:
@@ -129,7 +130,7 @@ def _called_at(view: View, service: Service, port: ServicePort) -> tuple[SocketA
     """Return where a port of a service is called."""
     if service.headless:
         found = endpoints(view, service.key, port)
-        return tuple(sorted({SocketAddress(each.address, each.port) for each in found}))
+        return tuple(sorted({SocketAddress(at, each.port) for each in found for at in each.addresses}))
     return tuple(SocketAddress(each, port.port) for each in called_addresses(view, service))
 
 

@@ -12,6 +12,7 @@ from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
 from mesh.calling import Resilience
 from mesh.config import ExternalAuthorization, TlsVersion, Tracing
 from mesh.hashing import HashedOnce, Shared, hashed_once
+from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
 from mesh.limits import ConnectionLimits, RateLimits
 from mesh.names import IpAddress, Port, TrustDomain
@@ -38,7 +39,7 @@ class SocketAddress:
     port: Port
 
     def __str__(self) -> str:
-        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+        return str(HostPort(self.address, self.port))
 
 
 @dataclass(frozen=True, slots=True)

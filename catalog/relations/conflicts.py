@@ -14,6 +14,7 @@ from catalog.relations.backing import services_of
 from catalog.relations.ports import served
 from catalog.store.view import IN_VIEW, View, workloads
 from engine.derived import derived
+from mesh.host_port import HostPort
 from mesh.names import IpAddress, Port
 from mesh.service import Service
 from mesh.workload import Explicit, Workload, WorkloadKey
@@ -40,7 +41,7 @@ class Claim:
 
     def __str__(self) -> str:
         direction = "inbound" if self.index < 0 else "outbound"
-        return f"{direction} {self.address}:{self.port} of workload {self.workload}"
+        return f"{direction} {HostPort(self.address, self.port)} of workload {self.workload}"
 
 
 @dataclass(frozen=True, slots=True)

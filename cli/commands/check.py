@@ -8,6 +8,7 @@ import typer
 
 from cli.errors import CommandFailed, Status
 from cli.options import AsJson, ControlPlane, Shared, host_port
+from mesh.host_port import HostPort
 from sidecars.layout import ADMIN_PORT, PROXY_UID, STATUS_PORT
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def agent_check(
         admin=host_port("--admin", admin, ADMIN_PORT),
         status=host_port("--status", status, STATUS_PORT),
         applications=tuple(
-            host_port("--application-port", f"{application_address}:{each}")
+            host_port("--application-port", str(HostPort(application_address, each)))
             for each in application_port or ()
         ),
         hosts=hosts_file.absolute(),

@@ -11,7 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from mesh.host_port import HostPort
-from mesh.listening import listening
+from mesh.listening import listening, plain
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.errors import CannotStartError
 from sidecars.contract.events import Event
@@ -192,8 +192,8 @@ def _peer(request: web.Request) -> Peer:
     shown = connection.getpeercert(binary_form=True) if connection is not None else None
     address = request.get_extra_info("peername") or ("", 0)
     pem = ssl.DER_cert_to_PEM_cert(shown).encode("ascii") if shown else None
-    host = f"[{address[0]}]" if ":" in address[0] else address[0]
-    return Peer(pem, f"{host}:{address[1]}")
+    host = plain(address[0]) if address[0] else ""
+    return Peer(pem, str(HostPort(host, address[1])))
 
 
 def _said(status: int, words: str) -> web.Response:

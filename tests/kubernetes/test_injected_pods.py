@@ -18,6 +18,7 @@ from tests.kubernetes.kubectl import Kubectl
 from tests.kubernetes.objects import Document
 from tests.program import Program, Server
 from tests.typed import Executed, Typed
+from tests.unit.agent.credentials_of import write_server_certificate
 from tools.real_parts.flags import NODE_ADDRESS
 from tools.real_parts.node import Node
 
@@ -45,6 +46,22 @@ while (found := ask()) != sys.argv[2] and time.monotonic() < until:
 print(found)
 """
 """Calls until it is answered as it expects, or two minutes long, and prints the last answer."""
+
+SECURE_PORT: Final = 8443
+_SECURE: Final = f"""
+import http.server, os, pathlib, ssl
+pathlib.Path("/tmp/pem").write_text(os.environ["PEM"])
+class Application(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(204)
+        self.end_headers()
+server = http.server.ThreadingHTTPServer(("", {SECURE_PORT}), Application)
+tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+tls.load_cert_chain("/tmp/pem")
+server.socket = tls.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+"""Answers in TLS of its own."""
 
 
 def _template(account: str, *, restart: str = "Always", **container: object) -> Document:
@@ -177,6 +194,42 @@ def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
     assert kubectl.get("secrets")["items"] == []
     replicas = (each for each in pods if each["metadata"]["name"].startswith("shop-"))
     _is_asked_by_the_agent(kubectl, next(replicas))
+
+
+def test_probes_of_each_kind_are_the_application_s_and_a_wrong_one_fails(mesh: Mesh, tmp_path: Path) -> None:
+    """HTTP, HTTPS and TCP: the kubelet asks the agent, and that answers for nobody whose port is closed."""
+    kubectl, pem = mesh.kubectl, write_server_certificate(tmp_path).read_text()
+    kubectl.apply(objects.account("shop"))
+    often = {"periodSeconds": 1, "timeoutSeconds": 5}
+    secure = container("secure", PYTHON, "-c", _SECURE, env=[{"name": "PEM", "value": pem}])
+    secure["readinessProbe"] = {"httpGet": {"path": "/", "port": SECURE_PORT, "scheme": "HTTPS"}, **often}
+    web = application(
+        "web",
+        readinessProbe={"httpGet": {"path": "/ready", "port": PORT}, **often},
+        livenessProbe={"tcpSocket": {"port": PORT}, **often},
+    )
+    wrong = application("wrong", readinessProbe={"tcpSocket": {"port": PORT + 1}, **often})
+    ca = str(mesh.program.state / "ca" / "ca.pem")
+    mesh.run(containers.pod("probed", web, secure, serviceAccountName="shop"), "--ca", ca)
+    mesh.run(containers.pod("wrong", wrong, serviceAccountName="shop"))
+    kubectl.until_pod("probed")
+    kubectl.until(lambda found: any(map(_is_wrong, found["items"])), "events", seconds=300)
+    conditions = {
+        each["type"]: each["status"] for each in kubectl.get("pod", "wrong")["status"]["conditions"]
+    }
+    assert (conditions["Initialized"], conditions["Ready"]) == ("True", "False")
+    restarts = {
+        each["name"]: each["restartCount"]
+        for each in kubectl.get("pod", "probed")["status"]["containerStatuses"]
+    }
+    assert restarts == {"app": 0, "secure": 0}
+
+
+def _is_wrong(event: dict[str, Any]) -> bool:
+    """Say whether a kubelet says of the application that its probe has failed."""
+    of = event["involvedObject"]
+    failed = (of["name"], of.get("fieldPath"), event["reason"])
+    return failed == ("wrong", "spec.containers{app}", "Unhealthy")
 
 
 def _has_waited_for_its_sidecar(pod: dict[str, Any]) -> None:

@@ -238,7 +238,8 @@ class Connections:
     def _verdict(self, known: _Known, cause: Cause) -> Verdict:
         use = self._uses.get(known.socket.address)
         host, port = known.socket.address
-        return Verdict(known.socket, use.peer if use else Peer(None, f"{host}:{port}"), cause)
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return Verdict(known.socket, use.peer if use else Peer(None, where), cause)
 
     def _forget(self, now: float, gone: Iterable[int]) -> None:
         """Forget connections that are not there any more, and what addresses did that have none."""
