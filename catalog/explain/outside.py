@@ -95,7 +95,7 @@ def call_to(
         speaks = Speaks.HTTP
     else:
         speaks = Speaks.OTHER
-    host = said.removesuffix(f":{port}") or where.host
+    host = said.removesuffix(f":{port}").removeprefix("[").removesuffix("]") or where.host
     address = IpAddress(where.host) if known else None
     return OutsideCall(client, port, speaks, host, address, method, path, headers)
 

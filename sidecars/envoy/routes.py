@@ -94,7 +94,8 @@ def _outside_host(port: Port, host: OutsideHost) -> route_components_pb2.Virtual
     ]
     if any(route.matches is not None for route in host.routes):
         found.insert(0, paths.guard())
-    domains = [host.name] if host.name == ANY_HOST else [host.name, f"{host.name}:{port}"]
+    shown = f"[{host.name}]" if ":" in host.name else host.name
+    domains = [shown] if host.name == ANY_HOST else [shown, f"{shown}:{port}"]
     return route_components_pb2.VirtualHost(
         name=f"egress_virtual-host|{host.name}", domains=domains, routes=found
     )

@@ -14,10 +14,10 @@ from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.manifest import Manifest
 from specs.osm.unenforced import not_enforced
-from specs.references import NETWORK_RULE, account, object_name, parse_network
+from specs.references import NETWORK_RULE, account, object_name, parse_address, parse_network
 
 HOST_RULE: Final = (
-    "must be a host's name without a port, such as httpbin.org, an IPv4 address, or *.example.com "
+    "must be a host's name without a port, such as httpbin.org, an IP address, or *.example.com "
     "for all names below one"
 )
 _PROTOCOLS: Final = tuple(EgressProtocol)
@@ -72,8 +72,9 @@ def _hosts(spec: Fields) -> list[str]:
     found = []
     for path, each in spec.items("hosts"):
         host = each.lower() if isinstance(each, str) else ""
-        if is_dns_subdomain(host.removeprefix("*.")):
-            found.append(host)
+        address = parse_address(host) if ":" in host else None
+        if address is not None or is_dns_subdomain(host.removeprefix("*.")):
+            found.append(address or host)
         else:
             spec.notes.refuse(Code.WRONG_VALUE, path, HOST_RULE, each)
     return found

@@ -83,8 +83,8 @@ RANGE: Final = _pattern(
 NETWORK_INTERFACE: Final = _pattern("network interface", INTERFACE)
 NETWORK: Final = _pattern("range of addresses", r"[0-9A-Fa-f:.]+/[0-9]{1,3}")
 EGRESS_HOST: Final = _pattern(
-    "name or IPv4 address; `*.` and a name for all below it",
-    rf"(\*\.)?{DNS_SUBDOMAIN}",
+    "name or IP address; `*.` and a name for all below it",
+    rf"(\*\.)?{DNS_SUBDOMAIN}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*",
     maxLength=LONGEST_NAME,
 )
 SERVER_NAME: Final = _pattern(

@@ -13,7 +13,8 @@ BUYER = a.workload("buyer", "10.0.0.9")
 BOOKS = a.egress("books", "buyer", (80, "http"), hosts=("books.test",), groups=("reading",))
 READING = a.route_group("reading", a.match("reading", "/books/.*"))
 SECURE = a.egress("secure", "buyer", (443, "https"), hosts=("*.books.test",), networks=("192.0.2.0/24",))
-THINGS = (BUYER, BOOKS, READING, SECURE, a.service("shop", address="10.96.0.1"))
+BY_ADDRESS = a.egress("six", "buyer", (8090, "http"), hosts=("2001:db8::7",))
+THINGS = (BUYER, BOOKS, READING, SECURE, BY_ADDRESS, a.service("shop", address="10.96.0.1"))
 
 
 def explained(to: str, path: str = "/", *headers: str, things: tuple[object, ...] = THINGS) -> dict[str, Any]:
@@ -34,6 +35,9 @@ def explained(to: str, path: str = "/", *headers: str, things: tuple[object, ...
         ("a.books.test:443", "/", (), "depends", ["Egress default/secure"]),
         ("192.0.2.7:443", "https://a.books.test/", (), "allowed", ["Egress default/secure"]),
         ("198.51.100.1:443", "https://a.books.test/", (), "unreachable", []),
+        ("198.51.100.1:8090", "/", ("Host: [2001:db8::7]:8090",), "allowed", ["Egress default/six"]),
+        ("198.51.100.1:8090", "http://[2001:db8::7]/", (), "allowed", ["Egress default/six"]),
+        ("198.51.100.1:8090", "http://[2001:db8::8]/", (), "refused", []),
     ],
 )
 def test_what_becomes_of_a_call(

@@ -31,7 +31,7 @@ def test_all_that_an_egress_says() -> None:
     found = value(
         _egress(
             sources="[{kind: ServiceAccount, name: z, namespace: curl}, {kind: ServiceAccount, name: a}]",
-            hosts='[HTTPBin.org, "*.example.com", 192.0.2.7, httpbin.org]',
+            hosts='[HTTPBin.org, "*.example.com", 192.0.2.7, httpbin.org, "2001:DB8:0::7"]',
             ipAddresses='["2001:db8::1/32", 10.1.2.3/8, 192.0.2.7/32, 10.0.0.0/8]',
             ports="[{number: 443, protocol: HTTPS}, {number: 3306, protocol: tcp-server-first}, "
             "{number: 80, protocol: http}, {number: 5432, protocol: tcp}]",
@@ -46,7 +46,7 @@ def test_all_that_an_egress_says() -> None:
             ServiceIdentity(Namespace("shop"), ServiceAccountName("a")),
         ),
         tuple(EgressPort(Port(number), EgressProtocol(spoken)) for number, spoken in ports),
-        hosts=("*.example.com", "192.0.2.7", "httpbin.org"),
+        hosts=("*.example.com", "192.0.2.7", "2001:db8::7", "httpbin.org"),
         networks=("10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"),
         route_groups=("albums", "books"),
     )
@@ -61,6 +61,8 @@ def test_all_that_an_egress_says() -> None:
         ({"hosts": '["www.*.com"]'}, "MW1013", "spec.hosts[0]"),
         ({"hosts": "[httpbin.org.]"}, "MW1013", "spec.hosts[0]"),
         ({"hosts": "[7]"}, "MW1013", "spec.hosts[0]"),
+        ({"hosts": '["[2001:db8::7]"]'}, "MW1013", "spec.hosts[0]"),
+        ({"hosts": '["fe80::1%eth0"]'}, "MW1013", "spec.hosts[0]"),
         ({"hosts": "httpbin.org"}, "MW1010", "spec.hosts"),
         ({"ipAddresses": "[192.0.2.7]"}, "MW1013", "spec.ipAddresses[0]"),
         ({"ipAddresses": "[192.0.2.0/33]"}, "MW1013", "spec.ipAddresses[0]"),
