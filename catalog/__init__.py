@@ -14,10 +14,11 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     [TrafficSplit], [HTTPRouteGroup] -> splits
     [UpstreamTrafficSetting] -> limits
     groups, conflicts, access, limits -> inbound
-    addresses, endpoints, access, splits -> outbound
-    outbound, permissive, readiness, limits -> destinations
+    addresses, endpoints, access, splits, upstreams -> outbound
+    outbound, permissive, readiness, limits, upstreams -> destinations
     [Retry] -> retries
     [RoutePolicy], access -> routing
+    [UpstreamPolicy] -> upstreams
     groups, scope, conflicts, permissive, outbound, destinations, retries, routing -> reachable
     addresses, backing -> closed
     inbound, reachable, closed -> whole

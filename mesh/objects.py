@@ -17,6 +17,7 @@ from mesh.retries import Retry
 from mesh.roots import MeshRootCertificate
 from mesh.routing import RoutePolicy
 from mesh.service import Scope, Service
+from mesh.upstreams import UpstreamPolicy
 from mesh.workload import Health, PodTemplate, Workload
 
 
@@ -132,6 +133,7 @@ MeshObject = (
     | TCPRoute
     | TrafficSplit
     | TrafficTarget
+    | UpstreamPolicy
     | UpstreamTrafficSetting
     | Workload
 )

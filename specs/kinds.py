@@ -33,6 +33,7 @@ from mesh.kinds import (
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UDP_ROUTE,
+    UPSTREAM_POLICY,
     UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
     Kind,
@@ -52,6 +53,7 @@ from specs.osm.unenforced import UNENFORCED
 from specs.osm.upstream_traffic import upstream_traffic_setting
 from specs.own.workload import workload
 from specs.policy.route_policy import route_policy
+from specs.policy.upstream_policy import upstream_policy
 from specs.smi.access import traffic_target
 from specs.smi.routes import http_route_group, tcp_route, udp_route
 from specs.smi.split import traffic_split
@@ -90,6 +92,7 @@ _READERS: Final = (
     Reader(INGRESS_BACKEND, V1_TO_4[:1], ingress_backend),
     Reader(WORKLOAD, ("v1alpha1",), workload),
     Reader(ROUTE_POLICY, ("v1alpha1",), route_policy),
+    Reader(UPSTREAM_POLICY, ("v1alpha1",), upstream_policy),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SERVICE, ("v1",), service),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.explain import limits, names, ports, preconditions, retries, routing
+from catalog.explain import limits, names, ports, preconditions, retries, routing, upstreams
 from catalog.explain.conclusion import conclusion
 from catalog.explain.ingress import from_outside, lacking
 from catalog.explain.passing import of_client, of_server
@@ -82,6 +82,7 @@ def _backends(view: View, request: Request, port: ServicePort, split: TrafficSpl
         share = f" (weight {weight})" if split is not None else ""
         yield from preconditions.waiting(view, request, key, their_port, split)
         yield from limits.of_caller(view, key)
+        yield from upstreams.of_caller(view, key)
         yield from _answering(view, request, key, their_port, share)
 
 

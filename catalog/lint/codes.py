@@ -79,12 +79,6 @@ class Code(ProblemCode):
     )
     UNKNOWN_INGRESS_MATCH = "MW2064", "An IngressBackend names an HTTPRouteGroup that does not exist."
     OVERRULED_INGRESS = "MW2065", "Another IngressBackend for the same service and port takes precedence."
-    UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is no Service; it has no effect."
-    FOREIGN_HOST = "MW2081", "An UpstreamTrafficSetting is for a Service of another namespace; it is refused."
-    OVERRULED_SETTING = "MW2082", "Another UpstreamTrafficSetting for the same host takes precedence."
-    RATE_OF_NO_REQUESTS = "MW2083", "An UpstreamTrafficSetting limits requests where no port speaks HTTP."
-    RATES_DIFFER = "MW2084", "Two UpstreamTrafficSettings limit one port of a workload; one counts there."
-    NO_LIMITS = "MW2085", "An UpstreamTrafficSetting says no limit that is known."
     EGRESS_MATCH = "MW2070", "An Egress names an unknown HTTPRouteGroup, or one that is empty."
     EGRESS_TO_MESH = (
         "MW2071",
@@ -99,17 +93,30 @@ class Code(ProblemCode):
         "MW2074",
         "An Egress is for a workload in explicit interception, whose calls do not come to its sidecar.",
     )
+    UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is no Service; it has no effect."
+    FOREIGN_HOST = "MW2081", "An UpstreamTrafficSetting is for a Service of another namespace; it is refused."
+    OVERRULED_SETTING = "MW2082", "Another UpstreamTrafficSetting for the same host takes precedence."
+    RATE_OF_NO_REQUESTS = "MW2083", "An UpstreamTrafficSetting limits requests where no port speaks HTTP."
+    RATES_DIFFER = "MW2084", "Two UpstreamTrafficSettings limit one port of a workload; one counts there."
+    NO_LIMITS = "MW2085", "An UpstreamTrafficSetting says no limit that is known."
     UNKNOWN_RETRY_SOURCE = "MW2086", "No workload has a Retry's source as its identity."
     UNKNOWN_RETRY_DESTINATION = "MW2087", "A Retry's destination is no Service."
     OVERRULED_RETRY = "MW2088", "Another Retry of the same source is for the same destination."
     RETRY_OF_NO_REQUESTS = "MW2089", "A Retry's destination has no port that speaks HTTP."
+    FOREIGN_TRUST_DOMAIN = "MW2095", "A MeshRootCertificate is for another trust domain; it is refused."
+    THIRD_ROOT = "MW2096", "Two other MeshRootCertificates are in use; it is not in force."
+    NO_ACTIVE_ROOT = "MW2097", "No MeshRootCertificate in use is active; the CA in force stays."
     UNKNOWN_ROUTED_SERVICE = "MW2110", "A RoutePolicy's service is no Service."
     OVERRULED_ROUTE_POLICY = "MW2111", "Another RoutePolicy of the same service counts."
     ROUTES_NO_REQUESTS = "MW2112", "A RoutePolicy's service has no port that speaks HTTP."
     UNKNOWN_ROUTE_MATCH = "MW2113", "A RoutePolicy's rule is for requests of a match that is not there."
     ROUTE_RULE_NOT_ASKED = "MW2114", "A RoutePolicy's rule stands behind one that is for all requests."
+    UNKNOWN_UPSTREAM_SERVICE = "MW2120", "An UpstreamPolicy's service is no Service."
+    OVERRULED_UPSTREAM_POLICY = "MW2121", "Another UpstreamPolicy of the same service counts."
+    HASHES_NOTHING = (
+        "MW2122",
+        "An UpstreamPolicy's key is of requests, which a port of its service has none of.",
+    )
+    CALLED_BY_ADDRESS = "MW2123", "An UpstreamPolicy's service is headless: whoever is called answers."
     NO_WAY_TO_SIDECAR = "MW2140", "A workload has addresses of IPv6 alone, and its sidecar takes IPv4 alone."
     PAST_SIDECAR = "MW2141", "A workload has an address of IPv6, and its sidecar takes IPv4 alone."
-    FOREIGN_TRUST_DOMAIN = "MW2095", "A MeshRootCertificate is for another trust domain; it is refused."
-    THIRD_ROOT = "MW2096", "Two other MeshRootCertificates are in use; it is not in force."
-    NO_ACTIVE_ROOT = "MW2097", "No MeshRootCertificate in use is active; the CA in force stays."

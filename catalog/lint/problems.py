@@ -20,6 +20,7 @@ from catalog.lint import (
     services,
     splits,
     targets,
+    upstreams,
 )
 from catalog.lint.codes import Code
 from catalog.lint.lint import Further, Lint, Nothing, fine
@@ -31,7 +32,7 @@ from catalog.store.objects import workload_object
 from catalog.store.osm import egresses, ingress_backends, root_certificates
 from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
-from catalog.store.own import route_policies
+from catalog.store.own import route_policies, upstream_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets
@@ -75,6 +76,7 @@ class Linter:
             ObservedAll(of_retry, lint, all_retries(view)),
             ObservedAll(of_setting, lint, all_settings(view)),
             ObservedAll(of_route_policy, lint, route_policies(view)),
+            ObservedAll(of_upstream_policy, lint, upstream_policies(view)),
             ObservedAll(of_egress, lint, egresses(view)),
             ObservedAll(of_ingress, lint, ingress_backends(view)),
             ObservedAll(of_service, lint, view.services),
@@ -155,6 +157,12 @@ def of_setting(lint: Lint, key: PolicyKey) -> Problems:
 def of_route_policy(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a RoutePolicy."""
     return tuple(routing.problems(lint.view, route_policies(lint.view)[key]))
+
+
+@derived
+def of_upstream_policy(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of an UpstreamPolicy."""
+    return tuple(upstreams.problems(lint.view, upstream_policies(lint.view)[key]))
 
 
 @derived

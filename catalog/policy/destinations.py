@@ -10,6 +10,7 @@ from dataclasses import replace
 from catalog.policy.limits import connection_limits
 from catalog.policy.outbound import answering, permitted
 from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination
+from catalog.policy.upstreams import policy_of
 from catalog.relations.permissive import asked_for
 from catalog.relations.readiness import taking_traffic
 from catalog.store.view import View
@@ -18,6 +19,7 @@ from mesh.hashing import Shared
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.service import ServiceKey, ServicePort
+from mesh.upstreams import Balancing
 
 Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
 """Who may answer at the ports of a service, each with the port of its workload."""
@@ -60,6 +62,7 @@ def _destination(
     is_http: bool,
     as_called: bool,
 ) -> ServiceDestination:
+    policy = None if as_called else policy_of(view, key)
     return ServiceDestination(
         service=key,
         target_port=target_port,
@@ -70,6 +73,8 @@ def _destination(
         as_called=as_called,
         caller=client,
         limits=connection_limits(view, key),
+        ejecting=None if policy is None else policy.ejecting,
+        balancing=Balancing.ROUND_ROBIN if policy is None else policy.load.balancing,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from catalog.policy import splits
 from catalog.policy.access import in_force, may_call
 from catalog.policy.proxy import OutboundRoute, SocketAddress, WeightedBackend
+from catalog.policy.upstreams import keys_of
 from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing, services_of_identity
 from catalog.relations.endpoints import endpoints
@@ -117,11 +118,14 @@ def routes_where(
 ) -> tuple[OutboundRoute, ...]:
     """Return the same by whom places are `reached`; it is asked of places behind the service alone."""
     found: list[OutboundRoute] = []
-    for split in splits.in_force(view, key, protocol_of(view, key, port)):
-        matches = splits.matches(view, split)
-        found.append(OutboundRoute(matches, _shares(view, split, port, reached), split.key))
+    protocol = protocol_of(view, key, port)
+    for split in splits.in_force(view, key, protocol):
+        shares = _shares(view, split, port, reached)
+        keys = keys_of(view, protocol, shares)
+        found.append(OutboundRoute(splits.matches(view, split), shares, split.key, keys))
     if not found or found[-1].matches is not None:
-        found.append(OutboundRoute(None, _itself(view, key, port, reached)))
+        itself = _itself(view, key, port, reached)
+        found.append(OutboundRoute(None, itself, keys=keys_of(view, protocol, itself)))
     return tuple(found) if any(route.backends for route in found) else ()
 
 

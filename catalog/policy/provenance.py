@@ -10,15 +10,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.policy import routing, upstreams
 from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.egress import said
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.ingress import ingress_rule
 from catalog.policy.limits import connection_limits, rate_limits
-from catalog.policy.outbound import permitted, protocol_of, routes, spoken_there
+from catalog.policy.outbound import permitted, places_behind, protocol_of, routes, spoken_there
 from catalog.policy.reachable import reachable
 from catalog.policy.retries import retry_of
-from catalog.policy.routing import policy_of, rules
+from catalog.policy.routing import rules
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
@@ -36,6 +37,7 @@ from mesh.kinds import (
     ROUTE_POLICY,
     SERVICE,
     TRUST_BUNDLE,
+    UPSTREAM_POLICY,
 )
 from mesh.names import Namespace, Port, TrustDomain
 from mesh.objects import EndpointSlice, ObjectKey
@@ -220,13 +222,29 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
             yield _service(called)
             if (retry := retry_of(view, group.identity, called)) is not None:
                 yield ObjectKey.of(RETRY, retry.key)
-            if (policy := policy_of(view, called)) is not None:
+            if (policy := routing.policy_of(view, called)) is not None:
                 yield ObjectKey.of(ROUTE_POLICY, policy.key)
-        case Reached() | Leaving() | MeshWide() | AllInbound() | AllOutbound():
-            if (config := min(configs(view), key=config_order, default=None)) is not None:
-                yield config
+            # By what of a request endpoints are chosen.
+            there = places_behind(view, called) if called in view.services else ()
+            for answering in dict.fromkeys(place[0] for place in there):
+                yield from _upstream_policy(view, answering)
+        case Reached(answering):
+            yield from _upstream_policy(view, answering)
+            yield from _config(view)
+        case Leaving() | MeshWide() | AllInbound() | AllOutbound():
+            yield from _config(view)
         case Whole() | Certified() | Roots():
             pass
+
+
+def _config(view: View) -> Iterator[ObjectKey]:
+    if (config := min(configs(view), key=config_order, default=None)) is not None:
+        yield config
+
+
+def _upstream_policy(view: View, key: ServiceKey) -> Iterator[ObjectKey]:
+    if (policy := upstreams.policy_of(view, key)) is not None:
+        yield ObjectKey.of(UPSTREAM_POLICY, policy.key)
 
 
 def _ports(view: View, called: ServiceKey, number: Port) -> Iterable[ServicePort]:

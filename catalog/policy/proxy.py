@@ -21,6 +21,7 @@ from mesh.policy import HTTPMatch, PolicyKey
 from mesh.retries import Retries
 from mesh.routing import RouteActions
 from mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
+from mesh.upstreams import Balancing, Ejecting, HashKey
 from mesh.workload import Transparent
 
 
@@ -151,11 +152,15 @@ class WeightedBackend:
 
 @dataclass(frozen=True, slots=True)
 class OutboundRoute:
-    """Where requests go that fit any of `matches` (None: all). Without backends nobody may answer them."""
+    """Where requests go that fit any of `matches` (None: all). Without backends nobody may answer them.
+
+    `keys`: what of a request decides, where endpoints are chosen by consistent hash.
+    """
 
     matches: tuple[HTTPMatch, ...] | None
     backends: tuple[WeightedBackend, ...]
     split: PolicyKey | None = None
+    keys: tuple[HashKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +214,7 @@ class ServiceDestination(HashedOnce):
     `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
     the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then. `caller` is
     who calls, None where that makes no difference: everybody in the mesh may. `limits` hold for each caller.
+    `ejecting` is in place of what holds for the mesh, None: nothing is.
     """
 
     service: ServiceKey
@@ -220,6 +226,8 @@ class ServiceDestination(HashedOnce):
     as_called: bool = False
     caller: ServiceIdentity | None = None
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    ejecting: Ejecting | None = None
+    balancing: Balancing = Balancing.ROUND_ROBIN
 
 
 @dataclass(frozen=True, slots=True)

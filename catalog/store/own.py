@@ -3,10 +3,15 @@
 from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
-from mesh.kinds import ROUTE_POLICY
+from mesh.kinds import ROUTE_POLICY, UPSTREAM_POLICY
 from mesh.routing import RoutePolicy
+from mesh.upstreams import UpstreamPolicy
 
 route_policies: Final = kind(RoutePolicy, ROUTE_POLICY, "RoutePolicies", lambda found: found.key)
 route_policies_by_service: Final = IN_VIEW.index(
     "RoutePolicies by service", route_policies, lambda _, found: (found.service,)
+)
+upstream_policies: Final = kind(UpstreamPolicy, UPSTREAM_POLICY, "UpstreamPolicies", lambda found: found.key)
+upstream_policies_by_service: Final = IN_VIEW.index(
+    "UpstreamPolicies by service", upstream_policies, lambda _, found: (found.service,)
 )

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.policy.proxy import (
-    DestinationEndpoint,
     EveryoneInTheMesh,
     InboundPort,
     OutboundService,
@@ -99,11 +98,7 @@ def _outbound(
         "listen": [{"address": each.address, "port": each.port} for each in service.listen],
         "serverName": found.server_name,
         "peers": sorted(each.spiffe_id(trust_domain) for each in found.identities),
-        "endpoints": [_endpoint(each) for each in found.endpoints],
+        "endpoints": [
+            {"address": each.address, "port": each.port, "weight": each.weight} for each in found.endpoints
+        ],
     }
-
-
-def _endpoint(found: DestinationEndpoint) -> dict[str, Any]:
-    """Return one who answers; with `otherAddresses` it is reached at any of them, as of the other family."""
-    said: dict[str, Any] = {"address": found.address, "port": found.port, "weight": found.weight}
-    return {**said, "otherAddresses": list(found.other_addresses)} if found.other_addresses else said

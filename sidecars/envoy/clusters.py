@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
@@ -21,6 +21,7 @@ from mesh.host_port import HostPort
 from mesh.limits import ConnectionLimits
 from mesh.names import IpAddress, Port
 from mesh.service import ServiceKey
+from mesh.upstreams import Balancing, Ejecting
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
@@ -37,6 +38,12 @@ ALIKE: Final = 64
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = Duration(seconds=5)
 _Cluster = cluster_pb2.Cluster
+_BALANCING: Final = {
+    Balancing.ROUND_ROBIN: _Cluster.LbPolicy.ROUND_ROBIN,
+    Balancing.LEAST_REQUEST: _Cluster.LbPolicy.LEAST_REQUEST,
+    Balancing.RANDOM: _Cluster.LbPolicy.RANDOM,
+    Balancing.CONSISTENT_HASH: _Cluster.LbPolicy.RING_HASH,
+}
 
 
 def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
@@ -48,7 +55,8 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     """
     name = names.cluster(wanted)
     message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
-    message.MergeFrom(_destination(terms, wanted.limits, is_http=wanted.is_http, as_called=wanted.as_called))
+    kind = _Kind(wanted.is_http, wanted.as_called, wanted.limits, wanted.ejecting, wanted.balancing)
+    message.MergeFrom(_destination(terms, kind))
     needed = tls.references(terms)
     return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
 
@@ -126,16 +134,25 @@ def blackhole() -> Resource:
     )
 
 
+class _Kind(NamedTuple):
+    """All that tells the clusters of destinations apart but their names and their TLS."""
+
+    is_http: bool
+    as_called: bool
+    limits: ConnectionLimits
+    ejecting: Ejecting | None
+    balancing: Balancing
+
+
 @lru_cache(ALIKE)
-def _destination(terms: MeshTerms, limits: ConnectionLimits, *, is_http: bool, as_called: bool) -> _Cluster:
+def _destination(terms: MeshTerms, kind: _Kind) -> _Cluster:
     """Return what the clusters of destinations have in common; it is merged into each."""
-    message = _Cluster()
-    resilience = terms.resilience
-    message.CopyFrom(_limited(terms.headers, limits, is_http=is_http, keepalive=resilience.keepalive))
-    message.MergeFrom(surviving.peers(resilience, as_called=as_called))
+    message, resilience, limits = _Cluster(), terms.resilience, kind.limits
+    message.CopyFrom(_limited(terms.headers, limits, is_http=kind.is_http, keepalive=resilience.keepalive))
+    message.MergeFrom(surviving.peers(resilience, kind.ejecting, as_called=kind.as_called))
     if limits.connect_timeout is None:
         message.connect_timeout.CopyFrom(surviving.duration(resilience.connect_timeout))
-    if as_called:
+    if kind.as_called:
         message.type = _Cluster.DiscoveryType.ORIGINAL_DST
         message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
         return message
@@ -143,6 +160,7 @@ def _destination(terms: MeshTerms, limits: ConnectionLimits, *, is_http: bool, a
     message.eds_cluster_config.eds_config.CopyFrom(OVER_ADS)
     message.common_lb_config.SetInParent()
     message.ignore_health_on_host_removal = True
+    message.lb_policy = _BALANCING[kind.balancing]
     return message
 
 

@@ -29,6 +29,7 @@ from mesh.names import Namespace, Port, TrustDomain
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.routing import RouteActions
 from mesh.service import ServiceKey, Upstream
+from mesh.upstreams import HashKey, KeyKind
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from sidecars.envoy import headers, matching, names, retries
 from sidecars.envoy.features import faults, order, paths
@@ -64,6 +65,7 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
         for match, actions in _ways_of(route, service.rules):
             found.append(_outbound_route(name, match, route))
             _treat(found[-1], actions)
+            _hash(found[-1], route.keys)
         references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
     if service.retries is not None:
         for way in found:
@@ -129,6 +131,20 @@ def _treat(way: _Route, actions: RouteActions) -> None:
     way.response_headers_to_remove.extend(actions.response_headers.remove)
     if actions.faulty:
         faults.harm(way, actions)
+
+
+def _hash(way: _Route, keys: tuple[HashKey, ...]) -> None:
+    for key in keys if way.HasField("route") else ():
+        match key.kind:
+            case KeyKind.HEADER:
+                header = _Action.HashPolicy.Header(header_name=matching.header_name(key.name))
+                way.route.hash_policy.add(header=header)
+            case KeyKind.COOKIE:
+                ttl = None if key.ttl is None else duration(key.ttl)
+                cookie = _Action.HashPolicy.Cookie(name=key.name, ttl=ttl, path=key.path)
+                way.route.hash_policy.add(cookie=cookie)
+            case KeyKind.QUERY:
+                way.route.hash_policy.add(query_parameter=_Action.HashPolicy.QueryParameter(name=key.name))
 
 
 def _outbound_route(name: str, match: tuple[HTTPMatch, ...], route: OutboundRoute) -> _Route:

@@ -15,6 +15,9 @@ from specs.headers import NAME as HEADER_NAME
 from specs.osm.egress import MATCHES
 from specs.osm.retry import WITHOUT_EFFECT
 from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
+from specs.policy.upstream_policy import COOKIE_PATH as PATH_OF_COOKIE
+from specs.policy.upstream_policy import LONGEST_NAME as LONGEST_KEY
+from specs.policy.upstream_policy import PARAMETER as QUERY_PARAMETER
 from specs.smi.routes import METHODS
 
 
@@ -102,6 +105,8 @@ RETRY_ON: Final = _pattern("words, with commas between", rf"{_RETRY}( *, *{_RETR
 UNIT: Final = _enum(*RateUnit)
 HEADER: Final = _pattern("name of a header", HEADER_NAME)
 HEADER_VALUE: Final = _pattern("printable ASCII characters", "[\t -~]+", maxLength=LONGEST_HEADER)
+PARAMETER: Final = _pattern("name of a parameter", QUERY_PARAMETER, maxLength=LONGEST_KEY)
+COOKIE_PATH: Final = _pattern("path", f"({PATH_OF_COOKIE})?", maxLength=LONGEST_KEY)
 DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)
 PORT_NAME: Final = _pattern("name of a port", "(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 QUANTITY: Final = Form(

@@ -129,8 +129,9 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         found: dict[str, Any] = kinds[wrapped.type_url.rpartition(".")[2]].parse(wrapped.value).to_dict()
         # What stands behind a digit is written large by it, and small by protobuf.
         ejecting = found.get("outlierDetection", {})
-        if "enforcingConsecutive5Xx" in ejecting:
-            ejecting["enforcingConsecutive5xx"] = ejecting.pop("enforcingConsecutive5Xx")
+        for name in ("enforcingConsecutive5Xx", "consecutive5Xx"):
+            if name in ejecting:
+                ejecting[name.replace("X", "x")] = ejecting.pop(name)
         return found
 
 

@@ -28,6 +28,7 @@ from mesh.kinds import (
     TCP_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
+    UPSTREAM_POLICY,
     UPSTREAM_TRAFFIC_SETTING,
 )
 from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
@@ -48,6 +49,7 @@ from mesh.policy import (
 from mesh.retries import FailedWith, Retries, Retry
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
+from mesh.upstreams import Balancing, Ejecting, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
 from mesh.workload import (
     Capture,
     Explicit,
@@ -93,6 +95,7 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
     _limits(others, mesh)
     _retry(others, mesh)
     _route_policy(others, mesh)
+    _upstream_policy(others, mesh)
     kind = dice.randrange(24)
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
@@ -165,6 +168,18 @@ def _route_policy(dice: random.Random, mesh: Mesh) -> None:
     created = dice.choice(("", "2026-01-01T00:00:00Z"))
     policy = RoutePolicy(key, service, rules[: dice.choice((1, 2))], created)
     _put(dice, mesh, ObjectKey.of(ROUTE_POLICY, key), policy)
+
+
+def _upstream_policy(dice: random.Random, mesh: Mesh) -> None:
+    if dice.random() < 0.9:
+        return
+    key = _key(dice)
+    service = ServiceKey(key.namespace, ServiceName(dice.choice(NAMES)))
+    hashed = LoadBalancing(Balancing.CONSISTENT_HASH, HashKey(KeyKind.HEADER, dice.choice(("x-a", "x-b"))))
+    load = dice.choice((LoadBalancing(), LoadBalancing(Balancing.RANDOM), hashed))
+    created = dice.choice(("", "2026-01-01T00:00:00Z"))
+    policy = UpstreamPolicy(key, service, dice.choice((None, Ejecting(0), Ejecting(3))), load, created)
+    _put(dice, mesh, ObjectKey.of(UPSTREAM_POLICY, key), policy)
 
 
 SETTINGS = (

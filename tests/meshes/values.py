@@ -33,6 +33,7 @@ from mesh.retries import Retry
 from mesh.roots import MeshRootCertificate
 from mesh.routing import RoutePolicy
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
+from mesh.upstreams import UpstreamPolicy
 from mesh.workload import (
     Explicit,
     Interception,
@@ -280,6 +281,7 @@ def object_key(thing: object) -> ObjectKey:
             | MeshRootCertificate(key=name)
             | Retry(key=name)
             | RoutePolicy(key=name)
+            | UpstreamPolicy(key=name)
             | TCPRoute(key=name)
             | TrafficSplit(key=name)
             | TrafficTarget(key=name)
@@ -308,6 +310,7 @@ def _value(thing: object) -> MeshObject:
         | TrafficTarget
         | UpstreamTrafficSetting
         | Retry
-        | RoutePolicy,
+        | RoutePolicy
+        | UpstreamPolicy,
     )
     return thing

@@ -22,10 +22,12 @@ from mesh.kinds import (
     TCP_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
+    UPSTREAM_POLICY,
     UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
     Kind,
 )
+from specs.policy.upstream_policy import HASH_RULE, NO_HASH
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,26 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
         short_names=("rp",),
         categories=(_OURS,),
         columns=(Column(SERVICE.name, ("spec.service",), "The service that is called."),),
+    ),
+    UPSTREAM_POLICY: Installed(
+        short_names=("up",),
+        categories=(_OURS,),
+        columns=(
+            Column(SERVICE.name, ("spec.service",), "The service that answers."),
+            Column("Balancing", ("spec.loadBalancing.policy",), "Which endpoint is chosen."),
+        ),
+        rules=(
+            Rule(
+                "spec.loadBalancing",
+                "!has(self.policy) || self.policy != 'ConsistentHash' || has(self.hash)",
+                NO_HASH,
+            ),
+            Rule(
+                "spec.loadBalancing.hash",
+                "[has(self.header), has(self.cookie), has(self.query)].filter(e, e).size() == 1",
+                HASH_RULE,
+            ),
+        ),
     ),
     UPSTREAM_TRAFFIC_SETTING: Installed(
         short_names=("upstreamtrafficsetting",),

@@ -17,6 +17,7 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     kinds.TCP_ROUTE: ("Connections whatever they carry.", smi.TCP_ROUTE),
     kinds.TRAFFIC_SPLIT: ("To which services the calls of one go, in which ratio.", smi.TRAFFIC_SPLIT),
     kinds.ROUTE_POLICY: ("What becomes of requests on their way to a service.", policy.ROUTE_POLICY),
+    kinds.UPSTREAM_POLICY: ("How callers reach the endpoints of a service.", policy.UPSTREAM_POLICY),
     kinds.EGRESS: ("What may leave the mesh, and whose calls.", osm_policy.EGRESS),
     kinds.RETRY: ("What a caller tries again.", osm_policy.RETRY),
     kinds.UPSTREAM_TRAFFIC_SETTING: (

@@ -3,10 +3,12 @@
 from typing import Final
 
 from specs.reference.meaning import (
+    COOKIE_PATH,
     DURATION,
     HEADER,
     HEADER_VALUE,
     NAME,
+    PARAMETER,
     ROUTE_GROUPS,
     SERVICE,
     Meaning,
@@ -51,4 +53,40 @@ ROUTE_POLICY: Final[Meanings] = {
     "spec.rules[].fault.abort": Meaning("They are not sent, and answered at once."),
     "spec.rules[].fault.abort.percent": Meaning("How many of a hundred."),
     "spec.rules[].fault.abort.status": Meaning("With which status."),
+}
+UPSTREAM_POLICY: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("Of several of one service the oldest counts."),
+    "spec": Meaning("How the endpoints of which service are reached."),
+    "spec.service": Meaning("The service that answers, of the object's namespace.", form=SERVICE),
+    "spec.outlierDetection": Meaning(
+        "When an endpoint that fails is left alone for a while; what is not said here is as in the mesh."
+    ),
+    "spec.outlierDetection.consecutiveFailures": Meaning(
+        "After how many connections that fail, or answers 502, 503 and 504, one after the other; 0: never.",
+        "the mesh's",
+    ),
+    "spec.outlierDetection.consecutiveServerErrors": Meaning(
+        "After how many answers of 500 and more, one after the other; 0: they do not count.", "the mesh's"
+    ),
+    "spec.outlierDetection.baseEjectionTime": Meaning(
+        "For how long, each time as much longer: 1s to 5m.", "the mesh's", DURATION
+    ),
+    "spec.outlierDetection.maxEjectionPercent": Meaning(
+        "How many of a hundred endpoints at once at most.", "the mesh's"
+    ),
+    "spec.loadBalancing": Meaning("Which of the endpoints is chosen."),
+    "spec.loadBalancing.policy": Meaning(
+        "One after the other, of two the less busy one, any, or for the same key the same."
+    ),
+    "spec.loadBalancing.hash": Meaning("What of a request is the key, by ConsistentHash; exactly one."),
+    "spec.loadBalancing.hash.header": Meaning("The header of this name.", form=HEADER),
+    "spec.loadBalancing.hash.query": Meaning("The parameter of the query of this name.", form=PARAMETER),
+    "spec.loadBalancing.hash.cookie": Meaning("A cookie."),
+    "spec.loadBalancing.hash.cookie.name": Meaning("Its name.", form=HEADER),
+    "spec.loadBalancing.hash.cookie.ttl": Meaning(
+        "Who has none is given one for so long, up to a year; 0s for as long as the client runs.",
+        "it is given none",
+        DURATION,
+    ),
+    "spec.loadBalancing.hash.cookie.path": Meaning("The path of one that is given.", form=COOKIE_PATH),
 }

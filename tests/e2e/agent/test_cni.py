@@ -56,7 +56,6 @@ def _waiting(name: str, address: str) -> dict[str, Any]:
 OBJECTS: Final[dict[str, Any]] = {
     "/api/v1/namespaces/shop/pods/store": _pod(_OPTIONS),
     "/api/v1/namespaces/shop/pods/both": _pod(f"{_OPTIONS} --ipv6 --capture tproxy"),
-    "/api/v1/namespaces/shop/pods/addressed": _pod(f"{_OPTIONS} --ipv6-by-address"),
     "/api/v1/namespaces/shop/pods/plain": _pod(None),
     "/api/v1/namespaces/shop/pods/later": _pod(f"{_OPTIONS} --dns"),
     "/api/v1/namespaces/shop/pods/early": _pod(_OPTIONS),
@@ -245,18 +244,6 @@ def test_pods_have_their_rules_and_others_are_left_alone(host: tuple[Host, dict[
         assert 'meshwright_cni_requests_total{command="ADD",outcome="set-already"} 1' in figures
         assert 'meshwright_cni_requests_total{command="ADD",outcome="not-ours"} 2' in figures
         assert "meshwright_cni_installed 1" in figures
-
-
-def test_ipv6_is_captured_in_pods_that_were_given_an_address_of_it(host: tuple[Host, dict[str, Any]]) -> None:
-    """As the runtime's plug-in before ours gave it; other pods have rules for IPv4 alone."""
-    node, _ = host
-    with node.daemon(), machine() as one, machine() as other:
-        for each, address in ((one, "10.1.0.7/16"), (other, "fd00:1::7/64")):
-            for words in ("link add eth0 type bridge", f"address add {address} dev eth0", "link set eth0 up"):
-                each.run("ip", *words.split())
-            assert node.plugin("ADD", "addressed", network(each)) == (0, RESULT)
-        assert is_led(one, Interception())
-        assert is_led(other, Interception(families=frozenset(Family)))
 
 
 def test_a_pod_that_came_before_the_plug_in_has_its_rules(host: tuple[Host, dict[str, Any]]) -> None:

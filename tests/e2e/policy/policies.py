@@ -127,6 +127,16 @@ def route_policy(name: str, service: str, *rules: Document) -> Document:
     }
 
 
+def upstream_policy(service: str, **spec: Any) -> Document:
+    """Make an UpstreamPolicy of a service in namespace shop."""
+    return {
+        "apiVersion": "policy.meshwright.dev/v1alpha1",
+        "kind": "UpstreamPolicy",
+        "metadata": {"name": service, "namespace": "shop"},
+        "spec": {"service": service, **spec},
+    }
+
+
 def _account(name: str) -> Document:
     namespace, account = name.split("/")
     return {"kind": "ServiceAccount", "namespace": namespace, "name": account}

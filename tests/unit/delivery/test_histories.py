@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from catalog.lint.codes import Code
 from catalog.lint.problems import Linter
 from catalog.lint.problems import problems as found_from_nothing
 from catalog.policy.limits import connection_limits
 from catalog.policy.outbound import visible
+from catalog.policy.proxy import ServiceDestination
 from catalog.policy.reachable import reachable
 from catalog.relations.groups import groups
 from delivery.problems import AllProblems
@@ -21,8 +23,11 @@ from engine.graph import Graph
 from engine.node import Derivation
 from mesh.config import MeshConfig
 from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
+from mesh.names import Namespace
 from mesh.retries import FailedWith, Retries, Retry
+from mesh.roots import MeshRootCertificate, Role, SecretName
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
+from mesh.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
 from tests.pins import Pin
@@ -137,12 +142,26 @@ SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
 LIMITED = {"UpstreamTrafficSettings", "UpstreamTrafficSettings by host"}
 RETRIED = {"Retries", "Retries by source"}
 ROUTED = {"RoutePolicies", "RoutePolicies by service"}
-"""Those of limits, of what is tried again, and of what becomes of requests; see their tests."""
+ROOTS = {"MeshRootCertificates": ", the set of entries"}
+REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
+"""Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
 
 
 def test_every_table_and_index_has_its_mutant() -> None:
     """A new one cannot be forgotten."""
-    others = NOT_READ | ONE_BY_ONE | CLAIMED | LINTED.keys() | MESHED | SUGGESTED | LIMITED | RETRIED | ROUTED
+    others = (
+        NOT_READ
+        | ONE_BY_ONE
+        | CLAIMED
+        | LINTED.keys()
+        | MESHED
+        | SUGGESTED
+        | LIMITED
+        | RETRIED
+        | ROUTED
+        | REACHED
+        | ROOTS.keys()
+    )
     assert names() == KILLED_BY.keys() | others
 
 
@@ -228,6 +247,56 @@ def test_rules_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPat
         view.apply(view.edits_to(a.view(*things, policy).known()))
         seen.append(timeouts())
     assert (seen == [[], [timedelta(seconds=1)], [timedelta(seconds=2)]]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *map("".join, ROOTS.items())])
+def test_problems_of_a_root_follow_the_others(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is passive, and nobody signs until another comes that does."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    passive = MeshRootCertificate(a.policy_key("p"), SecretName(Namespace("default"), "p"), role=Role.PASSIVE)
+    active = MeshRootCertificate(a.policy_key("a"), SecretName(Namespace("default"), "a"))
+    view = a.view(passive)
+    linter, problems = Linter(view), AllProblems()
+    problems.found(linter.looks())
+    before = [each.code for each in problems.all()]
+    view.apply(view.edits_to(a.view(passive, active).known()))
+    problems.found(linter.looks())
+    assert before == [Code.NO_ACTIVE_ROOT.value]
+    assert ([each.code for each in problems.all()] == []) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(REACHED)])
+def test_destinations_and_routes_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One comes, and is edited: of the cluster, and of the routes that lead there."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    things = (a.service("shop"), a.workload("buyer", "10.0.0.1"), MeshConfig(permissive=True))
+    view = a.view(*things)
+    (group,) = groups(view)
+    pin = Pin(reachable, view, group)
+
+    def reached() -> list[tuple[Balancing, tuple[HashKey, ...]]]:
+        return [
+            (to.balancing, route.keys)
+            for part in pin.value()
+            for to in part.destinations
+            for service in part.services
+            for route in service.routes
+            if isinstance(to, ServiceDestination)
+        ]
+
+    key, seen = HashKey(KeyKind.HEADER, "x-user"), [reached()]
+    for load in (LoadBalancing(Balancing.RANDOM), LoadBalancing(Balancing.CONSISTENT_HASH, key)):
+        policy = UpstreamPolicy(a.policy_key("p"), a.service_key("shop"), load=load)
+        view.apply(view.edits_to(a.view(*things, policy).known()))
+        seen.append(reached())
+    assert (
+        seen
+        == [
+            [(Balancing.ROUND_ROBIN, ())],
+            [(Balancing.RANDOM, ())],
+            [(Balancing.CONSISTENT_HASH, (key,))],
+        ]
+    ) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(CLAIMED)])

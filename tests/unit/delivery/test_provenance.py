@@ -23,6 +23,7 @@ from mesh.kinds import (
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
+    MESH_ROOT_CERTIFICATE,
     NAMESPACE,
     RETRY,
     ROUTE_POLICY,
@@ -30,6 +31,7 @@ from mesh.kinds import (
     TCP_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
+    UPSTREAM_POLICY,
     UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
 )
@@ -39,6 +41,7 @@ from mesh.objects import EndpointSlice, ObjectKey
 from mesh.origins import InFile
 from mesh.retries import FailedWith, Retries, Retry
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
+from mesh.upstreams import Ejecting, UpstreamPolicy
 from providers.dns.slices import FoundSlice
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
@@ -67,6 +70,7 @@ THINGS = (
         a.service_key("bank"),
         (RouteRule((a.http("money"),), RouteActions(timedelta(seconds=1))),),
     ),
+    UpstreamPolicy(a.policy_key("reach"), a.service_key("bank"), Ejecting(3)),
     Retry(
         a.policy_key("again"),
         a.identity("buyer"),
@@ -245,6 +249,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
         HTTP_ROUTE_GROUP,
         INGRESS_BACKEND,
         MESH_CONFIG,
+        MESH_ROOT_CERTIFICATE,
         NAMESPACE,
         RETRY,
         ROUTE_POLICY,
@@ -252,6 +257,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
         TCP_ROUTE,
         TRAFFIC_SPLIT,
         TRAFFIC_TARGET,
+        UPSTREAM_POLICY,
         UPSTREAM_TRAFFIC_SETTING,
         WORKLOAD,
     }

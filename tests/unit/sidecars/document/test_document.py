@@ -15,7 +15,7 @@ from catalog.relations.groups import group_of
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
-from mesh.names import IpAddress, Namespace, TrustDomain
+from mesh.names import Namespace, TrustDomain
 from mesh.workload import WorkloadKey
 from sidecars.contract.driver import Credentials
 from sidecars.document.driver import DocumentDriver
@@ -95,23 +95,6 @@ def test_where_services_are_stands_in_it_unless_they_are_split() -> None:
         "peers": ["spiffe://cluster.local/ns/shop/sa/store"],
         "endpoints": [{"address": "10.0.0.1", "port": 8080, "weight": 1}],
     }
-
-
-def test_who_has_addresses_of_both_families_is_one_endpoint() -> None:
-    """Called at whichever of them is reached."""
-    policy = _policy(POLICY[: POLICY.rindex("---")], workload("one"))
-    places = tuple(
-        replace(
-            each,
-            endpoints=tuple(replace(at, other_addresses=(IpAddress("fd00::1"),)) for at in each.endpoints),
-        )
-        for each in policy.service_destinations
-    )
-    both = replace(policy, reachable=(Reachable.of(policy.outbound, places),))
-    assert [each["endpoints"] for each in _document(both)["outbound"]] == [
-        [{"address": "10.0.0.1", "port": port, "weight": 1, "otherAddresses": ["fd00::1"]}]
-        for port in (8080, 90)
-    ]
 
 
 def test_a_headless_service_in_both_forms_keeps_the_one_with_endpoints() -> None:

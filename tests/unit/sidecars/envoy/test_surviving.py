@@ -30,7 +30,7 @@ def test_all_can_be_turned_off() -> None:
         silence_seconds=0,
     )
     assert off == Resilience(timedelta(seconds=5), None, None, None)
-    assert MessageToDict(surviving.peers(off, as_called=False)) == {}
+    assert MessageToDict(surviving.peers(off, None, as_called=False)) == {}
     assert retries(None) is None
 
 
@@ -58,17 +58,17 @@ def test_a_host_outside_is_not_believed() -> None:
 def test_server_errors_count_where_that_is_asked_for() -> None:
     """By default what an application answers is its own affair; who is called by address is never ejected."""
     asked = Resilience(outliers=OutlierDetection(server_errors=7))
-    told = MessageToDict(surviving.peers(asked, as_called=False))["outlierDetection"]
+    told = MessageToDict(surviving.peers(asked, None, as_called=False))["outlierDetection"]
     assert (told["consecutive5xx"], "enforcingConsecutive5xx" in told) == (7, False)
-    default = MessageToDict(surviving.peers(Resilience(), as_called=False))["outlierDetection"]
+    default = MessageToDict(surviving.peers(Resilience(), None, as_called=False))["outlierDetection"]
     assert (default["enforcingConsecutive5xx"], default["maxEjectionPercent"]) == (0, 50)
-    assert "outlierDetection" not in MessageToDict(surviving.peers(Resilience(), as_called=True))
+    assert "outlierDetection" not in MessageToDict(surviving.peers(Resilience(), None, as_called=True))
 
 
 def test_a_silent_peer_is_asked_twice_before_it_is_lost() -> None:
     """Idle connections by TCP's keep-alive; those with something under way by its user timeout."""
     told = MessageToDict(
-        surviving.peers(Resilience(keepalive=Keepalive(timedelta(seconds=8))), as_called=True)
+        surviving.peers(Resilience(keepalive=Keepalive(timedelta(seconds=8))), None, as_called=True)
     )
     assert told == {
         "upstreamConnectionOptions": {

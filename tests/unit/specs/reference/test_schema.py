@@ -53,6 +53,7 @@ ONLY_THE_READER = {
     ("HTTPRouteGroup", "matches[].headers[].client-app"),
     ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
     ("IngressBackend", "spec.sources[].namespace"),  # a Service must have one, and nothing else
+    ("UpstreamPolicy", "spec.loadBalancing.hash"),  # with one policy, and exactly one key
     ("Service", "metadata.annotations.meshwright.dev/dns"),  # several names in one text, and ports elsewhere
     ("Service", "metadata.annotations.meshwright.dev/dns-srv"),
     ("Pod", "metadata.labels.meshwright.dev/proxy-uuid"),  # a label among others

@@ -1,0 +1,92 @@
+"""How callers reach the endpoints of a service: our own UpstreamPolicy as a value."""
+
+import enum
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from mesh.calling import OutlierDetection
+from mesh.policy import PolicyKey
+from mesh.service import ServiceKey
+
+
+@dataclass(frozen=True, slots=True)
+class Ejecting:
+    """What of OutlierDetection is said for one service, in place of what holds for the mesh; None: nothing.
+
+    Without failures nobody is left alone.
+    """
+
+    failures: int | None = None
+    server_errors: int | None = None
+    ejected_for: timedelta | None = None
+    most_percent: int | None = None
+
+    def over(self, mesh: OutlierDetection | None) -> OutlierDetection | None:
+        """Return what holds for the service; where the mesh has none, what is not said is by default."""
+        base = mesh or OutlierDetection()
+        found = replace(
+            base,
+            failures=base.failures if self.failures is None else self.failures,
+            server_errors=base.server_errors if self.server_errors is None else self.server_errors or None,
+            ejected_for=base.ejected_for if self.ejected_for is None else self.ejected_for,
+            most_percent=base.most_percent if self.most_percent is None else self.most_percent,
+        )
+        return found if found.failures else None
+
+
+class Balancing(enum.StrEnum):
+    """Which endpoint is chosen of those that may answer; each by its weight.
+
+    ROUND_ROBIN: one after the other. LEAST_REQUEST: of two by chance the one with fewer requests under way.
+    RANDOM: any. CONSISTENT_HASH: for the same key the same one, and few others when endpoints come and go.
+    """
+
+    ROUND_ROBIN = "RoundRobin"
+    LEAST_REQUEST = "LeastRequest"
+    RANDOM = "Random"
+    CONSISTENT_HASH = "ConsistentHash"
+
+
+class KeyKind(enum.StrEnum):
+    """In which part of a request the key is."""
+
+    HEADER = "header"
+    COOKIE = "cookie"
+    QUERY = "query"
+
+
+@dataclass(frozen=True, slots=True)
+class HashKey:
+    """What of a request is the key: a header, a cookie or a parameter of the query, by name.
+
+    A cookie that is not there is given to the client for `ttl`, zero for as long as it runs, with `path`;
+    None: it is not. Without a key any endpoint is chosen.
+    """
+
+    kind: KeyKind
+    name: str
+    ttl: timedelta | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBalancing:
+    """Which endpoint is chosen; `key` is there where it is by consistent hash."""
+
+    balancing: Balancing = Balancing.ROUND_ROBIN
+    key: HashKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamPolicy:
+    """policy.meshwright.dev UpstreamPolicy: how callers reach the endpoints of `service`.
+
+    `ejecting` is None where it says nothing of outliers. `created` is `metadata.creationTimestamp` as
+    written, empty where there is none: it settles precedence.
+    """
+
+    key: PolicyKey
+    service: ServiceKey
+    ejecting: Ejecting | None = None
+    load: LoadBalancing = field(default_factory=LoadBalancing)
+    created: str = ""

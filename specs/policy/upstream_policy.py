@@ -1,0 +1,116 @@
+"""UpstreamPolicy, policy.meshwright.dev v1alpha1: how callers reach the endpoints of a service."""
+
+import re
+from datetime import timedelta
+from typing import Final
+
+from mesh.policy import PolicyKey
+from mesh.upstreams import Balancing, Ejecting, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
+from specs.codes import Code
+from specs.durations import parse_duration
+from specs.fields import Fields, one_of
+from specs.headers import is_name
+from specs.manifest import Manifest
+from specs.references import own_service
+
+MOST_FAILURES: Final = 1000
+EJECTED_RULE: Final = "must be a duration from 1s to 5m, such as 30s"
+TTL_RULE: Final = "must be a duration up to a year, such as 1h; 0s for as long as the client runs"
+HEADER_RULE: Final = "must be the name of a header, 256 characters at most"
+COOKIE_RULE: Final = "must be the name of a cookie, 256 characters at most"
+QUERY_RULE: Final = "must be the name of a parameter as it is written in the query, 256 characters at most"
+PATH_RULE: Final = "must begin with /, and have printable ASCII characters but ; and space"
+HASH_RULE: Final = f"{one_of(tuple(KeyKind))}: exactly one of them is the key"
+NO_HASH: Final = "must say what of a request the key is, by consistent hash: header, cookie or query"
+LONGEST_NAME: Final = 256
+PARAMETER: Final = "[!-%'-<>-~]+"
+COOKIE_PATH: Final = "/[!-:<-~]*"
+_SHORTEST: Final = timedelta(seconds=1)
+_LONGEST: Final = timedelta(minutes=5)
+_YEAR: Final = timedelta(days=365)
+_PARAMETER: Final = re.compile(PARAMETER)
+_PATH: Final = re.compile(COOKIE_PATH)
+NOT_HASHED: Final = f"has no effect but with policy: {Balancing.CONSISTENT_HASH}"
+
+
+def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
+    """Read an UpstreamPolicy; the service is of its own namespace."""
+    fields = manifest.spec()
+    service = own_service(fields, "service", manifest.namespace)
+    outliers, balancing = fields.section("outlierDetection"), fields.section("loadBalancing")
+    ejecting = _ejecting(outliers)
+    load = _load(balancing)
+    if not (fields.has("outlierDetection") or fields.has("loadBalancing")) and not manifest.notes.refused:
+        manifest.notes.warn(Code.EMPTY, fields.path, "says nothing of how the service is reached")
+    fields.close()
+    return UpstreamPolicy(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        service=service,
+        ejecting=ejecting if fields.has("outlierDetection") else None,
+        load=load,
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+
+
+def _ejecting(fields: Fields) -> Ejecting:
+    found = Ejecting(
+        failures=fields.whole("consecutiveFailures", 0, MOST_FAILURES),
+        server_errors=fields.whole("consecutiveServerErrors", 0, MOST_FAILURES),
+        ejected_for=_time(fields, "baseEjectionTime", _SHORTEST, _LONGEST, EJECTED_RULE),
+        most_percent=fields.whole("maxEjectionPercent", 1, 100),
+    )
+    fields.close()
+    return found
+
+
+def _load(fields: Fields) -> LoadBalancing:
+    policy = Balancing(fields.choice("policy", tuple(Balancing), Balancing.ROUND_ROBIN))
+    key = _key(fields.section("hash"), given=fields.has("hash"))
+    fields.close()
+    if policy is Balancing.CONSISTENT_HASH:
+        if not fields.has("hash"):
+            fields.wrong("hash", NO_HASH)
+        return LoadBalancing(policy, key)
+    if fields.has("hash"):
+        fields.warn("hash", NOT_HASHED, Code.FIELDS_NOT_USED)
+    return LoadBalancing(policy)
+
+
+def _key(fields: Fields, *, given: bool) -> HashKey | None:
+    header, query = fields.text("header"), fields.text("query")
+    cookie = fields.section("cookie")
+    found = [
+        HashKey(KeyKind.HEADER, header.lower()) if header is not None else None,
+        _cookie(cookie) if fields.has("cookie") else None,
+        HashKey(KeyKind.QUERY, query) if query is not None else None,
+    ]
+    cookie.close()
+    if header is not None and not (is_name(header) and len(header) <= LONGEST_NAME):
+        fields.wrong("header", HEADER_RULE)
+    if query is not None and not (_PARAMETER.fullmatch(query) and len(query) <= LONGEST_NAME):
+        fields.wrong("query", QUERY_RULE)
+    fields.close()
+    keys = [each for each in found if each is not None]
+    if given and len(keys) != 1:
+        fields.notes.refuse(Code.WRONG_VALUE, fields.path, HASH_RULE)
+    return keys[0] if keys else None
+
+
+def _cookie(fields: Fields) -> HashKey:
+    name, path = fields.required_text("name", COOKIE_RULE), fields.text("path") or ""
+    if name and not (is_name(name) and len(name) <= LONGEST_NAME):
+        fields.wrong("name", COOKIE_RULE)
+    if path and not (_PATH.fullmatch(path) and len(path) <= LONGEST_NAME):
+        fields.wrong("path", PATH_RULE)
+    return HashKey(KeyKind.COOKIE, name, _time(fields, "ttl", timedelta(0), _YEAR, TTL_RULE), path)
+
+
+def _time(fields: Fields, name: str, low: timedelta, high: timedelta, rule: str) -> timedelta | None:
+    text = fields.text(name)
+    if text is None:
+        return None
+    found = parse_duration(text)
+    if found is None or not low <= found <= high:
+        fields.wrong(name, rule)
+        return None
+    return found

@@ -1,0 +1,94 @@
+"""UpstreamPolicies at real Envoys: who answers, and who is left alone."""
+
+import pytest
+
+from tests.e2e.policy.applications import HTTP
+from tests.e2e.policy.policies import ALL, EVERYTHING, PERMISSIVE, Document, split, target, upstream_policy
+from tests.e2e.policy.running import PolicyMesh
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+OPEN = (
+    *EVERYTHING,
+    target("one", "shop/v1", ("shop/client", "office/clerk"), *ALL),
+    target("two", "shop/v2", ("shop/client", "office/clerk"), *ALL),
+)
+BOTH = {"v1", "v2"}
+
+
+def hashed(service: str, **key: object) -> Document:
+    """Make one that chooses by consistent hash."""
+    return upstream_policy(service, loadBalancing={"policy": "ConsistentHash", "hash": key})
+
+
+async def by_user(mesh: PolicyMesh, caller: str, service: str, users: range) -> dict[int, set[str]]:
+    """Return who answers each of some users, asked three times."""
+    found: dict[int, set[str]] = {}
+    for user in users:
+        headers = {"x-user": f"user-{user}"}
+        answers = [await mesh.get(caller, service, headers=headers) for _ in range(3)]
+        found[user] = {each.by for each in answers}
+    return found
+
+
+async def test_the_same_key_is_always_answered_by_the_same(mesh: PolicyMesh) -> None:
+    """Whoever calls, in both modes; without a policy, and without the key, both answer."""
+    users = range(20)
+    for base in (OPEN, (PERMISSIVE,)):
+        await mesh.enforce(*base)
+        plain = await by_user(mesh, "client", "both", users)
+        assert any(len(each) > 1 for each in plain.values())
+        await mesh.enforce(*base, hashed("both", header="X-User"))
+        mine = await by_user(mesh, "client", "both", users)
+        assert all(len(each) == 1 for each in mine.values())
+        assert set().union(*mine.values()) == BOTH
+        assert await by_user(mesh, "clerk", "both", users) == mine
+        assert set(await mesh.answering("client", "both", 40)) == BOTH
+
+
+async def test_few_keys_move_when_an_endpoint_is_left_alone(mesh: PolicyMesh) -> None:
+    """Those of who stays stay."""
+    users = range(20)
+    await mesh.enforce(*OPEN, hashed("both", header="x-user"))
+    before = await by_user(mesh, "client", "both", users)
+    await mesh.enforce(*OPEN[:-1], hashed("both", header="x-user"))
+    after = await by_user(mesh, "client", "both", users)
+    assert set().union(*after.values()) == {"v1"}
+    await mesh.enforce(*OPEN, hashed("both", header="x-user"))
+    assert await by_user(mesh, "client", "both", users) == before
+
+
+async def test_a_parameter_of_the_query_is_a_key_too(mesh: PolicyMesh) -> None:
+    """By its value, whatever else is in it."""
+    await mesh.enforce(*OPEN, hashed("both", query="q"))
+    found = [
+        {(await mesh.get("client", "both", f"/?other={n}&q={value}")).by for n in range(3)}
+        for value in range(12)
+    ]
+    assert all(len(each) == 1 for each in found)
+    assert set().union(*found) == BOTH
+
+
+async def test_any_is_chosen_by_chance(mesh: PolicyMesh) -> None:
+    """And the less busy one of two: both answer, not in turn as by default."""
+    for policy in ("Random", "LeastRequest"):
+        await mesh.enforce(*OPEN, upstream_policy("both", loadBalancing={"policy": policy}))
+        assert set(await mesh.answering("client", "both", 40)) == BOTH
+
+
+async def test_who_answers_500_is_left_alone_where_that_is_asked_for(mesh: PolicyMesh) -> None:
+    """Behind a split too, by the backend's own policy; by default what an application says is no failure."""
+    name = f"cluster.shop/both.{HTTP}.outlier_detection.ejections_enforced_consecutive_5xx"
+    ejecting = {"consecutiveServerErrors": 3, "baseEjectionTime": "5m", "maxEjectionPercent": 100}
+    left = upstream_policy("both", outlierDetection=ejecting)
+    apart = split("s", "root", {"both": 1})
+    for base in ((), (left,)):
+        await mesh.enforce(*OPEN, apart, *base)
+        before = await mesh.live.stat("client", name)
+        for _ in range(12):
+            await mesh.get("client", "root", "/status/500")
+        assert (await mesh.live.stat("client", name) - before > 0) is bool(base)
+    await mesh.enforce(*OPEN)

@@ -1,0 +1,126 @@
+"""UpstreamPolicy: what is read, what is refused with field and value, and what is said beside."""
+
+from datetime import timedelta
+
+import pytest
+
+from mesh.calling import OutlierDetection
+from mesh.names import Namespace, ServiceName
+from mesh.policy import PolicyKey
+from mesh.service import ServiceKey
+from mesh.upstreams import Balancing, Ejecting, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
+from tests.meshes.reading import complaints, reading, value
+
+WEB = ServiceKey(Namespace("shop"), ServiceName("web"))
+
+
+def manifest(fields: str, service: str = "web") -> str:
+    """Return an UpstreamPolicy in namespace shop."""
+    head = "apiVersion: policy.meshwright.dev/v1alpha1\nkind: UpstreamPolicy\n"
+    return f"{head}metadata: {{name: p, namespace: shop}}\nspec: {{service: {service}, {fields}}}\n"
+
+
+def outliers(text: str) -> str:
+    """Return one that says something of outliers."""
+    return manifest(f"outlierDetection: {{{text}}}")
+
+
+def hashed(key: str) -> str:
+    """Return one that chooses by consistent hash."""
+    return manifest(f"loadBalancing: {{policy: ConsistentHash, hash: {key}}}")
+
+
+def test_every_field() -> None:
+    """Of outliers, and of balancing."""
+    text = manifest(
+        "outlierDetection: {consecutiveFailures: 3, consecutiveServerErrors: 4, baseEjectionTime: 1m,"
+        " maxEjectionPercent: 100}, loadBalancing: {policy: ConsistentHash, hash: {header: X-User}}"
+    )
+    load = LoadBalancing(Balancing.CONSISTENT_HASH, HashKey(KeyKind.HEADER, "x-user"))
+    ejecting = Ejecting(3, 4, timedelta(minutes=1), 100)
+    assert value(text) == UpstreamPolicy(PolicyKey(Namespace("shop"), "p"), WEB, ejecting, load)
+
+
+@pytest.mark.parametrize("policy", Balancing)
+def test_each_way_to_choose(policy: Balancing) -> None:
+    """A key belongs to one of them."""
+    key = ", hash: {query: q}" if policy is Balancing.CONSISTENT_HASH else ""
+    found = value(manifest(f"loadBalancing: {{policy: {policy}{key}}}"))
+    assert isinstance(found, UpstreamPolicy)
+    assert found.load.balancing is policy
+    assert found.ejecting is None
+
+
+@pytest.mark.parametrize(
+    ("text", "ttl", "path"),
+    [
+        ("{name: s}", None, ""),
+        ("{name: s, ttl: 0s}", timedelta(0), ""),
+        ("{name: s, ttl: 8760h, path: /a}", timedelta(days=365), "/a"),
+    ],
+)
+def test_a_cookie(text: str, ttl: timedelta | None, path: str) -> None:
+    """One that is given has a time to live, which may be the client's."""
+    ((_, found),) = reading(hashed(f"{{cookie: {text}}}")).objects
+    assert isinstance(found, UpstreamPolicy)
+    assert found.load.key == HashKey(KeyKind.COOKIE, "s", ttl, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "code"),
+    [
+        (manifest("", "web.bank"), "spec.service", "MW1016"),
+        (manifest(""), "spec", "MW1017"),
+        (outliers("consecutiveFailures: -1"), "spec.outlierDetection.consecutiveFailures", "MW1013"),
+        (
+            outliers("consecutiveServerErrors: 1001"),
+            "spec.outlierDetection.consecutiveServerErrors",
+            "MW1013",
+        ),
+        (outliers("baseEjectionTime: 999ms"), "spec.outlierDetection.baseEjectionTime", "MW1013"),
+        (outliers("baseEjectionTime: 301s"), "spec.outlierDetection.baseEjectionTime", "MW1013"),
+        (outliers("maxEjectionPercent: 0"), "spec.outlierDetection.maxEjectionPercent", "MW1013"),
+        (outliers("interval: 1s"), "spec.outlierDetection.interval", "MW1012"),
+        (manifest("loadBalancing: {policy: roundrobin}"), "spec.loadBalancing.policy", "MW1013"),
+        (manifest("loadBalancing: {policy: ConsistentHash}"), "spec.loadBalancing.hash", "MW1013"),
+        (manifest("loadBalancing: {policy: Random, hash: {query: q}}"), "spec.loadBalancing.hash", "MW1021"),
+        (hashed("{}"), "spec.loadBalancing.hash", "MW1013"),
+        (hashed("{header: a, query: b}"), "spec.loadBalancing.hash", "MW1013"),
+        (hashed("{header: 'a b'}"), "spec.loadBalancing.hash.header", "MW1013"),
+        (hashed("{header: ''}"), "spec.loadBalancing.hash.header", "MW1013"),
+        (hashed("{query: 'a&b'}"), "spec.loadBalancing.hash.query", "MW1013"),
+        (hashed("{cookie: {}}"), "spec.loadBalancing.hash.cookie.name", "MW1011"),
+        (hashed("{cookie: {name: 'a;b'}}"), "spec.loadBalancing.hash.cookie.name", "MW1013"),
+        (hashed("{cookie: {name: a, path: b}}"), "spec.loadBalancing.hash.cookie.path", "MW1013"),
+        (hashed("{cookie: {name: a, ttl: 8761h}}"), "spec.loadBalancing.hash.cookie.ttl", "MW1013"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_field(text: str, field: str, code: str) -> None:
+    """And with nothing else."""
+    assert [each[1:3] for each in complaints(text)] == [(code, field)]
+
+
+MESH = OutlierDetection(5, None, timedelta(seconds=10), 50)
+
+
+@pytest.mark.parametrize(
+    ("said", "mesh", "expected"),
+    [
+        (Ejecting(), MESH, MESH),
+        (Ejecting(), None, OutlierDetection()),
+        (Ejecting(failures=0), MESH, None),
+        (Ejecting(failures=2), MESH, OutlierDetection(2, None, timedelta(seconds=10), 50)),
+        (Ejecting(server_errors=3), MESH, OutlierDetection(5, 3, timedelta(seconds=10), 50)),
+        (Ejecting(server_errors=0), OutlierDetection(5, 7), OutlierDetection(5, None)),
+        (
+            Ejecting(ejected_for=timedelta(seconds=1), most_percent=100),
+            MESH,
+            OutlierDetection(5, None, timedelta(seconds=1), 100),
+        ),
+    ],
+)
+def test_what_is_not_said_is_the_mesh_s(
+    said: Ejecting, mesh: OutlierDetection | None, expected: OutlierDetection | None
+) -> None:
+    """And by default where the mesh has none."""
+    assert said.over(mesh) == expected
