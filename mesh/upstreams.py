@@ -78,15 +78,32 @@ class LoadBalancing:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """How endpoints are asked whether they are well: by a GET of `path`; None: by a connection alone.
+
+    One that is well is left alone after `unhealthy` answers in a row that are none or not 200 to 399, and
+    called again after `healthy` others. An answer counts that is there within `timeout`.
+    """
+
+    path: str | None
+    interval: timedelta = timedelta(seconds=10)
+    timeout: timedelta = timedelta(seconds=1)
+    healthy: int = 1
+    unhealthy: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class UpstreamPolicy:
     """policy.meshwright.dev UpstreamPolicy: how callers reach the endpoints of `service`.
 
-    `ejecting` is None where it says nothing of outliers. `created` is `metadata.creationTimestamp` as
-    written, empty where there is none: it settles precedence.
+    `ejecting` is None where it says nothing of outliers; without `checking` no endpoint is asked whether it
+    is well. `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles
+    precedence.
     """
 
     key: PolicyKey
     service: ServiceKey
     ejecting: Ejecting | None = None
     load: LoadBalancing = field(default_factory=LoadBalancing)
+    checking: HealthCheck | None = None
     created: str = ""

@@ -39,11 +39,16 @@ def parse_duration(text: str) -> timedelta | None:
 
 def wait(fields: Fields, name: str) -> timedelta | None:
     """Return how long to wait, None where that is not said; from 1ms to 1h."""
+    return bounded(fields, name, SHORTEST_WAIT, LONGEST_WAIT, WAIT_RULE)
+
+
+def bounded(fields: Fields, name: str, low: timedelta, high: timedelta, rule: str) -> timedelta | None:
+    """Return a duration from `low` to `high`, None where none is said; `rule` is said of any other."""
     text = fields.text(name)
     if text is None:
         return None
     found = parse_duration(text)
-    if found is None or not SHORTEST_WAIT <= found <= LONGEST_WAIT:
-        fields.wrong(name, WAIT_RULE)
+    if found is None or not low <= found <= high:
+        fields.wrong(name, rule)
         return None
     return found

@@ -7,7 +7,7 @@ from catalog.oracle.upstreams import reaching
 from catalog.store.view import View
 from mesh.kinds import UPSTREAM_POLICY
 from mesh.service import ServiceKey
-from mesh.upstreams import Balancing, Ejecting, HashKey, KeyKind
+from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind
 
 _CHOSEN = {
     Balancing.ROUND_ROBIN: "one endpoint after the other",
@@ -25,6 +25,8 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
     said = [f"it is sent to {_chosen(policy.load.balancing, policy.load.key)}"]
     if policy.ejecting is not None:
         said.append(_left_alone(policy.ejecting))
+    if policy.checking is not None:
+        said.append(_asked(policy.checking))
     text = f"UpstreamPolicy {policy.key} is for Service {key}: {'; '.join(said)}"
     yield Step(text, origin_of(view, UPSTREAM_POLICY, policy.key))
 
@@ -39,3 +41,9 @@ def _left_alone(ejecting: Ejecting) -> str:
     if ejecting.failures == 0:
         return "no endpoint is left alone because it fails"
     return "endpoints that fail are left alone in its own way"
+
+
+def _asked(check: HealthCheck) -> str:
+    how = "by a connection" if check.path is None else f"by GET {check.path}, at ports of HTTP,"
+    every, counts = check.interval.total_seconds(), check.unhealthy
+    return f"endpoints are asked {how} every {every:g} s, and left alone after {counts} failures in a row"

@@ -117,6 +117,11 @@ class Code(ProblemCode):
         "MW2122",
         "An UpstreamPolicy's key is of requests, which a port of its service has none of.",
     )
+    ASKS_NO_REQUESTS = "MW2124", "An UpstreamPolicy's health check is a request, and no port takes such."
+    HEALTH_NOT_ADMITTED = (
+        "MW2125",
+        "An UpstreamPolicy's health check is a request that policy denies callers.",
+    )
     CALLED_BY_ADDRESS = "MW2123", "An UpstreamPolicy's service is headless: whoever is called answers."
     NO_WAY_TO_SIDECAR = "MW2140", "A workload has addresses of IPv6 alone, and its sidecar takes IPv4 alone."
     PAST_SIDECAR = "MW2141", "A workload has an address of IPv6, and its sidecar takes IPv4 alone."

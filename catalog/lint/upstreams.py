@@ -1,17 +1,26 @@
 """Problems of UpstreamPolicies: a service that is not there, or of which they cannot hold."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from catalog.lint.codes import Code
 from catalog.lint.told import Place, meant
+from catalog.oracle.decide import admitting, places
+from catalog.oracle.requests import Request
+from catalog.policy.inbound import access
 from catalog.policy.outbound import protocol_of
+from catalog.policy.proxy import OnlyRules, admitted
 from catalog.policy.upstreams import policy_of
 from catalog.store.view import View
+from mesh.identity import ServiceIdentity
 from mesh.kinds import UPSTREAM_POLICY
 from mesh.objects import ObjectKey
 from mesh.problems import Problem
-from mesh.service import Service
+from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.upstreams import UpstreamPolicy
+
+_NAMED: Final = 3
+"""How many callers are named."""
 
 
 def problems(view: View, policy: UpstreamPolicy) -> Iterator[Problem]:
@@ -32,6 +41,7 @@ def problems(view: View, policy: UpstreamPolicy) -> Iterator[Problem]:
         wanted = "it is headless: the endpoint that is called answers, and none is chosen but behind a split"
         yield place.warning(Code.CALLED_BY_ADDRESS, field, str(key), wanted)
     yield from _of_key(place, policy, service)
+    yield from _of_check(place, policy, service)
 
 
 def _of_key(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[Problem]:
@@ -43,3 +53,30 @@ def _of_key(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[
     if silent:
         wanted = f"no request is seen at port {', '.join(silent)}; there any endpoint is chosen"
         yield place.warning(Code.HASHES_NOTHING, "spec.loadBalancing.hash", "", wanted)
+
+
+def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[Problem]:
+    """Yield what is wrong with a check that is a request: it is judged as its caller's others are."""
+    path = policy.checking.path if policy.checking is not None else None
+    if path is None or service.headless:
+        return
+    asked = [each for each in service.ports if protocol_of(place.view, service.key, each) is Protocol.HTTP]
+    if not asked:
+        wanted = "it has no port of HTTP, and no other is asked so; say tcp: {}"
+        yield place.warning(Code.ASKS_NO_REQUESTS, "spec.healthCheck.http", "", wanted)
+    denied = sorted({str(who) for port in asked for who in _denied(place.view, service.key, port, path)})
+    if denied:
+        names = ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if denied[_NAMED:] else "")
+        wanted = f"policy denies GET {path} to {names}; to them it is unhealthy: admit it, or say tcp"
+        yield place.warning(Code.HEALTH_NOT_ADMITTED, "spec.healthCheck.http.path", path, wanted)
+
+
+def _denied(view: View, key: ServiceKey, port: ServicePort, path: str) -> Iterator[ServiceIdentity]:
+    """Yield the callers of a port that may send something there, and not this; all that rules name."""
+    host = (("host", key.fqdn(view.settings.cluster_domain)),)
+    for where in places(view, key, port):
+        behind = where[0]
+        rules = access(view, behind.identity, behind.port, Protocol.HTTP).rules
+        for who in admitted(OnlyRules(rules), ServiceIdentity):
+            if admitting(view, Request(who, key, port.port, path=path, headers=host), where) is None:
+                yield who

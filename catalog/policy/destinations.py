@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from catalog.policy.limits import connection_limits
-from catalog.policy.outbound import answering, permitted
+from catalog.policy.outbound import answering, permitted, protocol_of
 from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination
 from catalog.policy.upstreams import policy_of
 from catalog.relations.permissive import asked_for
@@ -18,8 +18,8 @@ from engine.derived import derived
 from mesh.hashing import Shared
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
-from mesh.service import ServiceKey, ServicePort
-from mesh.upstreams import Balancing
+from mesh.service import Protocol, ServiceKey, ServicePort
+from mesh.upstreams import Balancing, HealthCheck, UpstreamPolicy
 
 Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
 """Who may answer at the ports of a service, each with the port of its workload."""
@@ -75,7 +75,17 @@ def _destination(
         limits=connection_limits(view, key),
         ejecting=None if policy is None else policy.ejecting,
         balancing=Balancing.ROUND_ROBIN if policy is None else policy.load.balancing,
+        checking=None if policy is None else _checking(view, policy, target_port),
     )
+
+
+def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthCheck | None:
+    """Return how the endpoints of a target port are asked; a GET is for HTTP alone, and not gRPC."""
+    found, key = policy.checking, policy.service
+    if found is None or found.path is None:
+        return found
+    spoken = {protocol_of(view, key, each) for each in _ports(view, key, target_port)}
+    return found if spoken == {Protocol.HTTP} else None
 
 
 def who_may_answer(view: View, found: ServiceDestination) -> Answering:

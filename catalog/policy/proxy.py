@@ -21,7 +21,7 @@ from mesh.policy import HTTPMatch, PolicyKey
 from mesh.retries import Retries
 from mesh.routing import RouteActions
 from mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
-from mesh.upstreams import Balancing, Ejecting, HashKey
+from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck
 from mesh.workload import Transparent
 
 
@@ -214,7 +214,7 @@ class ServiceDestination(HashedOnce):
     `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
     the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then. `caller` is
     who calls, None where that makes no difference: everybody in the mesh may. `limits` hold for each caller.
-    `ejecting` is in place of what holds for the mesh, None: nothing is.
+    `ejecting` is in place of what holds for the mesh, None: nothing is. Without `checking` none is asked.
     """
 
     service: ServiceKey
@@ -228,6 +228,7 @@ class ServiceDestination(HashedOnce):
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     ejecting: Ejecting | None = None
     balancing: Balancing = Balancing.ROUND_ROBIN
+    checking: HealthCheck | None = None
 
 
 @dataclass(frozen=True, slots=True)

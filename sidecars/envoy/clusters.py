@@ -26,7 +26,7 @@ from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
-from sidecars.envoy import names, surviving, tls
+from sidecars.envoy import health_checks, names, surviving, tls
 from sidecars.envoy.endpoints import endpoint
 from sidecars.envoy.thresholds import UNLIMITED, circuit_breakers
 from sidecars.envoy.typed import OVER_ADS, packed, reference
@@ -57,6 +57,8 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
     kind = _Kind(wanted.is_http, wanted.as_called, wanted.limits, wanted.ejecting, wanted.balancing)
     message.MergeFrom(_destination(terms, kind))
+    if wanted.checking is not None:
+        health_checks.ask(message, wanted.checking, wanted.server_name)
     needed = tls.references(terms)
     return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
 

@@ -215,6 +215,7 @@ def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
             limits=ConnectionLimits(),
             ejecting=None,
             balancing=Balancing.ROUND_ROBIN,
+            checking=None,
         )
         reached = Reached(destination.service, destination.target_port)
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))

@@ -7,10 +7,11 @@ from typing import Final
 from mesh.policy import PolicyKey
 from mesh.upstreams import Balancing, Ejecting, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
 from specs.codes import Code
-from specs.durations import parse_duration
+from specs.durations import bounded
 from specs.fields import Fields, one_of
 from specs.headers import is_name
 from specs.manifest import Manifest
+from specs.policy.health_check import health_check
 from specs.references import own_service
 
 MOST_FAILURES: Final = 1000
@@ -40,7 +41,9 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
     outliers, balancing = fields.section("outlierDetection"), fields.section("loadBalancing")
     ejecting = _ejecting(outliers)
     load = _load(balancing)
-    if not (fields.has("outlierDetection") or fields.has("loadBalancing")) and not manifest.notes.refused:
+    checking = health_check(fields)
+    said = any(fields.has(each) for each in ("outlierDetection", "loadBalancing", "healthCheck"))
+    if not said and not manifest.notes.refused:
         manifest.notes.warn(Code.EMPTY, fields.path, "says nothing of how the service is reached")
     fields.close()
     return UpstreamPolicy(
@@ -48,6 +51,7 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
         service=service,
         ejecting=ejecting if fields.has("outlierDetection") else None,
         load=load,
+        checking=checking,
         created=manifest.metadata.text("creationTimestamp") or "",
     )
 
@@ -56,7 +60,7 @@ def _ejecting(fields: Fields) -> Ejecting:
     found = Ejecting(
         failures=fields.whole("consecutiveFailures", 0, MOST_FAILURES),
         server_errors=fields.whole("consecutiveServerErrors", 0, MOST_FAILURES),
-        ejected_for=_time(fields, "baseEjectionTime", _SHORTEST, _LONGEST, EJECTED_RULE),
+        ejected_for=bounded(fields, "baseEjectionTime", _SHORTEST, _LONGEST, EJECTED_RULE),
         most_percent=fields.whole("maxEjectionPercent", 1, 100),
     )
     fields.close()
@@ -102,15 +106,4 @@ def _cookie(fields: Fields) -> HashKey:
         fields.wrong("name", COOKIE_RULE)
     if path and not (_PATH.fullmatch(path) and len(path) <= LONGEST_NAME):
         fields.wrong("path", PATH_RULE)
-    return HashKey(KeyKind.COOKIE, name, _time(fields, "ttl", timedelta(0), _YEAR, TTL_RULE), path)
-
-
-def _time(fields: Fields, name: str, low: timedelta, high: timedelta, rule: str) -> timedelta | None:
-    text = fields.text(name)
-    if text is None:
-        return None
-    found = parse_duration(text)
-    if found is None or not low <= found <= high:
-        fields.wrong(name, rule)
-        return None
-    return found
+    return HashKey(KeyKind.COOKIE, name, bounded(fields, "ttl", timedelta(0), _YEAR, TTL_RULE), path)

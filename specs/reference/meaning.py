@@ -15,6 +15,7 @@ from specs.headers import NAME as HEADER_NAME
 from specs.osm.egress import MATCHES
 from specs.osm.retry import WITHOUT_EFFECT
 from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
+from specs.policy.health_check import CHECKED_PATH, LONGEST_PATH
 from specs.policy.upstream_policy import COOKIE_PATH as PATH_OF_COOKIE
 from specs.policy.upstream_policy import LONGEST_NAME as LONGEST_KEY
 from specs.policy.upstream_policy import PARAMETER as QUERY_PARAMETER
@@ -105,6 +106,7 @@ RETRY_ON: Final = _pattern("words, with commas between", rf"{_RETRY}( *, *{_RETR
 UNIT: Final = _enum(*RateUnit)
 HEADER: Final = _pattern("name of a header", HEADER_NAME)
 HEADER_VALUE: Final = _pattern("printable ASCII characters", "[\t -~]+", maxLength=LONGEST_HEADER)
+CHECKED: Final = _pattern("path", CHECKED_PATH, maxLength=LONGEST_PATH)
 PARAMETER: Final = _pattern("name of a parameter", QUERY_PARAMETER, maxLength=LONGEST_KEY)
 COOKIE_PATH: Final = _pattern("path", f"({PATH_OF_COOKIE})?", maxLength=LONGEST_KEY)
 DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)

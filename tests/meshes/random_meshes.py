@@ -49,7 +49,7 @@ from mesh.policy import (
 from mesh.retries import FailedWith, Retries, Retry
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
-from mesh.upstreams import Balancing, Ejecting, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
+from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, LoadBalancing, UpstreamPolicy
 from mesh.workload import (
     Capture,
     Explicit,
@@ -178,7 +178,9 @@ def _upstream_policy(dice: random.Random, mesh: Mesh) -> None:
     hashed = LoadBalancing(Balancing.CONSISTENT_HASH, HashKey(KeyKind.HEADER, dice.choice(("x-a", "x-b"))))
     load = dice.choice((LoadBalancing(), LoadBalancing(Balancing.RANDOM), hashed))
     created = dice.choice(("", "2026-01-01T00:00:00Z"))
-    policy = UpstreamPolicy(key, service, dice.choice((None, Ejecting(0), Ejecting(3))), load, created)
+    ejecting = dice.choice((None, Ejecting(0), Ejecting(3)))
+    checking = dice.choice((None, HealthCheck(None), HealthCheck("/well")))
+    policy = UpstreamPolicy(key, service, ejecting, load, checking, created)
     _put(dice, mesh, ObjectKey.of(UPSTREAM_POLICY, key), policy)
 
 

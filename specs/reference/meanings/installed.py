@@ -27,6 +27,7 @@ from mesh.kinds import (
     WORKLOAD,
     Kind,
 )
+from specs.policy.health_check import CHECK_RULE
 from specs.policy.upstream_policy import HASH_RULE, NO_HASH
 
 
@@ -182,6 +183,7 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             Column("Balancing", ("spec.loadBalancing.policy",), "Which endpoint is chosen."),
         ),
         rules=(
+            Rule("spec.healthCheck", "has(self.http) != has(self.tcp)", CHECK_RULE),
             Rule(
                 "spec.loadBalancing",
                 "!has(self.policy) || self.policy != 'ConsistentHash' || has(self.hash)",

@@ -3,6 +3,7 @@
 from typing import Final
 
 from specs.reference.meaning import (
+    CHECKED,
     COOKIE_PATH,
     DURATION,
     HEADER,
@@ -74,6 +75,20 @@ UPSTREAM_POLICY: Final[Meanings] = {
     "spec.outlierDetection.maxEjectionPercent": Meaning(
         "How many of a hundred endpoints at once at most.", "the mesh's"
     ),
+    "spec.healthCheck": Meaning(
+        "How callers' sidecars ask endpoints whether they are well; `http` or `tcp`."
+    ),
+    "spec.healthCheck.http": Meaning(
+        "By a GET: an answer from 200 to 399 is well. Ports of gRPC and TCP are not asked."
+    ),
+    "spec.healthCheck.http.path": Meaning("Its path, with a query if one is wanted.", form=CHECKED),
+    "spec.healthCheck.tcp": Meaning("By a connection: whether the sidecar there is."),
+    "spec.healthCheck.interval": Meaning("How often: 1s to 1h.", "10s", DURATION),
+    "spec.healthCheck.timeout": Meaning("Within what an answer is there: 10ms to 1m.", "1s", DURATION),
+    "spec.healthCheck.healthyThreshold": Meaning(
+        "After how many good answers in a row it is called again.", "1"
+    ),
+    "spec.healthCheck.unhealthyThreshold": Meaning("After how many others in a row it is left alone.", "3"),
     "spec.loadBalancing": Meaning("Which of the endpoints is chosen."),
     "spec.loadBalancing.policy": Meaning(
         "One after the other, of two the less busy one, any, or for the same key the same."

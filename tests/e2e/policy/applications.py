@@ -21,6 +21,9 @@ Bind = Callable[[int], socket.socket]
 
 SERVED_BY = "x-served-by"
 
+UNWELL: set[str] = set()
+"""The names of applications that say of themselves, at `/well`, that they are not."""
+
 
 async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
     """Run all but gRPC until the exit stack ends."""
@@ -61,6 +64,8 @@ def _web(name: str, port: int) -> web.Application:
         headers = {SERVED_BY: name}
         if request.path.startswith("/status/"):
             return web.Response(status=int(request.path.split("/")[2]), headers=headers)
+        if request.path == "/well":
+            return web.Response(status=503 if name in UNWELL else 204, headers=headers)
         if request.path == "/told":
             lines = (f"{name}: {value}" for name, value in request.headers.items())
             return web.Response(text="\n".join(lines), headers=headers)

@@ -8,7 +8,7 @@ from mesh.calling import OutlierDetection
 from mesh.names import Namespace, ServiceName
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
-from mesh.upstreams import Balancing, Ejecting, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
+from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, LoadBalancing, UpstreamPolicy
 from tests.meshes.reading import complaints, reading, value
 
 WEB = ServiceKey(Namespace("shop"), ServiceName("web"))
@@ -25,6 +25,11 @@ def outliers(text: str) -> str:
     return manifest(f"outlierDetection: {{{text}}}")
 
 
+def asked(text: str) -> str:
+    """Return one with a health check."""
+    return manifest(f"healthCheck: {{{text}}}")
+
+
 def hashed(key: str) -> str:
     """Return one that chooses by consistent hash."""
     return manifest(f"loadBalancing: {{policy: ConsistentHash, hash: {key}}}")
@@ -39,6 +44,23 @@ def test_every_field() -> None:
     load = LoadBalancing(Balancing.CONSISTENT_HASH, HashKey(KeyKind.HEADER, "x-user"))
     ejecting = Ejecting(3, 4, timedelta(minutes=1), 100)
     assert value(text) == UpstreamPolicy(PolicyKey(Namespace("shop"), "p"), WEB, ejecting, load)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tcp: {}", HealthCheck(None, timedelta(seconds=10), timedelta(seconds=1), 1, 3)),
+        (
+            "http: {path: '/w?a'}, interval: 1h, timeout: 10ms, healthyThreshold: 100, unhealthyThreshold: 2",
+            HealthCheck("/w?a", timedelta(hours=1), timedelta(milliseconds=10), 100, 2),
+        ),
+    ],
+)
+def test_a_health_check(text: str, expected: HealthCheck) -> None:
+    """With what is not written, and with all."""
+    found = value(asked(text))
+    assert isinstance(found, UpstreamPolicy)
+    assert found.checking == expected
 
 
 @pytest.mark.parametrize("policy", Balancing)
@@ -93,6 +115,19 @@ def test_a_cookie(text: str, ttl: timedelta | None, path: str) -> None:
         (hashed("{cookie: {name: 'a;b'}}"), "spec.loadBalancing.hash.cookie.name", "MW1013"),
         (hashed("{cookie: {name: a, path: b}}"), "spec.loadBalancing.hash.cookie.path", "MW1013"),
         (hashed("{cookie: {name: a, ttl: 8761h}}"), "spec.loadBalancing.hash.cookie.ttl", "MW1013"),
+        (asked("interval: 5s"), "spec.healthCheck", "MW1013"),
+        (asked("tcp: {}, http: {path: /}"), "spec.healthCheck", "MW1013"),
+        (asked("http: {}"), "spec.healthCheck.http.path", "MW1011"),
+        (asked("http: {path: well}"), "spec.healthCheck.http.path", "MW1013"),
+        (asked("http: {path: '/a b'}"), "spec.healthCheck.http.path", "MW1013"),
+        (asked("http: {path: '/a#b'}"), "spec.healthCheck.http.path", "MW1013"),
+        (asked("http: {path: '/', method: GET}"), "spec.healthCheck.http.method", "MW1012"),
+        (asked("tcp: {port: 80}"), "spec.healthCheck.tcp.port", "MW1012"),
+        (asked("tcp: {}, interval: 999ms"), "spec.healthCheck.interval", "MW1013"),
+        (asked("tcp: {}, timeout: 61s"), "spec.healthCheck.timeout", "MW1013"),
+        (asked("tcp: {}, timeout: 0s"), "spec.healthCheck.timeout", "MW1013"),
+        (asked("tcp: {}, healthyThreshold: 0"), "spec.healthCheck.healthyThreshold", "MW1013"),
+        (asked("tcp: {}, unhealthyThreshold: 101"), "spec.healthCheck.unhealthyThreshold", "MW1013"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_field(text: str, field: str, code: str) -> None:

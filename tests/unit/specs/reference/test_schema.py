@@ -54,6 +54,7 @@ ONLY_THE_READER = {
     ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
     ("IngressBackend", "spec.sources[].namespace"),  # a Service must have one, and nothing else
     ("UpstreamPolicy", "spec.loadBalancing.hash"),  # with one policy, and exactly one key
+    ("UpstreamPolicy", "spec.healthCheck"),  # exactly one way to ask
     ("Service", "metadata.annotations.meshwright.dev/dns"),  # several names in one text, and ports elsewhere
     ("Service", "metadata.annotations.meshwright.dev/dns-srv"),
     ("Pod", "metadata.labels.meshwright.dev/proxy-uuid"),  # a label among others

@@ -1,0 +1,100 @@
+"""Which endpoints of an UpstreamPolicy's service are asked, and what is said of checks that cannot be."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.explain import explain
+from catalog.lint.problems import problems
+from catalog.oracle.requests import Request
+from catalog.policy.proxy import ServiceDestination
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
+from mesh.config import MeshConfig
+from mesh.names import Port
+from mesh.service import Protocol
+from mesh.upstreams import HealthCheck, UpstreamPolicy
+from tests.meshes import values as a
+
+GET, CONNECT = HealthCheck("/well"), HealthCheck(None)
+PORTS = (a.port(80, 8080), a.port(81, 8081, Protocol.GRPC), a.port(90, 9090, a.TCP))
+MESH = (
+    a.service("shop", *PORTS),
+    a.service("raw", a.port(90, 9091, a.TCP)),
+    a.workload("shop", "10.0.0.1"),
+    a.workload("raw", "10.0.0.2"),
+    a.workload("buyer", "10.0.0.3"),
+    a.workload("clerk", "10.0.0.4"),
+    a.target("to-shop", "buyer", "shop", a.http("all"), a.tcp("any")),
+    a.target("to-raw", "buyer", "raw", a.tcp("any")),
+    a.route_group("all", a.match("all", ".*")),
+    a.tcp_route("any"),
+)
+CLERK = a.target("clerk", "clerk", "shop", a.http("some"))
+SOME = a.route_group("some", a.match("some", "/books"))
+
+
+def checked(to: str, how: HealthCheck) -> UpstreamPolicy:
+    """Make an UpstreamPolicy with a health check."""
+    return UpstreamPolicy(a.policy_key(to), a.service_key(to), checking=how)
+
+
+def asked(view: View) -> dict[str, HealthCheck | None]:
+    """Return how the buyer asks endpoints, by service and target port."""
+    (group,) = (each for each in groups(view) if each.primary.name == "buyer")
+    found = (each for part in proxy_policy(view, group).reachable for each in part.destinations)
+    places = (each for each in found if isinstance(each, ServiceDestination))
+    return {f"{each.service.name}:{each.target_port}": each.checking for each in places}
+
+
+def said(view: View) -> list[tuple[str, str]]:
+    """Return what lint says of health checks: codes and fields."""
+    found = ((str(each.code), str(each.field)) for each in problems(view))
+    return [each for each in found if each[0] in ("MW2124", "MW2125")]
+
+
+@pytest.mark.parametrize("permissive", [False, True])
+@pytest.mark.parametrize(
+    ("how", "at"), [(GET, {"shop:8080"}), (CONNECT, {"shop:8080", "shop:8081", "shop:9090"})]
+)
+def test_requests_ask_ports_of_http_and_connections_all(
+    how: HealthCheck, at: set[str], *, permissive: bool
+) -> None:
+    """And no other service's."""
+    found = asked(a.view(*MESH, MeshConfig(permissive=permissive), checked("shop", how)))
+    assert {place for place, check in found.items() if check is not None} == at
+    assert set(found) == {"shop:8080", "shop:8081", "shop:9090", "raw:9091"}
+    assert set(asked(a.view(*MESH)).values()) == {None}
+
+
+def test_a_headless_service_is_not_asked() -> None:
+    """The one that is called answers, well or not."""
+    headless = replace(a.service("shop", *PORTS), headless=True)
+    mesh = (headless, *(each for each in MESH[1:]))
+    assert set(asked(a.view(*mesh, checked("shop", GET))).values()) == {None}
+
+
+def test_a_check_that_policy_denies_is_said() -> None:
+    """To whom; not where everybody is let in, nor of connections."""
+    view = a.view(*MESH, CLERK, SOME, checked("shop", GET))
+    assert said(view) == [("MW2125", "spec.healthCheck.http.path")]
+    (told,) = (str(each) for each in problems(view) if str(each.code) == "MW2125")
+    assert "default/clerk" in told
+    assert "buyer" not in told
+    assert said(a.view(*MESH, CLERK, SOME, checked("shop", HealthCheck("/books")))) == []
+    assert said(a.view(*MESH, CLERK, SOME, checked("shop", CONNECT))) == []
+    assert said(a.view(*MESH, CLERK, SOME, MeshConfig(permissive=True), checked("shop", GET))) == []
+
+
+def test_a_service_of_tcp_is_not_asked_by_requests() -> None:
+    """Which is said."""
+    assert said(a.view(*MESH, checked("raw", GET))) == [("MW2124", "spec.healthCheck.http")]
+    assert said(a.view(*MESH, checked("raw", CONNECT))) == []
+
+
+def test_explain_says_how_endpoints_are_asked() -> None:
+    """In words."""
+    view = a.view(*MESH, checked("shop", GET))
+    found = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
+    assert any("by GET /well, at ports of HTTP, every 10 s" in each.text for each in found.steps)
