@@ -31,8 +31,9 @@ _ERROR: Final = "error"
 class DeclaredRoots:
     """Has `change` come to what objects of the view declare; it is the change's rule.
 
-    `say` takes what is wrong with objects. `why_not` is why there is no change to be had, if so. As long as
-    an object cannot be taken, nothing is done and the CA in force goes on.
+    `say` takes what is wrong with objects, `state` how each stands, in OSM's words. `why_not` is why there
+    is no change to be had, if so. As long as an object cannot be taken, nothing is done and the CA in force
+    goes on.
     """
 
     def __init__(
@@ -43,12 +44,13 @@ class DeclaredRoots:
         why_not: str,
         secrets: Secrets,
         say: Callable[[Problems], None],
+        state: Callable[[Mapping[ObjectKey, str]], None],
         clock: Callable[[], datetime],
     ) -> None:
         self._view, self._authority, self._change = view, authority, change
         self._why_not, self._secrets, self._say, self._clock = why_not, secrets, say, clock
         self._found: Found | None = None
-        self.states: Mapping[ObjectKey, str] = {}
+        self._state = state
         if change is not None:
             change.rule = self
 
@@ -125,7 +127,7 @@ class DeclaredRoots:
             else:
                 state = state_of(root.fingerprint, authority.rotation, Fingerprint(authority.fingerprint))
             states[ObjectKey.of(MESH_ROOT_CERTIFICATE, each.key)] = state
-        self.states = states
+        self._state(states)
 
 
 def _problem(view: View, key: PolicyKey, said: str) -> Problem:

@@ -1,6 +1,6 @@
 """The change of the mesh's root, joined with everything that it concerns."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from controller.server_tls import ServerTls
 from delivery.assembly import Delivery
 from delivery.time_slices import in_slices
 from enrolment.trust import Confirmations
+from mesh.objects import ObjectKey
 from mesh.problems import Problems
 from sidecars.contract.events import Broker, RootsChanged
 
@@ -78,9 +79,13 @@ def declared_roots(
         if said.log() and reporter is not None:
             reporter.changed()
 
+    def state(states: Mapping[ObjectKey, str]) -> None:
+        if reporter is not None:
+            reporter.stated(states)
+
     whose = found.whose
     return DeclaredRoots(
-        lambda: delivered.loop.state.view, whose.changing, change, whose.why_not, secrets, say, clock
+        lambda: delivered.loop.state.view, whose.changing, change, whose.why_not, secrets, say, state, clock
     )
 
 

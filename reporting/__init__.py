@@ -2,6 +2,7 @@
 
     statements  what there is to be said of an object, in Kubernetes' words
     conditions  the conditions of an object that has a status
+    words       the status of OSM's own kinds, which has no conditions
     events      the Events about one that has none: which begin, which go on, which end
     cluster     the cluster whose objects are reported on
     standing    what is known of all of them now, and of which that is other

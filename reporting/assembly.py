@@ -18,6 +18,7 @@ from reporting.reporter import Reporter
 from reporting.rollouts import Rollouts
 from reporting.standing import Standing
 from reporting.statements import WITH_STATUS
+from reporting.words import WORDED
 from reporting.writer import Writer
 
 LEASE: Final = "meshwright-reporting"
@@ -38,7 +39,7 @@ def reporter(
     instance = socket.gethostname()  # in a Pod its name
     # No two processes may be one holder, whatever their machines are called.
     lease = Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
-    standing, kinds = Standing(api.name, WITH_STATUS), Kinds(lambda: served(api))
+    standing, kinds = Standing(api.name, WITH_STATUS, WORDED), Kinds(lambda: served(api))
 
     def writer(rollouts: Rollouts) -> Writer:
         cluster = Cluster(api, kinds.resource, standing, clock, Who(instance, home))

@@ -142,6 +142,12 @@ class Reporter:
             self._follow()  # what there is with the first wave has not changed
         self._changed.set()
 
+    def stated(self, states: Mapping[ObjectKey, str]) -> None:
+        """Take the states of objects that have one, for their status."""
+        self._standing.stated(states)
+        if self._standing.is_touched:
+            self._writer.changed.set()
+
     async def _follow_on(self) -> None:
         """Look at what is otherwise until cancelled."""
         while True:

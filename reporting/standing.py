@@ -14,21 +14,37 @@ _NONE: Problems = {}
 
 
 class Standing:
-    """A table of what is wrong, by object, and of those objects in force that have a status.
+    """A table of what is wrong, by object, and of those objects in force that have a status, or words in it.
 
     A change costs what it changes. Objects of other clusters, and of no cluster, are nobody's here.
     """
 
-    def __init__(self, cluster: str, with_status: Container[Kind]) -> None:
+    def __init__(
+        self, cluster: str, with_status: Container[Kind], worded: Container[Kind] = frozenset()
+    ) -> None:
         self._cluster = cluster
-        self._with_status = with_status
+        self._with_status, self._worded = with_status, worded
+        self._states: Mapping[ObjectKey, str] = {}
         self._problems: dict[ObjectKey, dict[Problem, None]] = {}
         self._in_force: dict[ObjectKey, InCluster] = {}
         self._touched: dict[ObjectKey, None] = {}
 
     def has_status(self, key: ObjectKey) -> bool:
         """Say whether an object is one of the cluster's in force that has a status."""
-        return key in self._in_force
+        return key in self._in_force and key.kind in self._with_status
+
+    def is_worded(self, kind: Kind) -> bool:
+        """Say whether the status of a kind's objects has words of that kind's own."""
+        return kind in self._worded
+
+    def state(self, key: ObjectKey) -> str:
+        """Return the state of an object that has one; empty where none is known."""
+        return self._states.get(key, "")
+
+    def stated(self, states: Mapping[ObjectKey, str]) -> None:
+        """Take the states of all objects that have one."""
+        before, self._states = self._states, states
+        self.touch(key for key, state in states.items() if before.get(key) != state)
 
     def is_of_status(self, kind: Kind) -> bool:
         """Say whether objects of a kind have a status."""
@@ -62,7 +78,7 @@ class Standing:
     def held(self, edits: Mapping[ObjectKey, Sourced | None]) -> None:
         """Take what is in force otherwise than before, None for what is gone."""
         for key, sourced in edits.items():
-            if key.kind not in self._with_status:
+            if key.kind not in self._with_status and key.kind not in self._worded:
                 continue
             origin = None if sourced is None else sourced.origin
             if isinstance(origin, InCluster) and origin.cluster == self._cluster:

@@ -15,6 +15,7 @@ from reporting.event_writer import EventWriter
 from reporting.meters import Meter
 from reporting.rollouts import Progress
 from reporting.status_writer import StatusWriter
+from reporting.word_writer import WordWriter
 
 LOOK: Final = 60.0
 """How often it is looked which Events have to be renewed."""
@@ -52,12 +53,13 @@ class Writer:
         attempts, began = Attempts(self._meter, random.random, self._now), self._now()
         statuses = StatusWriter(self._cluster, self._progress, attempts, began)
         told = EventWriter(self._cluster, attempts, began)
+        words = WordWriter(self._cluster, attempts)
         self._meter.reporting(leads=True)
         try:
             await self._remember(statuses, told)
             await self.known.wait()  # before, all that was told seems to be mended
             self._standing.touch_all()
-            await self._write(statuses, told)
+            await self._write(statuses, told, words)
         finally:
             self._meter.reporting(leads=False)
 
@@ -78,14 +80,19 @@ class Writer:
                     return None
                 await asyncio.sleep(max(0.0, error.until - self._now()))
 
-    async def _write(self, statuses: StatusWriter, told: EventWriter) -> None:
+    async def _write(self, statuses: StatusWriter, told: EventWriter, words: WordWriter) -> None:
         later: dict[ObjectKey, float] = {}
         looked = self._now()
         while True:
             touched = self._standing.take()
             with_status = [key for key in touched if self._standing.is_of_status(key.kind)]
             others = [key for key in touched if not self._standing.is_of_status(key.kind)]
-            for report, keys in ((statuses.report, with_status), (told.report, others)):
+            worded = [key for key in touched if self._standing.is_worded(key.kind)]
+            for report, keys in (
+                (statuses.report, with_status),
+                (told.report, others),
+                (words.report, worded),
+            ):
                 await self._some(report, keys, later)
             if not self._standing.is_touched:
                 await self._due(min([looked + LOOK, *later.values()]))

@@ -114,7 +114,7 @@ def _versions(described: Described, installed: Installed) -> Iterator[Structural
     for name in names:
         body = _whole(name, {each: bodies[each] for each in names})
         _ask_more(body, installed)
-        status = {"status": copy.deepcopy(_STATUS)} if installed.status else {}
+        status = _status(installed)
         properties = {**copy.deepcopy(_HEAD), **body["properties"], **status}
         schema = {"description": described.purpose, **body, "properties": properties}
         yield {
@@ -122,9 +122,19 @@ def _versions(described: Described, installed: Installed) -> Iterator[Structural
             "served": True,
             "storage": name == newest,
             "schema": {"openAPIV3Schema": schema},
-            **({"subresources": {"status": {}}} if installed.status else {}),
+            **({"subresources": {"status": {}}} if status else {}),
             "additionalPrinterColumns": [*_columns(installed, bodies[name])],
         }
+
+
+def _status(installed: Installed) -> Structural:
+    """Return the status, if anything is written into it."""
+    if installed.status:
+        return {"status": copy.deepcopy(_STATUS)}
+    if not installed.words:
+        return {}
+    words = {name: {"type": "string"} for name in installed.words}
+    return {"status": {"type": "object", "description": _STATUS["description"], "properties": words}}
 
 
 def _body(schema: Structural) -> Structural:

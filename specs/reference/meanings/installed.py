@@ -56,7 +56,7 @@ class Installed:
     """What a CustomResourceDefinition says of a kind besides its fields.
 
     `keys` are lists whose items must differ in a field, by place. `status` is whether what becomes of an
-    object is written into it.
+    object is written into it as conditions, `words` are fields of text in its place.
     """
 
     short_names: tuple[str, ...]
@@ -65,6 +65,7 @@ class Installed:
     rules: tuple[Rule, ...] = ()
     keys: Mapping[str, str] = field(default_factory=dict)
     status: bool = False
+    words: tuple[str, ...] = ()
 
 
 AGE: Final = Column("Age", ("metadata.creationTimestamp",), "How long it has been there.", "date")
@@ -149,8 +150,10 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
     MESH_ROOT_CERTIFICATE: Installed(
         short_names=("mrc",),
         categories=_OSM,
+        words=("state",),
         columns=(
             Column("Role", ("spec.role", "spec.intent"), "Whether it signs."),
+            Column("State", ("status.state",), "How far it has come."),
             Column("Secret", ("spec.provider.tresor.ca.secretRef.name",), "Where it is.", wide=True),
         ),
         rules=(
@@ -243,6 +246,7 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
     INGRESS_BACKEND: Installed(
         short_names=("ingressbackend",),
         categories=(_OURS,),
+        words=("currentStatus", "reason"),
         columns=(
             Column("Backends", ("spec.backends[*].name",), "The services that may be called."),
             Column("Sources", ("spec.sources[*].name",), "By whom."),

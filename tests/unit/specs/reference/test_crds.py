@@ -8,7 +8,7 @@ import pytest
 from cli.errors import CommandFailed
 from cli.offline import reference
 from cli.printing.manifests import printed
-from mesh.kinds import UDP_ROUTE, WORKLOAD, Kind
+from mesh.kinds import INGRESS_BACKEND, MESH_ROOT_CERTIFICATE, UDP_ROUTE, WORKLOAD, Kind
 from providers.text.documents import documents
 from specs.kinds import READ
 from specs.reference.meanings.installed import INSTALLED
@@ -106,10 +106,10 @@ def test_what_is_asked_for_beyond_fields_stands_somewhere(kind: Kind, version: A
     assert version["additionalPrinterColumns"][-1]["name"] == "Age"
 
 
-def test_only_own_kinds_have_a_status() -> None:
-    """SMI's have none, and MeshConfig is Open Service Mesh's."""
+def test_which_kinds_have_a_status() -> None:
+    """Ours, and of Open Service Mesh's those that have one there; SMI's have none."""
     having = {name for name, crd in CRDS.items() if "status" in _properties(crd)}
-    assert having == {WORKLOAD.name}
+    assert having == {WORKLOAD.name, INGRESS_BACKEND.name, MESH_ROOT_CERTIFICATE.name}
     assert CRDS["Workload"]["spec"]["versions"][0]["subresources"] == {"status": {}}
 
 
