@@ -165,10 +165,15 @@ def _ads_cluster(settings: BootstrapSettings) -> Message:
 
 
 def _http2() -> Message:
-    """Return HTTP/2 with pings: a control plane that vanished without a word is noticed in 35 seconds."""
+    """Return HTTP/2 with pings: a control plane that vanished without a word is noticed in 35 seconds.
+
+    There is one stream, and a connection carries no second one: who is refused for its certificate comes
+    again over a new connection, with the certificate that it has by then.
+    """
     keepalive = {"interval": duration(timedelta(seconds=30)), "timeout": duration(timedelta(seconds=5))}
     explicit = {"http2ProtocolOptions": {"connectionKeepalive": keepalive}}
-    return packed(_HTTP_OPTIONS, {"explicitHttpConfig": explicit})
+    once = {"maxRequestsPerConnection": 1}
+    return packed(_HTTP_OPTIONS, {"commonHttpProtocolOptions": once, "explicitHttpConfig": explicit})
 
 
 def _overload_manager() -> Message:
