@@ -91,3 +91,27 @@ def _smi(version: str, kind: str, name: str, spec: Document) -> Document:
 def account(name: str) -> Document:
     """Return a ServiceAccount."""
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+
+
+def ingress(name: str) -> Document:
+    """Return an IngressBackend that lets a range of addresses call the shop in plain text."""
+    return {
+        "apiVersion": "policy.openservicemesh.io/v1alpha1",
+        "kind": "IngressBackend",
+        "metadata": {"name": name},
+        "spec": {
+            "backends": [{"name": "shop", "port": {"number": 8080, "protocol": "http"}}],
+            "sources": [{"kind": "IPRange", "name": "192.0.2.0/24"}],
+        },
+    }
+
+
+def root(name: str, namespace: str, **more: str) -> Document:
+    """Return a MeshRootCertificate whose Secret has its name."""
+    secret = {"name": name, "namespace": namespace}
+    return {
+        "apiVersion": "config.openservicemesh.io/v1alpha2",
+        "kind": "MeshRootCertificate",
+        "metadata": {"name": name},
+        "spec": {"provider": {"tresor": {"ca": {"secretRef": secret}}}, **more},
+    }

@@ -62,6 +62,9 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
     at_home = replace(accounts, kubectl=replace(kubectl, namespace=HOME))
     account = at_home.found("meshwright")
     kubectl.apply(objects.target("nobodys", kubectl.namespace, "buyer", "shop", "missing"))
+    # Their status has words; the root is another mesh's, and none is changed for it.
+    other = objects.root("other", kubectl.namespace, trustDomain="example.org")
+    kubectl.apply(objects.ingress("shop"), other)
     log, grants = shared_cluster.place.audit, set(granted(documents()))
 
     def unused() -> list[Grant]:
@@ -74,11 +77,11 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
             await found.until_at(FIRST)
             async with spoiling.spoiling(shared_cluster) as between:
                 between.spoil = spoiling.without_streaming_lists  # else nobody would ever list
-                other = by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
-                asking = ("lint", "--kubernetes", "--kubeconfig", str(other))
+                way = by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
+                asking = ("lint", "--kubernetes", "--kubeconfig", str(way))
                 done = await asyncio.to_thread(program.run, *asking)
                 assert done[2] == "", done
-                await _followed(other)
+                await _followed(way)
             # An Event goes on when what it tells of was mended and is wrong again. In the first minute of
             # a server nothing is said to be mended: what is missing may be to come.
             await asyncio.to_thread(kubectl.until, _is_told, *EVENTS)

@@ -297,32 +297,12 @@ def test_when_the_server_that_writes_is_killed_another_goes_on(
 
 async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> None:
     """An IngressBackend is committed, in error, and committed again; a root is active, or why it is not."""
-    space = reports.kubectl.namespace
-
-    def ingress(port: int) -> Document:
-        return {
-            "apiVersion": "policy.openservicemesh.io/v1alpha1",
-            "kind": "IngressBackend",
-            "metadata": {"name": "shop"},
-            "spec": {
-                "backends": [{"name": "shop", "port": {"number": port, "protocol": "http"}}],
-                "sources": [{"kind": "IPRange", "name": "192.0.2.0/24"}],
-            },
-        }
-
-    def root(name: str, **more: str) -> Document:
-        secret = {"name": name, "namespace": space}
-        return {
-            "apiVersion": "config.openservicemesh.io/v1alpha2",
-            "kind": "MeshRootCertificate",
-            "metadata": {"name": name},
-            "spec": {"provider": {"tresor": {"ca": {"secretRef": secret}}}, **more},
-        }
+    root = partial(objects.root, namespace=reports.kubectl.namespace)
 
     def says(**words: str) -> Callable[[Document], object]:
         return lambda said: words.items() <= said.get("status", {}).items()
 
-    await reports.apply(*shop(reports), ingress(8080), root("first", trustDomain="cluster.local"))
+    await reports.apply(*shop(reports), objects.ingress("shop"), root("first", trustDomain="cluster.local"))
     async with reports.serving():
         fine = says(currentStatus="committed", reason="all of it is in force")
         await reports.until(fine, "ingressbackend", "shop")
@@ -332,8 +312,7 @@ async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> No
         await reports.apply(root("second", role="passive"))
         await reports.until(says(state="validatingRollout"), "mrc", "second")
         assert (await reports.get("mrc", "first"))["status"] == {"state": "active"}
-        younger = {**ingress(8080), "metadata": {"name": "younger"}}
-        await reports.apply(younger)
+        await reports.apply(objects.ingress("younger"))
         said = await reports.until(says(currentStatus="error"), "ingressbackend", "younger")
         assert said["status"]["reason"].startswith("MW2065: ")
         await asyncio.to_thread(reports.kubectl, "delete", "ingressbackend", "shop")
