@@ -142,7 +142,7 @@ SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
 LIMITED = {"UpstreamTrafficSettings", "UpstreamTrafficSettings by host"}
 RETRIED = {"Retries", "Retries by source"}
 ROUTED = {"RoutePolicies", "RoutePolicies by service"}
-ROOTS = {"MeshRootCertificates": ", the set of entries"}
+ROOTS = {"MeshRootCertificates": ", the set of keys"}
 REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
 """Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
 
