@@ -1,12 +1,15 @@
 """`python -m benchmarks.peers.bare_mesh`: the floor of what a sidecar of a mesh costs on grpc.aio.
 
 A handler with nothing in it: to the first request of each type a stream is sent ready bytes, whoever asks;
-whatever else comes is read and thrown away. mTLS, the heaps and what wakes the event loop are as ours.
+whatever else comes is read and thrown away. mTLS, the heaps, the thread that reads and what wakes the event
+loop are as ours.
 """
 
 from cli.structlog_alone import import_structlog
+from controller.process.polling import read_where_it_polls
 
 import_structlog()
+read_where_it_polls()  # gRPC asks when it is imported
 
 import asyncio
 from collections.abc import Mapping
