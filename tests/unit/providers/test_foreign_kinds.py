@@ -57,6 +57,8 @@ BODIES = {
     kinds.UPSTREAM_TRAFFIC_SETTING: ("spec: {host: db.shop, connectionSettings: {tcp: {maxConnections: 1}}}"),
     kinds.MESH_CONFIG: "spec: {}",
     kinds.MESH_ROOT_CERTIFICATE: "spec: {provider: {tresor: {ca: {secretRef: {name: a}}}}}",
+    kinds.ROUTE_POLICY: "spec: {service: db, rules: [{timeout: {request: 1s}}]}",
+    kinds.UPSTREAM_POLICY: "spec: {service: db}",
     kinds.RETRY: (
         "spec:\n  source: {kind: ServiceAccount, name: db, namespace: shop}\n"
         "  destinations: [{kind: Service, name: db, namespace: shop}]\n  retryPolicy: {retryOn: 5xx}"
