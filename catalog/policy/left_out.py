@@ -4,10 +4,11 @@ A unit is a part of policy as a value: a match of an HTTPRouteGroup wherever a r
 an object (a TrafficTarget) admits where it names no matches, a TrafficSplit for all requests, permissive
 mode. Equal parts are one unit, an edited one is another: what is known of a unit lapses by itself. Its id is
 made from its content, and is the same in every process. A rule of a RoutePolicy is one, and each of its
-matches.
+matches; and what a Retry says is tried again.
 
 To leave out a unit denies what it alone would admit, and never admits anything. A request that only a split
-without its match would have taken goes where it goes without the split.
+without its match would have taken goes where it goes without the split. Calls are tried again as the mesh's
+defaults have it where no Retry says it.
 """
 
 import functools
@@ -32,8 +33,9 @@ from catalog.policy.proxy import (
 )
 from mesh.hashing import Shared
 from mesh.policy import HTTPMatch
+from mesh.retries import Retries
 
-Unit = HTTPMatch | AccessRule | OutboundRoute | RequestRule | EveryoneInTheMesh
+Unit = HTTPMatch | AccessRule | OutboundRoute | RequestRule | Retries | EveryoneInTheMesh
 
 UnitId = NewType("UnitId", str)
 
@@ -59,6 +61,8 @@ def describe(unit: Unit) -> str:
             return f"TrafficSplit {unit.split}"
         case RequestRule(by):
             return f"RoutePolicy {by}"
+        case Retries():
+            return "Retry"
         case EveryoneInTheMesh():
             return "permissive mode"
 
@@ -93,6 +97,8 @@ def _of_calls(service: OutboundService) -> Iterator[Unit]:
     for rule in service.rules:
         yield rule
         yield from rule.matches or ()
+    if service.retries is not None:
+        yield service.retries
 
 
 def admits(value: object) -> bool:
@@ -120,6 +126,7 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
                 value,
                 routes=_routes_without(value.routes, left_out),
                 rules=tuple(each for each in rules if each is not None),
+                retries=None if value.retries in left_out else value.retries,
             )
         case _:
             return value

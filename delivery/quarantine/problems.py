@@ -8,6 +8,7 @@ from catalog.policy.provenance import MadeFrom
 from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute, RequestRule
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
+from catalog.store.osm import retries
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from delivery.quarantine.findings import Rejected, UnitOut
@@ -36,6 +37,7 @@ from mesh.objects import ObjectKey
 from mesh.origins import FromSource
 from mesh.policy import HTTPMatch
 from mesh.problems import Problem, Problems, Severity
+from mesh.retries import Retries
 from sidecars.type_words import short_type
 from xds.cache import NodeKey
 from xds.protocol.resource import ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
@@ -108,7 +110,7 @@ def problem(view: View, rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Pro
     place = f"{short_type(rejected.type_url)} {rejected.name}"
     if rejected.unit is not None:
         key, field = _edited(rejected, behind) or at_fault(view, rejected.unit, behind)
-        says = _unit_says(rejected)
+        says = _unit_says(rejected, rejected.unit)
         return _problem(view, REJECTED, key, behind, field or place, f"rejected: {rejected.said}", says)
     key = _workload(view, rejected.proxy) if rejected.reason.of_the_moment else None
     if key is None:
@@ -152,6 +154,8 @@ def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[Object
             return ObjectKey.of(TRAFFIC_SPLIT, key), ""
         case RequestRule(by):
             return ObjectKey.of(ROUTE_POLICY, by), ""
+        case Retries():
+            return _retry(view, unit, behind), ""
         case HTTPMatch():
             return _route_group(view, unit, behind)
         case EveryoneInTheMesh():
@@ -189,12 +193,19 @@ def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tu
     return (None, "") if first is None else (first[0], f"spec.matches[{first[1]}]")
 
 
+def _retry(view: View, said: Retries, behind: Iterable[MadeFrom]) -> ObjectKey | None:
+    """Return the Retry that says this; of several that say the same one of those that are behind it."""
+    there = {each.key for each in behind}
+    found = (ObjectKey.of(RETRY, key) for key, retry in retries(view).held().items() if retry.retries == said)
+    return min(found, key=lambda each: (each not in there, each), default=None)
+
+
 def _left_out(serving: Serving) -> Iterable[Problem]:
     for unit, (refused, nodes) in _refused_units(serving).items():
         behind = serving.behind(nodes[0], *refused.key)
         key, field = at_fault(serving.view, unit, behind)
         place = f"{short_type(refused.key[0])} {refused.key[1]}"
-        says = f"it is left out of {place} before it is sent, what it alone would allow is denied, {_UNTIL}"
+        says = f"it is left out of {place} before it is sent, {_outcome(unit)}, {_UNTIL}"
         said = f"refused: {refused.said}"
         yield _problem(serving.view, LEFT_OUT, key, behind, field or place, said, says)
 
@@ -229,12 +240,16 @@ def _problem(
     )
 
 
-def _unit_says(rejected: Rejected) -> str:
+def _outcome(unit: Unit) -> str:
+    """Return what becomes of traffic without a unit."""
+    if isinstance(unit, RequestRule | Retries):
+        return "calls are made as without it"
+    return "what it alone would allow is denied"
+
+
+def _unit_says(rejected: Rejected, unit: Unit) -> str:
     where = f"{short_type(rejected.type_url)} {rejected.name}"
-    return (
-        f"{rejected.proxy} or others reject {where} with it: it is left out, "
-        f"what it alone would allow is denied, {_UNTIL}"
-    )
+    return f"{rejected.proxy} or others reject {where} with it: it is left out, {_outcome(unit)}, {_UNTIL}"
 
 
 def _resource_says(rejected: Rejected, behind: Iterable[MadeFrom], held: ObjectKey | None) -> str:

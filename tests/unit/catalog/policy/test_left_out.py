@@ -13,6 +13,7 @@ from catalog.policy.proxy import (
     ProxyPolicy,
 )
 from mesh.policy import HeaderMatch, HTTPMatch
+from mesh.retries import FailedWith, Retries
 from mesh.service import Protocol
 from tests.unit.delivery.quarantine.guilty import (
     admitted,
@@ -70,6 +71,15 @@ def test_what_a_split_for_all_requests_took_is_answered_by_nobody() -> None:
     only = without(type(called)(called.upstream, called.port, called.protocol, (split("s"),)), {split("s")})
     assert alone.routes[0].backends
     assert only.routes == (OutboundRoute(None, ()),)
+
+
+def test_what_a_retry_says_is_left_out_alone() -> None:
+    """The calls are made as those of whom no Retry speaks; another one stays."""
+    five, one = Retries((FailedWith.SERVER_ERROR,), 5), Retries((FailedWith.RESET,))
+    of = policy(splits=[split("s", "x")], retries=five)
+    assert {*units(of)} == {match("x"), five}
+    assert without(of, frozenset({five})) == policy(splits=[split("s", "x")])
+    assert without(of, frozenset({one})) == of
 
 
 def test_two_callers_of_one_target_are_narrowed_together() -> None:

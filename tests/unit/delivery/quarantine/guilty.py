@@ -31,6 +31,7 @@ from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
+from mesh.retries import Retries
 from mesh.service import Protocol, ServiceKey
 from sidecars.envoy.empty import empty
 from tests.meshes.resources import resources
@@ -87,11 +88,16 @@ def split(name: str, *matches: str) -> OutboundRoute:
     return OutboundRoute(found, (backend,), PolicyKey(Namespace("default"), name))
 
 
-def policy(*inbound: InboundPort, splits: Collection[OutboundRoute] = (), ciphers: str = "") -> ProxyPolicy:
-    """Return a policy with these ports, and the shop called by these splits."""
+def policy(
+    *inbound: InboundPort,
+    splits: Collection[OutboundRoute] = (),
+    ciphers: str = "",
+    retries: Retries | None = None,
+) -> ProxyPolicy:
+    """Return a policy with these ports, and the shop called by these splits and tried again like this."""
     tls = TlsRange(TlsVersion.V1_2, TlsVersion.V1_3, (ciphers,) if ciphers else ())
     routes = (*splits, OutboundRoute(None, (WeightedBackend(SHOP, "80", 1),)))
-    called = OutboundService(SHOP, Port(80), Protocol.HTTP, routes, (IpAddress("10.0.0.9"),))
+    called = OutboundService(SHOP, Port(80), Protocol.HTTP, routes, (IpAddress("10.0.0.9"),), retries=retries)
     return ProxyPolicy(
         identity("shop"),
         SHOP,
@@ -99,7 +105,7 @@ def policy(*inbound: InboundPort, splits: Collection[OutboundRoute] = (), cipher
         InterceptionKind.TRANSPARENT,
         tls,
         inbound,
-        (Reachable.of((called,)),) if splits else (),
+        (Reachable.of((called,)),) if splits or retries is not None else (),
     )
 
 

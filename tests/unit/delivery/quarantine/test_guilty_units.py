@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from catalog.policy.left_out import Unit, unit_id, units
 from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OnlyRules, OutboundRoute, ProxyPolicy
 from mesh.policy import HTTPMatch
+from mesh.retries import FailedWith, Retries
 from mesh.service import Protocol
 from tests.unit.delivery.quarantine.guilty import (
     NODE,
@@ -39,6 +40,8 @@ _splits = st.lists(
     unique_by=lambda each: each.split,
 )
 
+_retries = st.none() | st.sampled_from([Retries((FailedWith.RESET,)), Retries((FailedWith.SERVER_ERROR,), 5)])
+
 
 def _access(rules: list[AccessRule]) -> OnlyRules:
     return OnlyRules(tuple(sorted(rules, key=lambda each: each.by)))
@@ -54,7 +57,7 @@ def policies(draw: st.DrawFn) -> ProxyPolicy:
         port(81, Protocol.HTTP, _access(draw(_http_rules))),
         port(90, Protocol.TCP, _access(draw(_tcp_rules))),
     )
-    return policy(*ports, splits=draw(_splits))
+    return policy(*ports, splits=draw(_splits), retries=draw(_retries))
 
 
 def _guilty(draw: st.DataObject, *of: ProxyPolicy) -> frozenset[Unit]:

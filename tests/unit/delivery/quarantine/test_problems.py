@@ -8,11 +8,12 @@ from delivery.quarantine.problems import PROBLEMS, Rejections, problem
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
-from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD, Kind
+from mesh.kinds import HTTP_ROUTE_GROUP, RETRY, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD, Kind
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.origins import FromSource, InFile
 from mesh.problems import Problem, Severity
+from mesh.retries import FailedWith, Retries, Retry
 from sidecars.contract.reasons import Reason
 from sidecars.envoy.driver import EnvoyDriver
 from specs.kinds import kind_meant
@@ -55,6 +56,21 @@ def test_a_listener_is_held_against_the_workload_that_has_its_addresses() -> Non
     rejected = Rejected(NODE, LISTENER, ResourceName("inbound"), Version("2"), "cannot bind", replaced=True)
     assert problem(VIEW, rejected, behind).key == behind[1].key
     assert problem(VIEW, _rejected(), behind).key == behind[0].key, "negative control: a route is not"
+
+
+def test_what_is_tried_again_is_held_against_its_retry() -> None:
+    """Of several that say the same, against the one that is behind it; its service is not to blame."""
+    said = Retries((FailedWith.SERVER_ERROR,), 5)
+    to = (a.service_key("shop"),)
+    same = [Retry(a.policy_key(each), a.identity(each), to, said) for each in ("another", "buyer")]
+    other = Retry(a.policy_key("aaa"), a.identity("aaa"), to, Retries((FailedWith.RESET,)))
+    behind = (_made_from(SERVICE, "shop", 1), _made_from(RETRY, "buyer", 9))
+    rejected = replace(_rejected(), unit=said)
+    found = problem(a.view(other, *same), rejected, behind)
+    assert str(found.key) == "Retry default/buyer"
+    assert found.value == "rejected: bad regex"
+    assert "it is left out, calls are made as without it, until it is edited" in found.expected
+    assert problem(a.view(other), rejected, behind).key is None, "negative control: it is gone"
 
 
 def test_what_is_long_is_cut() -> None:
