@@ -10,6 +10,7 @@ from mesh.identity import ServiceIdentity
 from mesh.ingress import IngressBackend
 from mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
 from mesh.limits import UpstreamTrafficSetting
+from mesh.mutual_tls import MutualTLS
 from mesh.names import Namespace
 from mesh.origins import Origin
 from mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
@@ -124,6 +125,7 @@ MeshObject = (
     | IngressBackend
     | MeshConfig
     | MeshRootCertificate
+    | MutualTLS
     | NamespaceObject
     | PodTemplate
     | Retry

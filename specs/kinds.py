@@ -19,6 +19,7 @@ from mesh.kinds import (
     JOB,
     MESH_CONFIG,
     MESH_ROOT_CERTIFICATE,
+    MUTUAL_TLS,
     NAMESPACE,
     POD,
     POD_TEMPLATE,
@@ -52,6 +53,7 @@ from specs.osm.root_certificate import mesh_root_certificate
 from specs.osm.unenforced import UNENFORCED
 from specs.osm.upstream_traffic import upstream_traffic_setting
 from specs.own.workload import workload
+from specs.policy.mutual_tls import mutual_tls
 from specs.policy.route_policy import route_policy
 from specs.policy.upstream_policy import upstream_policy
 from specs.smi.access import traffic_target
@@ -93,6 +95,7 @@ _READERS: Final = (
     Reader(WORKLOAD, ("v1alpha1",), workload),
     Reader(ROUTE_POLICY, ("v1alpha1",), route_policy),
     Reader(UPSTREAM_POLICY, ("v1alpha1",), upstream_policy),
+    Reader(MUTUAL_TLS, ("v1alpha1",), mutual_tls),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SERVICE, ("v1",), service),

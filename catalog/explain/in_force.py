@@ -22,7 +22,8 @@ from catalog.store.view import View
 from mesh.callers import Outsider
 from mesh.identity import ProxyName
 from mesh.ingress import IngressBackend
-from mesh.kinds import INGRESS_BACKEND, MESH_CONFIG, NAMESPACE, TRAFFIC_SPLIT, TRAFFIC_TARGET
+from mesh.kinds import INGRESS_BACKEND, MESH_CONFIG, MUTUAL_TLS, NAMESPACE, TRAFFIC_SPLIT, TRAFFIC_TARGET
+from mesh.mutual_tls import MutualTLS
 from mesh.names import Port
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
@@ -113,8 +114,10 @@ class _Judge:
                 if not all(gone):
                     return ()
                 missed.update(dict.fromkeys(each for these in gone for each in these))
-        for found in oracle.lets_in(view, arrived, place):
-            gone = [[e for e in without if _is(e, part)] for part in _ingress_parts(view, arrived, found)]
+        outside: list[IngressBackend | MutualTLS] = [*oracle.lets_in(view, arrived, place)]
+        outside += oracle.lets_plain_in(view, arrived, place)
+        for found in outside:
+            gone = [[e for e in without if _is(e, part)] for part in _outside_parts(view, arrived, found)]
             if not all(gone):
                 return ()
             missed.update(dict.fromkeys(each for these in gone for each in these))
@@ -215,11 +218,18 @@ def _parts(
         yield ObjectKey.of(TRAFFIC_TARGET, target.key)
 
 
-def _ingress_parts(view: View, request: Request, found: IngressBackend) -> tuple[ObjectKey | HTTPMatch, ...]:
-    """Return the parts of an IngressBackend each of which admits a request by itself."""
-    if not found.matches:
-        return (ObjectKey.of(INGRESS_BACKEND, found.key),)
-    groups = (http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in found.matches)
+def _outside_parts(
+    view: View, request: Request, found: IngressBackend | MutualTLS
+) -> tuple[ObjectKey | HTTPMatch, ...]:
+    """Return the parts of an object each of which admits a request from outside by itself."""
+    match found:
+        case IngressBackend(matches=names):
+            kind = INGRESS_BACKEND
+        case MutualTLS(plaintext=said):
+            kind, names = MUTUAL_TLS, () if said is None else said.matches
+    if not names:
+        return (ObjectKey.of(kind, found.key),)
+    groups = (http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in names)
     return tuple(each for group in groups if group for each in group.matches if fits(each, request))
 
 

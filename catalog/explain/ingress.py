@@ -1,4 +1,4 @@
-"""The steps about a call from outside the mesh: what each IngressBackend says of it, place by place."""
+"""The steps about a call from outside the mesh: what IngressBackends and MutualTLS say of it."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -11,13 +11,14 @@ from catalog.oracle.decide import Place, TurnedDown
 from catalog.oracle.requests import Request
 from catalog.store.view import View
 from mesh.callers import Outsider
-from mesh.kinds import INGRESS_BACKEND, SERVICE
+from mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, SERVICE
 from mesh.service import ServicePort
 
 
 def from_outside(view: View, request: Request, client: Outsider, port: ServicePort) -> Iterator[Step]:
     """Yield who would answer, and what is said of the request there."""
-    yield Step(f"{client} is outside the mesh: IngressBackends decide, in permissive mode too")
+    deciding = "IngressBackends" if client.is_encrypted else "IngressBackends and MutualTLS"
+    yield Step(f"{client} is outside the mesh: {deciding} decide, in permissive mode too")
     found, origin = oracle.places(view, request.service, port), origin_of(view, SERVICE, request.service)
     if not found:
         yield Step(f"nobody with a sidecar stands behind Service {request.service}", origin)
@@ -44,6 +45,10 @@ def _said(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[S
     if nobody:
         named = ", ".join(map(str, sorted(services)))
         yield Step(f"no IngressBackend is for target port {where.port} of Service {named}", depth=1)
+    if (said := oracle.plain_verdict(view, request, place)) is not None:
+        mutual_tls, plain = said
+        origin = origin_of(view, MUTUAL_TLS, mutual_tls.key)
+        yield Step(f"MutualTLS {mutual_tls.key}, {mutual_tls.mode.value}, {plain.value}", origin, depth=1)
 
 
 def lacking(view: View, request: Request, client: Outsider) -> tuple[Manifest, ...]:

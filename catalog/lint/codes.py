@@ -123,5 +123,19 @@ class Code(ProblemCode):
         "An UpstreamPolicy's health check is a request that policy denies callers.",
     )
     CALLED_BY_ADDRESS = "MW2123", "An UpstreamPolicy's service is headless: whoever is called answers."
+    PLAIN_TEXT = "MW2130", "A MutualTLS lets callers in that show no certificate; it says whom, and where."
+    OVERRULED_MUTUAL_TLS = "MW2131", "Another MutualTLS for the same workloads and ports takes precedence."
+    UNKNOWN_TLS_ACCOUNT = "MW2132", "No workload has a ServiceAccount that a MutualTLS is for."
+    UNKNOWN_TLS_PORT = "MW2133", "A MutualTLS names a port at which none of its workloads is called."
+    NOBODY_IN_PLAIN_TEXT = (
+        "MW2134",
+        "A MutualTLS is Permissive and says nothing of plain text where policy decides; nobody is let in.",
+    )
+    UNKNOWN_PLAIN_SOURCE = "MW2135", "Nobody stands behind a Service that a MutualTLS has as a source."
+    UNKNOWN_PLAIN_MATCH = "MW2136", "A MutualTLS names an HTTPRouteGroup that does not exist."
+    PLAIN_SERVER_FIRST = (
+        "MW2137",
+        "A MutualTLS lets plain text in where servers speak first.",
+    )
     NO_WAY_TO_SIDECAR = "MW2140", "A workload has addresses of IPv6 alone, and its sidecar takes IPv4 alone."
     PAST_SIDECAR = "MW2141", "A workload has an address of IPv6, and its sidecar takes IPv4 alone."

@@ -111,7 +111,7 @@ def _of_matches(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[P
     groups = http_route_groups(view)
     unknown = [name for name in found.matches if PolicyKey(key.namespace, name) not in groups]
     if unknown:
-        nothing = requests(view, found) == ()
+        nothing = requests(view, found.key.namespace, found.matches) == ()
         so = "nothing is admitted" if nothing else "the others that are named count"
         wanted = f"must be HTTPRouteGroups of namespace {key.namespace}; {so}"
         yield say(
@@ -123,6 +123,6 @@ def _of_matches(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[P
             ", ".join(unknown),
             wanted,
         )
-    elif requests(view, found) == ():
+    elif requests(view, found.key.namespace, found.matches) == ():
         wanted = f"every {HTTP_ROUTE_GROUP} that is named has no matches; nothing is admitted"
         yield say(view, key, Code.UNKNOWN_INGRESS_MATCH, Severity.ERROR, "spec.matches", "", wanted)

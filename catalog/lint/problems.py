@@ -10,6 +10,7 @@ from catalog.lint import (
     ingress,
     limits,
     matches,
+    mutual_tls,
     opening,
     reach,
     retries,
@@ -32,6 +33,7 @@ from catalog.store.objects import workload_object
 from catalog.store.osm import egresses, ingress_backends, root_certificates
 from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
+from catalog.store.own import mutual_tls as all_mutual_tls
 from catalog.store.own import route_policies, upstream_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
@@ -77,6 +79,7 @@ class Linter:
             ObservedAll(of_setting, lint, all_settings(view)),
             ObservedAll(of_route_policy, lint, route_policies(view)),
             ObservedAll(of_upstream_policy, lint, upstream_policies(view)),
+            ObservedAll(of_mutual_tls, lint, all_mutual_tls(view)),
             ObservedAll(of_egress, lint, egresses(view)),
             ObservedAll(of_ingress, lint, ingress_backends(view)),
             ObservedAll(of_service, lint, view.services),
@@ -163,6 +166,12 @@ def of_route_policy(lint: Lint, key: PolicyKey) -> Problems:
 def of_upstream_policy(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of an UpstreamPolicy."""
     return tuple(upstreams.problems(lint.view, upstream_policies(lint.view)[key]))
+
+
+@derived
+def of_mutual_tls(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of a MutualTLS."""
+    return tuple(mutual_tls.problems(lint, key))
 
 
 @derived

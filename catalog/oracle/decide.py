@@ -12,7 +12,8 @@ A match holds if its path expression fits the whole path without query, the meth
 each header expression fits one value of that header in full; `host` is the authority. A TrafficSplit says
 which Services answer instead of its apex; it grants nothing. A server whose namespace is permissive, by its
 own annotation or else by the MeshConfig, admits whoever has a certificate of the mesh; splits hold as ever.
-From outside, where nobody has such a certificate, IngressBackends admit (`catalog.oracle.ingress`).
+From outside, where nobody has such a certificate, IngressBackends admit (`catalog.oracle.ingress`); and
+MutualTLS objects admit who calls in plain text (`catalog.oracle.mutual_tls`).
 
 Every sidecar on the way first makes of the path what it passes on (`catalog.oracle.paths`), or turns the
 request down by itself: splits judge the path as the client's has it, rules as the server's does.
@@ -33,6 +34,7 @@ from dataclasses import dataclass
 
 from catalog.oracle.callers import is_of_the_mesh
 from catalog.oracle.ingress import IngressVerdict, called_there, ingress_verdicts, lets_in, seen
+from catalog.oracle.mutual_tls import PlainVerdict, lets_plain_in, plain_verdict
 from catalog.oracle.passing import at_client, at_server
 from catalog.oracle.paths import TurnedDown
 from catalog.oracle.preconditions import accepts_everyone, chooses_endpoint, ready_places, told
@@ -47,7 +49,8 @@ from catalog.store.view import View
 from mesh.callers import Outsider
 from mesh.identity import ServiceIdentity
 from mesh.ingress import IngressBackend
-from mesh.kinds import INGRESS_BACKEND, TRAFFIC_SPLIT, TRAFFIC_TARGET
+from mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, TRAFFIC_SPLIT, TRAFFIC_TARGET
+from mesh.mutual_tls import MutualTLS
 from mesh.objects import ObjectKey
 from mesh.policy import TrafficTarget
 from mesh.service import ServiceKey, ServicePort
@@ -57,6 +60,7 @@ __all__ = [
     "Decision",
     "IngressVerdict",
     "Place",
+    "PlainVerdict",
     "Request",
     "Share",
     "SplitVerdict",
@@ -76,10 +80,12 @@ __all__ = [
     "judge",
     "judge_split",
     "lets_in",
+    "lets_plain_in",
     "matches_of",
     "may_answer",
     "offered",
     "places",
+    "plain_verdict",
     "ready_places",
     "seen",
     "split_for",
@@ -88,7 +94,7 @@ __all__ = [
 ]
 
 
-Admitting = tuple[TrafficTarget | IngressBackend, ...]
+Admitting = tuple[TrafficTarget | IngressBackend | MutualTLS, ...]
 Admits = Callable[[View, Request, tuple[Place, bool]], Admitting | None]
 
 
@@ -235,12 +241,17 @@ def admitting(view: View, request: Request, place: tuple[Place, bool]) -> Admitt
     ):
         return ()
     targets = [target for target, verdict in verdicts(view, arrived, place) if verdict is Verdict.ADMITS]
-    return (*targets, *lets_in(view, arrived, place)) or None
+    return (*targets, *lets_in(view, arrived, place), *lets_plain_in(view, arrived, place)) or None
 
 
-def _key(admits: TrafficTarget | IngressBackend) -> ObjectKey:
-    kind = TRAFFIC_TARGET if isinstance(admits, TrafficTarget) else INGRESS_BACKEND
-    return ObjectKey.of(kind, admits.key)
+def _key(admits: TrafficTarget | IngressBackend | MutualTLS) -> ObjectKey:
+    match admits:
+        case TrafficTarget(key):
+            return ObjectKey.of(TRAFFIC_TARGET, key)
+        case IngressBackend(key):
+            return ObjectKey.of(INGRESS_BACKEND, key)
+        case MutualTLS(key):
+            return ObjectKey.of(MUTUAL_TLS, key)
 
 
 def _share(key: ServiceKey, weight: int, yes: dict[tuple[Place, bool], Admitting | None]) -> Share:

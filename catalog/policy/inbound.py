@@ -7,6 +7,7 @@ from typing import Final
 from catalog.policy.access import Everything, Matching, Nothing, grant
 from catalog.policy.ingress import ingress_rules
 from catalog.policy.limits import rate_limits
+from catalog.policy.mutual_tls import plain_rule
 from catalog.policy.proxy import (
     Access,
     AccessRule,
@@ -63,6 +64,8 @@ def _port(
 ) -> InboundPort:
     services = tuple(each.key for each in behind)
     outsiders = ingress_rules(view, services, number) if protocol.is_http else ()
+    if (plain := plain_rule(view, group.identity, number, protocol)) is not None:
+        outsiders = (*outsiders, plain)
     found = access(view, group.identity, number, protocol)
     if outsiders:
         found = replace(found, rules=(*found.rules, *outsiders))

@@ -15,7 +15,7 @@ from engine.derived import derived
 from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
 from mesh.ingress import IngressBackend, IngressPort, Proof
 from mesh.kinds import INGRESS_BACKEND
-from mesh.names import Port
+from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.service import ServiceKey
@@ -44,7 +44,7 @@ def ingress_rule(view: View, key: ServiceKey, port: Port) -> AccessRule | None:
     if (decided := deciding(view, key, port)) is None:
         return None
     found, backend = decided
-    callers, matches = _callers(view, found, backend), requests(view, found)
+    callers, matches = _callers(view, found, backend), requests(view, found.key.namespace, found.matches)
     if not callers or matches == ():
         return None
     return AccessRule(ObjectKey.of(INGRESS_BACKEND, found.key), callers, matches)
@@ -61,23 +61,25 @@ def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tup
     return tuple(by[each] for each in sorted(by))
 
 
-def requests(view: View, found: IngressBackend) -> tuple[HTTPMatch, ...] | None:
-    """Return the requests that are admitted: None is all, empty is none. Groups not there admit none."""
-    if not found.matches:
+def requests(view: View, namespace: Namespace, names: Iterable[str]) -> tuple[HTTPMatch, ...] | None:
+    """Return the requests of HTTPRouteGroups by their names: of no names all (None), of none there none."""
+    if not (named := tuple(names)):
         return None
-    groups = (http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in found.matches)
+    groups = (http_route_groups(view).get(PolicyKey(namespace, name)) for name in named)
     return tuple(dict.fromkeys(each for group in groups if group is not None for each in group.matches))
 
 
-def source_ranges(view: View, found: IngressBackend) -> tuple[IpRange, ...]:
+def source_ranges(
+    view: View, services: Iterable[ServiceKey], ranges: Iterable[IpRange]
+) -> tuple[IpRange, ...]:
     """Return where clients may be: the ranges, and the addresses behind the services, sorted."""
-    behind = (address for key in found.services for address in addresses_behind(view, key))
+    behind = (address for key in services for address in addresses_behind(view, key))
     single = (IpRange(f"{each}/{128 if ':' in each else 32}") for each in behind)
-    return tuple(sorted({*found.ranges, *single}))
+    return tuple(sorted({*ranges, *single}))
 
 
 def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[Caller, ...]:
-    places = source_ranges(view, found)
+    places = source_ranges(view, found.services, found.ranges)
     match backend.proof:
         case Proof.NOTHING:
             return places

@@ -16,6 +16,7 @@ from catalog.policy.egress import said
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.ingress import ingress_rule
 from catalog.policy.limits import connection_limits, rate_limits
+from catalog.policy.mutual_tls import plain_rule
 from catalog.policy.outbound import permitted, places_behind, protocol_of, routes, spoken_there
 from catalog.policy.reachable import reachable
 from catalog.policy.retries import retry_of
@@ -153,6 +154,7 @@ Part = (
 
 _ways: Final = derived(routes)
 _treated: Final = derived(rules)
+_plain: Final = derived(plain_rule)
 """Remembered for whoever asks where they come from; to all others they are a part of what is reachable."""
 
 
@@ -192,6 +194,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
         case Admitting(number, protocol, services):
             yield access.node(view, identity, number, protocol)
             yield rate_limits.node(view, services)
+            yield _plain.node(view, identity, number, protocol)
             yield from (ingress_rule.node(view, each, number) for each in services)
         case Calls(called, number):
             for port in _ports(view, called, number):

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Self, TypeVar
 
@@ -73,7 +73,7 @@ class MeshTerms(HashedOnce):
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """What one object (a TrafficTarget, an IngressBackend) admits on one port: callers, with these requests.
+    """What one object (TrafficTarget, IngressBackend, MutualTLS) admits on one port: callers, with requests.
 
     `matches` is None where every request, or every connection, is admitted; it is never empty. Of one port's
     rules no two are `by` one object.
@@ -113,6 +113,29 @@ C = TypeVar("C", ServiceIdentity, IpRange, EncryptedRange, AuthenticatedName)
 def admitted(access: Access, kind: type[C]) -> tuple[C, ...]:
     """Return the callers of one kind whom some rule admits to anything, sorted."""
     return tuple(sorted({each for rule in access.rules for each in rule.callers if isinstance(each, kind)}))
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """What a port admits, divided by how callers come to it: by `proven` in TLS, by `plain` in plain text."""
+
+    proven: Access
+    plain: OnlyRules
+
+
+def divided(access: Access) -> Divided:
+    """Divide what a port admits; a rule of both kinds of callers is in both parts, with its own of each."""
+    plain = (_of_callers(each, plain=True) for each in access.rules)
+    proven = (_of_callers(each, plain=False) for each in access.rules)
+    return Divided(
+        replace(access, rules=tuple(each for each in proven if each.callers)),
+        OnlyRules(tuple(each for each in plain if each.callers)),
+    )
+
+
+def _of_callers(rule: AccessRule, *, plain: bool) -> AccessRule:
+    found = tuple(each for each in rule.callers if isinstance(each, IpRange) is plain)
+    return rule if len(found) == len(rule.callers) else replace(rule, callers=found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
-from mesh.kinds import ROUTE_POLICY, UPSTREAM_POLICY
+from mesh.kinds import MUTUAL_TLS, ROUTE_POLICY, UPSTREAM_POLICY
+from mesh.mutual_tls import MutualTLS
 from mesh.routing import RoutePolicy
 from mesh.upstreams import UpstreamPolicy
 
@@ -15,3 +16,6 @@ upstream_policies: Final = kind(UpstreamPolicy, UPSTREAM_POLICY, "UpstreamPolici
 upstream_policies_by_service: Final = IN_VIEW.index(
     "UpstreamPolicies by service", upstream_policies, lambda _, found: (found.service,)
 )
+
+mutual_tls: Final = kind(MutualTLS, MUTUAL_TLS, "MutualTLS", lambda found: found.key)
+mutual_tls_in: Final = IN_VIEW.index("MutualTLS by namespace", mutual_tls, lambda key, _: (key.namespace,))

@@ -22,6 +22,7 @@ from mesh.kinds import (
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
+    MUTUAL_TLS,
     NAMESPACE,
     RETRY,
     ROUTE_POLICY,
@@ -63,6 +64,7 @@ _POLICIES: Final = (
     TCP_ROUTE,
     TRAFFIC_TARGET,
     INGRESS_BACKEND,
+    MUTUAL_TLS,
 )
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
 
@@ -177,7 +179,7 @@ def _edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, 
     texts = (unit.path_regex, *(each.regex for each in unit.headers))
     if any(text and text in rejected.said for text in texts):
         return None
-    kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT, ROUTE_POLICY, INGRESS_BACKEND)
+    kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT, ROUTE_POLICY, INGRESS_BACKEND, MUTUAL_TLS)
     edited = (each.key for each in behind if each.key in changed and each.key.kind in kinds)
     return next(((key, "") for key in sorted(edited)), None)
 

@@ -29,10 +29,12 @@ from catalog.policy.proxy import (
     ProxyPolicy,
     WeightedBackend,
     admitted,
+    divided,
 )
 from mesh.calling import RetryOn, RetryPolicy
 from mesh.identity import ServiceIdentity
 from protos.envoy.config.listener.v3 import listener_components_pb2
+from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from sidecars.envoy import access_log, names, rates, rbac
@@ -65,24 +67,41 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
         manager = connection_manager(route, policy.terms, policy.primary, features)
         needed = frozenset({reference(ROUTE, route), *_asked(policy.terms, inbound=True)})
         return Filters((*_counted(port), manager), needed)
-    cluster = names.local_cluster(policy.primary, port.port)
     if caller is None:
-        rules = rbac.rules(port.access, policy.trust_domain)
+        rules = rbac.rules(divided(port.access).proven, policy.trust_domain)
     else:
         rules = rbac.only(caller, policy.trust_domain)
-    guard = network_rbac_pb2.RBAC(stat_prefix=f"inbound.{port.port}.", rules=rules)
-    proxy = _tcp_proxy(f"inbound.{port.port}", cluster)
+    proxy = _tcp_proxy(f"inbound.{port.port}", names.local_cluster(policy.primary, port.port))
     # The application is not even connected to before the handshake has shown who calls.
     # What the caller sends meanwhile waits in a buffer, whose size Envoy wants to be told.
     proxy.upstream_connect_mode = tcp_proxy_pb2.UpstreamConnectMode.ON_DOWNSTREAM_TLS_HANDSHAKE
     proxy.max_early_data_bytes.CopyFrom(UInt32Value(value=_EARLY_BYTES))
+    return _guarded(port, rules, proxy)
+
+
+def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
+    """Return the filters for callers in plain text; on a TCP port the rules are those for them alone.
+
+    So neither chain of a TCP port changes when the other's callers do. That its caller may connect is known
+    at once: nothing is waited for.
+    """
+    if port.protocol.is_http:
+        return inbound(policy, port)
+    rules = rbac.rules(divided(port.access).plain, policy.trust_domain)
+    cluster = names.local_cluster(policy.primary, port.port)
+    return _guarded(port, rules, _tcp_proxy(f"inbound.{port.port}", cluster))
+
+
+def _guarded(port: InboundPort, rules: rbac_pb2.RBAC, proxy: _TcpProxy) -> Filters:
+    """Return the filters of a TCP port: rules, what counts connections, and the way to the application."""
+    guard = network_rbac_pb2.RBAC(stat_prefix=f"inbound.{port.port}.", rules=rules)
     return Filters(
         (
             _Filter(name="envoy.filters.network.rbac", typed_config=packed(guard)),
             *_counted(port),
             _Filter(name="envoy.filters.network.tcp_proxy", typed_config=packed(proxy)),
         ),
-        frozenset({reference(CLUSTER, cluster)}),
+        frozenset({reference(CLUSTER, proxy.cluster)}),
     )
 
 

@@ -168,7 +168,7 @@ def _plain_chain(
 
     Like the handshake on TCP ports this is a second lock: the rules behind it say the same.
     """
-    filters = chains.inbound(policy, port)
+    filters = chains.inbound_plain(policy, port)
     match = _Match(
         transport_protocol="raw_buffer",
         destination_port=_arriving(policy, port),

@@ -30,10 +30,13 @@ def narrows(before: Resource, after: Resource) -> bool:
     A principal and permission count as admitted still where they stand in any policy, or where the principal,
     or everybody, has every permission. An expression that is another one counts as another permission.
     """
-    now, anything = _admitted(after), _encoded(rbac_pb2.Permission(any=True))
+    was, now, anything = _admitted(before), _admitted(after), _encoded(rbac_pb2.Permission(any=True))
+    if not any(_in_plain_text(who) for who, _ in now):
+        # Their filter chain is gone, and drained by that: nobody who shows a certificate is in it.
+        was = frozenset(each for each in was if not _in_plain_text(each[0]))
     if (_encoded(rbac.anyone()), anything) in now:
         return False
-    return any((who, anything) not in now for who, _ in _admitted(before) - now)
+    return any((who, anything) not in now for who, _ in was - now)
 
 
 @lru_cache(_KEPT)
@@ -62,6 +65,13 @@ def _admitted(resource: Resource) -> Admitted:
         for principal in policy.principals
         for permission in policy.permissions
     )
+
+
+@lru_cache(rbac.REMEMBERED)
+def _in_plain_text(principal: bytes) -> bool:
+    """Say whether a principal is one that speaks plain text (`sidecars.envoy.rbac`)."""
+    found = rbac_pb2.Principal.FromString(principal)
+    return any(each.not_id == rbac.anyone() for each in found.and_ids.ids)
 
 
 def _encoded(message: Message) -> bytes:

@@ -9,20 +9,18 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from mesh.callers import IpRange
 from mesh.ingress import IngressBackend, IngressPort, Proof
 from mesh.kinds import SERVICE
-from mesh.names import LONGEST_NAME, Namespace, ServiceName, is_dns_label, is_dns_subdomain
+from mesh.names import LONGEST_NAME, Namespace, is_dns_subdomain
 from mesh.policy import PolicyKey
-from mesh.service import ServiceKey
 from specs.codes import Code
 from specs.fields import Fields, duplicates, one_of
-from specs.manifest import LABEL_RULE, Manifest
-from specs.references import NETWORK_RULE, object_name, own_service, parse_network, route_group
+from specs.manifest import Manifest
+from specs.places import IP_RANGE, Places
+from specs.references import own_service, route_group
 
 HTTP: Final = "http"
 HTTPS: Final = "https"
-IP_RANGE: Final = "IPRange"
 PRINCIPAL: Final = "AuthenticatedPrincipal"
 SOURCES: Final = (PRINCIPAL, IP_RANGE, SERVICE.name)
 
@@ -68,17 +66,12 @@ def ingress_backend(manifest: Manifest) -> IngressBackend:
     )
 
 
-class _Sources:
+class _Sources(Places):
     """What the sources of one object come to."""
 
     def __init__(self) -> None:
-        self.services: set[ServiceKey] = set()
-        self.ranges: set[IpRange] = set()
+        super().__init__()
         self.principals: set[str] = set()
-
-    @property
-    def have_places(self) -> bool:
-        return bool(self.services or self.ranges)
 
     def read(self, fields: Fields) -> None:
         """Read one source; what is no Service has no namespace, and may have one written."""
@@ -88,22 +81,13 @@ class _Sources:
         else:
             fields.choice("kind", SOURCES, PRINCIPAL)
         if kind == SERVICE.name:
-            self.services.add(_service(fields))
+            self.read_service(fields)
         elif kind == IP_RANGE:
-            self._range(fields)
+            self.read_range(fields)
         elif kind == PRINCIPAL:
             self._principal(fields)
         fields.accept("name", "namespace")
         fields.close()
-
-    def _range(self, fields: Fields) -> None:
-        text = fields.required_text("name", NETWORK_RULE)
-        if not text:
-            return
-        if (found := parse_network(text)) is None:
-            fields.wrong("name", NETWORK_RULE)
-        else:
-            self.ranges.add(IpRange(str(found)))
 
     def _principal(self, fields: Fields) -> None:
         text = fields.required_text("name", PRINCIPAL_RULE)
@@ -166,17 +150,6 @@ def _server_names(fields: Fields) -> tuple[str, ...]:
         else:
             fields.notes.refuse(Code.WRONG_VALUE, path, SERVER_NAME_RULE, item)
     return tuple(sorted(found))
-
-
-def _service(fields: Fields) -> ServiceKey:
-    """Read a Service with its namespace, which OSM demands: gateways seldom live beside their backends."""
-    name = object_name(fields, "name")
-    namespace = fields.text("namespace") or ""
-    if not namespace:
-        fields.wrong("namespace", "must be the namespace of the Service")
-    elif not is_dns_label(namespace):
-        fields.wrong("namespace", LABEL_RULE)
-    return ServiceKey(Namespace(namespace), ServiceName(name))
 
 
 def _match(fields: Fields) -> str:

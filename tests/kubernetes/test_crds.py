@@ -36,6 +36,10 @@ ONLY_THE_READER = {
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
     ("MeshConfig", "spec.observability.tracing.address"),
     ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
+    ("MutualTLS", "spec.plaintext.sources[].name"),  # likewise
+    ("MutualTLS", "spec.plaintext.sources[].namespace"),
+    ("MutualTLS", "spec.plaintext"),  # has no effect beside Strict
+    ("MutualTLS", "spec.ports"),  # a list that is empty
     ("IngressBackend", "spec.sources[].namespace"),  # a Service must have one, and nothing else
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
     ("Workload", "spec.upstreams[].service"),  # text or a mapping

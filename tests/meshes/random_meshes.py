@@ -22,6 +22,7 @@ from mesh.kinds import (
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
+    MUTUAL_TLS,
     RETRY,
     ROUTE_POLICY,
     SERVICE,
@@ -32,6 +33,7 @@ from mesh.kinds import (
     UPSTREAM_TRAFFIC_SETTING,
 )
 from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
+from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
 from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
 from mesh.origins import InFile
@@ -96,6 +98,7 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
     _retry(others, mesh)
     _route_policy(others, mesh)
     _upstream_policy(others, mesh)
+    _mutual_tls(others, mesh)
     kind = dice.randrange(24)
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
@@ -182,6 +185,16 @@ def _upstream_policy(dice: random.Random, mesh: Mesh) -> None:
     checking = dice.choice((None, HealthCheck(None), HealthCheck("/well")))
     policy = UpstreamPolicy(key, service, ejecting, load, checking, created)
     _put(dice, mesh, ObjectKey.of(UPSTREAM_POLICY, key), policy)
+
+
+def _mutual_tls(dice: random.Random, mesh: Mesh) -> None:
+    if dice.random() < 0.9:
+        return
+    key, near = _key(dice), PlainText(ranges=(IpRange("10.0.0.0/8"),), matches=(dice.choice(NAMES),))
+    accounts = dice.choice(((), (ServiceAccountName(dice.choice(NAMES)),)))
+    ports, said = dice.choice(((), (Port(8080),))), dice.choice((None, PlainText(), near))
+    found = MutualTLS(key, dice.choice(tuple(TlsMode)), accounts, ports, said)
+    _put(dice, mesh, ObjectKey.of(MUTUAL_TLS, key), found)
 
 
 SETTINGS = (

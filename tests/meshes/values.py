@@ -14,6 +14,7 @@ from mesh.identity import ServiceIdentity
 from mesh.ingress import IngressBackend, IngressPort, Proof
 from mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
 from mesh.limits import UpstreamTrafficSetting
+from mesh.mutual_tls import MutualTLS
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
 from mesh.origins import InFile
@@ -279,6 +280,7 @@ def object_key(thing: object) -> ObjectKey:
             | HTTPRouteGroup(key=name)
             | IngressBackend(key=name)
             | MeshRootCertificate(key=name)
+            | MutualTLS(key=name)
             | Retry(key=name)
             | RoutePolicy(key=name)
             | UpstreamPolicy(key=name)
@@ -311,6 +313,7 @@ def _value(thing: object) -> MeshObject:
         | UpstreamTrafficSetting
         | Retry
         | RoutePolicy
-        | UpstreamPolicy,
+        | UpstreamPolicy
+        | MutualTLS,
     )
     return thing

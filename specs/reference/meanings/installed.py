@@ -16,6 +16,7 @@ from mesh.kinds import (
     INGRESS_BACKEND,
     MESH_CONFIG,
     MESH_ROOT_CERTIFICATE,
+    MUTUAL_TLS,
     RETRY,
     ROUTE_POLICY,
     SERVICE,
@@ -198,6 +199,11 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
                 HASH_RULE,
             ),
         ),
+    ),
+    MUTUAL_TLS: Installed(
+        short_names=("mtls",),
+        categories=(_OURS,),
+        columns=(Column("Mode", ("spec.mode",), "Whether some callers need no certificate."),),
     ),
     UPSTREAM_TRAFFIC_SETTING: Installed(
         short_names=("upstreamtrafficsetting",),

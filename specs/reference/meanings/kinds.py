@@ -18,6 +18,7 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     kinds.TRAFFIC_SPLIT: ("To which services the calls of one go, in which ratio.", smi.TRAFFIC_SPLIT),
     kinds.ROUTE_POLICY: ("What becomes of requests on their way to a service.", policy.ROUTE_POLICY),
     kinds.UPSTREAM_POLICY: ("How callers reach the endpoints of a service.", policy.UPSTREAM_POLICY),
+    kinds.MUTUAL_TLS: ("Who must show a certificate, and who may call in plain text.", policy.MUTUAL_TLS),
     kinds.EGRESS: ("What may leave the mesh, and whose calls.", osm_policy.EGRESS),
     kinds.RETRY: ("What a caller tries again.", osm_policy.RETRY),
     kinds.UPSTREAM_TRAFFIC_SETTING: (

@@ -8,6 +8,7 @@ from specs.reference.meaning import (
     DURATION,
     HEADER,
     HEADER_VALUE,
+    LABEL,
     NAME,
     PARAMETER,
     ROUTE_GROUPS,
@@ -104,4 +105,25 @@ UPSTREAM_POLICY: Final[Meanings] = {
         DURATION,
     ),
     "spec.loadBalancing.hash.cookie.path": Meaning("The path of one that is given.", form=COOKIE_PATH),
+}
+
+MUTUAL_TLS: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("Of several for the same the oldest counts."),
+    "spec": Meaning("How callers come to which ports of which workloads."),
+    "spec.mode": Meaning("With Strict every caller shows a certificate of the mesh."),
+    "spec.serviceAccounts": Meaning(
+        "Whose workloads: ServiceAccounts of the namespace.", "all of the namespace", NAME
+    ),
+    "spec.ports": Meaning("Target ports of theirs, as numbers.", "all of them"),
+    "spec.plaintext": Meaning(
+        "Who may call in plain text; `{}` is everybody.", "everybody in a permissive namespace, else nobody"
+    ),
+    "spec.plaintext.sources": Meaning("Where callers are.", "everywhere"),
+    "spec.plaintext.sources[].kind": Meaning("Addresses, or the endpoints of a Service."),
+    "spec.plaintext.sources[].name": Meaning("A range of addresses, or a Service's name."),
+    "spec.plaintext.sources[].namespace": Meaning("The Service's namespace, which it must have.", form=LABEL),
+    "spec.plaintext.matches": Meaning("Which requests.", "all"),
+    "spec.plaintext.matches[].apiGroup": Meaning("The kind's.", form=ROUTE_GROUPS),
+    "spec.plaintext.matches[].kind": Meaning("Of what is referred to there is one kind."),
+    "spec.plaintext.matches[].name": Meaning("Its name, in the object's namespace.", form=NAME),
 }

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from catalog.lint.codes import Code
 from catalog.lint.problems import Linter
 from catalog.lint.problems import problems as found_from_nothing
+from catalog.policy.inbound import inbound_ports
 from catalog.policy.limits import connection_limits
 from catalog.policy.outbound import visible
 from catalog.policy.proxy import ServiceDestination
@@ -23,6 +24,7 @@ from engine.graph import Graph
 from engine.node import Derivation
 from mesh.config import MeshConfig
 from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
+from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
 from mesh.names import Namespace
 from mesh.retries import FailedWith, Retries, Retry
 from mesh.roots import MeshRootCertificate, Role, SecretName
@@ -89,7 +91,7 @@ KILLED_BY = {
     "TCPRoutes": 3,
     "TrafficSplits": 59,
     "TrafficSplits by apex": 11,
-    "TrafficTargets": 19,
+    "TrafficTargets": 18,
     "TrafficTargets by both ends": 62,
     "TrafficTargets by destination": 128,
     "TrafficTargets by source": 140,
@@ -141,6 +143,7 @@ SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
 """Those that a suggestion needs, in place of a name that nobody has; see its test."""
 LIMITED = {"UpstreamTrafficSettings", "UpstreamTrafficSettings by host"}
 RETRIED = {"Retries", "Retries by source"}
+PLAIN = {"MutualTLS", "MutualTLS by namespace"}
 ROUTED = {"RoutePolicies", "RoutePolicies by service"}
 ROOTS = {"MeshRootCertificates": ", the set of keys"}
 REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
@@ -161,6 +164,7 @@ def test_every_table_and_index_has_its_mutant() -> None:
         | ROUTED
         | REACHED
         | ROOTS.keys()
+        | PLAIN
     )
     assert names() == KILLED_BY.keys() | others
 
@@ -297,6 +301,22 @@ def test_destinations_and_routes_follow_their_policy(forgotten: str, monkeypatch
             [(Balancing.CONSISTENT_HASH, (key,))],
         ]
     ) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(PLAIN)])
+def test_callers_in_plain_text_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One comes, and is edited."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    things = (a.service("shop"), a.workload("shop", "10.0.0.1"))
+    view = a.view(*things)
+    (group,) = groups(view)
+    pin = Pin(inbound_ports, view, group)
+    seen = [[len(each.access.rules) for each in pin.value()]]
+    for mode in (TlsMode.PERMISSIVE, TlsMode.STRICT):
+        policy = MutualTLS(a.policy_key("p"), mode, plaintext=PlainText())
+        view.apply(view.edits_to(a.view(*things, policy).known()))
+        seen.append([len(each.access.rules) for each in pin.value()])
+    assert (seen == [[0], [1], [0]]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(CLAIMED)])

@@ -24,6 +24,7 @@ from mesh.kinds import (
     INGRESS_BACKEND,
     MESH_CONFIG,
     MESH_ROOT_CERTIFICATE,
+    MUTUAL_TLS,
     NAMESPACE,
     RETRY,
     ROUTE_POLICY,
@@ -36,6 +37,7 @@ from mesh.kinds import (
     WORKLOAD,
 )
 from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
+from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
 from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import EndpointSlice, ObjectKey
 from mesh.origins import InFile
@@ -71,6 +73,7 @@ THINGS = (
         (RouteRule((a.http("money"),), RouteActions(timedelta(seconds=1))),),
     ),
     UpstreamPolicy(a.policy_key("reach"), a.service_key("bank"), Ejecting(3)),
+    MutualTLS(a.policy_key("moving"), TlsMode.PERMISSIVE, plaintext=PlainText()),
     Retry(
         a.policy_key("again"),
         a.identity("buyer"),
@@ -140,6 +143,7 @@ def test_an_inbound_route_configuration_names_whom_it_admits_by_what() -> None:
     assert _behind("bank", ROUTE, "rds-inbound.8080") == [
         "HTTPRouteGroup default/money",
         CONFIG,
+        "MutualTLS default/moving",
         "Service default/bank",
         "TrafficTarget default/to-bank",
         "UpstreamTrafficSetting default/limits",
@@ -250,6 +254,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
         INGRESS_BACKEND,
         MESH_CONFIG,
         MESH_ROOT_CERTIFICATE,
+        MUTUAL_TLS,
         NAMESPACE,
         RETRY,
         ROUTE_POLICY,

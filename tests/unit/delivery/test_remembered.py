@@ -25,7 +25,12 @@ WIDELY_READ = {
     *("settings", "trust bundle", "catalog.store.view._config()"),
     *("catalog.lint.reach.crowd()", "catalog.relations.addresses.moved()"),
     *("catalog.policy.reachable._open", "catalog.policy.reachable.open_to_all"),
-    *("namespaces", "catalog.relations.permissive.is_permissive", "services by label"),
+    *(
+        "namespaces",
+        "catalog.relations.permissive.is_permissive",
+        "services by label",
+        "MutualTLS by namespace",
+    ),
     *("catalog.lint.lint._fine()", "further problems"),
 }
 """What more read in a larger mesh: it holds for all of it, for a namespace, or for a label that all have."""

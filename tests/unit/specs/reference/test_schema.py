@@ -52,6 +52,10 @@ ONLY_THE_READER = {
     ("HTTPRouteGroup", "matches[].headers.user-agent"),
     ("HTTPRouteGroup", "matches[].headers[].client-app"),
     ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
+    ("MutualTLS", "spec.plaintext.sources[].name"),  # likewise
+    ("MutualTLS", "spec.plaintext.sources[].namespace"),
+    ("MutualTLS", "spec.plaintext"),  # has no effect beside Strict
+    ("MutualTLS", "spec.ports"),  # a list that is empty
     ("IngressBackend", "spec.sources[].namespace"),  # a Service must have one, and nothing else
     ("UpstreamPolicy", "spec.loadBalancing.hash"),  # with one policy, and exactly one key
     ("UpstreamPolicy", "spec.healthCheck"),  # exactly one way to ask

@@ -1,0 +1,96 @@
+"""What MutualTLS objects say of a caller in plain text: a part of the oracle, see `catalog.oracle.decide`.
+
+Written from docs/traffic.md. A caller in plain text, whom no certificate names, is admitted at a port of a
+workload if and only if the MutualTLS that counts there is Permissive and its `plaintext` has the caller in
+one of its sources (none: anywhere) and the request among its matches (none: any). Where it says nothing of
+plain text, everybody is admitted whose namespace admits every caller of the mesh, and nobody else. Without
+HTTP there are no requests: who is admitted for some of them is not admitted.
+
+One counts for a port of a workload: one that names its ServiceAccount before one for its namespace; of
+these one that names the port; of these the oldest, or else the first by name. Whoever speaks TLS is none of
+its callers, whatever it shows.
+"""
+
+import enum
+
+from catalog.oracle.callers import is_caller
+from catalog.oracle.preconditions import accepts_everyone
+from catalog.oracle.requests import Request, fits
+from catalog.oracle.targets import Place
+from catalog.relations.endpoints import addresses_behind
+from catalog.store.own import mutual_tls
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from mesh.callers import IpRange, Outsider
+from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from mesh.policy import PolicyKey
+
+
+class PlainVerdict(enum.StrEnum):
+    """What the MutualTLS that counts at a port says of a caller in plain text; only ADMITS is a yes."""
+
+    ADMITS = "admits it"
+    STRICT = "has mode Strict: nobody calls in plain text"
+    NOBODY = "says nothing of plain text, and the namespace is not permissive: nobody calls so"
+    OTHER_CLIENTS = "names other sources"
+    OTHER_REQUESTS = "admits other requests"
+    DANGLING = "has no matches that are there"
+    NO_HTTP = "is for some requests, and the port speaks no HTTP"
+
+
+def lets_plain_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[MutualTLS, ...]:
+    """Return the MutualTLS by which a request in plain text is admitted at a place; none where it is not."""
+    said = plain_verdict(view, request, place)
+    return (said[0],) if said is not None and said[1] is PlainVerdict.ADMITS else ()
+
+
+def plain_verdict(
+    view: View, request: Request, place: tuple[Place, bool]
+) -> tuple[MutualTLS, PlainVerdict] | None:
+    """Return what counts at a place for a caller in plain text; None for others, and where there is none."""
+    if not isinstance(request.client, Outsider) or request.client.is_encrypted:
+        return None
+    where, is_http = place
+    table = mutual_tls(view)
+    there = [table[key] for key in table if key.namespace == where.identity.namespace]
+    for named_account, named_port in ((True, True), (True, False), (False, True), (False, False)):
+        found = [
+            each
+            for each in there
+            if (where.identity.service_account in each.accounts if named_account else not each.accounts)
+            and (where.port in each.ports if named_port else not each.ports)
+        ]
+        if found:
+            first = min(found, key=lambda each: (each.created == "", each.created, each.key.name))
+            return first, _judge(view, request, first, is_http=is_http)
+    return None
+
+
+def _judge(view: View, request: Request, found: MutualTLS, *, is_http: bool) -> PlainVerdict:
+    if found.mode is TlsMode.STRICT:
+        return PlainVerdict.STRICT
+    if found.plaintext is None:
+        everybody = accepts_everyone(view, found.key.namespace)
+        return PlainVerdict.ADMITS if everybody else PlainVerdict.NOBODY
+    if not _is_source(view, request, found.plaintext):
+        return PlainVerdict.OTHER_CLIENTS
+    if not found.plaintext.matches:
+        return PlainVerdict.ADMITS
+    if not is_http:
+        return PlainVerdict.NO_HTTP
+    keys = [PolicyKey(found.key.namespace, name) for name in found.plaintext.matches]
+    groups = [http_route_groups(view).get(key) for key in keys]
+    matches = [match for group in groups if group is not None for match in group.matches]
+    if not matches:
+        return PlainVerdict.DANGLING
+    fit = any(fits(match, request) for match in matches)
+    return PlainVerdict.ADMITS if fit else PlainVerdict.OTHER_REQUESTS
+
+
+def _is_source(view: View, request: Request, said: PlainText) -> bool:
+    if not said.services and not said.ranges:
+        return True
+    near = [*said.ranges]
+    for key in said.services:
+        near += [IpRange(f"{each}/{128 if ':' in each else 32}") for each in addresses_behind(view, key)]
+    return any(is_caller(each, request.client, view.settings.trust_domain) for each in near)

@@ -1,0 +1,92 @@
+"""MutualTLS as users write it: what is read, and what is said of what cannot be."""
+
+import pytest
+import yaml
+
+from mesh.callers import IpRange
+from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from mesh.policy import PolicyKey
+from mesh.service import ServiceKey
+from providers.directory.manifests import Manifests
+
+WHOLE = """
+mode: Permissive
+serviceAccounts: [b, a]
+ports: [9, 8, 9]
+plaintext:
+  sources: [{kind: IPRange, name: 10.1.2.3/8}, {kind: Service, name: old, namespace: x}]
+  matches: [{kind: HTTPRouteGroup, name: web}]
+"""
+KEY = PolicyKey(Namespace("shop"), "m")
+
+
+def read(spec: str) -> Manifests:
+    """Read a MutualTLS of this spec."""
+    document = {
+        "apiVersion": "policy.meshwright.dev/v1alpha1",
+        "kind": "MutualTLS",
+        "metadata": {"name": "m", "namespace": "shop"},
+        "spec": yaml.safe_load(spec),
+    }
+    return Manifests().apply("m.yaml", yaml.safe_dump(document))
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"),
+    [
+        ("{mode: Strict}", MutualTLS(KEY, TlsMode.STRICT)),
+        ("{mode: Permissive}", MutualTLS(KEY, TlsMode.PERMISSIVE)),
+        ("{mode: Permissive, plaintext: {}}", MutualTLS(KEY, TlsMode.PERMISSIVE, plaintext=PlainText())),
+        (
+            WHOLE,
+            MutualTLS(
+                KEY,
+                TlsMode.PERMISSIVE,
+                (ServiceAccountName("a"), ServiceAccountName("b")),
+                (Port(8), Port(9)),
+                PlainText(
+                    (ServiceKey(Namespace("x"), ServiceName("old")),), (IpRange("10.0.0.0/8"),), ("web",)
+                ),
+            ),
+        ),
+    ],
+)
+def test_what_is_read(spec: str, value: MutualTLS) -> None:
+    """Without a word."""
+    found = read(spec)
+    assert [each.value for each in found.objects().values()] == [value]
+    assert found.problems() == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ("{}", "spec.mode"),
+        ("{mode: permissive}", "spec.mode"),
+        ("{mode: DISABLE}", "spec.mode"),
+        ("{mode: Permissive, ports: []}", "spec.ports"),
+        ("{mode: Permissive, ports: [http]}", "spec.ports[0]"),
+        ("{mode: Permissive, serviceAccounts: []}", "spec.serviceAccounts"),
+        ("{mode: Permissive, serviceAccounts: [A]}", "spec.serviceAccounts[0]"),
+        ("{mode: Permissive, plaintext: {sources: []}}", "spec.plaintext.sources"),
+        ("{mode: Permissive, plaintext: {matches: []}}", "spec.plaintext.matches"),
+        (
+            "{mode: Permissive, plaintext: {sources: [{kind: IPRange, name: x}]}}",
+            "spec.plaintext.sources[0].name",
+        ),
+        (
+            "{mode: Permissive, plaintext: {sources: [{kind: Service, name: x}]}}",
+            "spec.plaintext.sources[0].namespace",
+        ),
+        (
+            "{mode: Permissive, plaintext: {sources: [{kind: AuthenticatedPrincipal, name: x}]}}",
+            "spec.plaintext.sources[0].kind",
+        ),
+    ],
+)
+def test_what_is_wrong_opens_nothing(spec: str, field: str) -> None:
+    """Nobody is let in by what is half read; the field is named."""
+    found = read(spec)
+    assert list(found.objects()) == []
+    assert field in [each.field for each in found.problems()]
