@@ -17,5 +17,5 @@ upstream_policies_by_service: Final = IN_VIEW.index(
     "UpstreamPolicies by service", upstream_policies, lambda _, found: (found.service,)
 )
 
-mutual_tls: Final = kind(MutualTLS, MUTUAL_TLS, "MutualTLS", lambda found: found.key)
-mutual_tls_in: Final = IN_VIEW.index("MutualTLS by namespace", mutual_tls, lambda key, _: (key.namespace,))
+mutual_tls: Final = kind(MutualTLS, MUTUAL_TLS, "MutualTLSes", lambda found: found.key)
+mutual_tls_in: Final = IN_VIEW.index("MutualTLSes by namespace", mutual_tls, lambda key, _: (key.namespace,))

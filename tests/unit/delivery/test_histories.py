@@ -143,7 +143,7 @@ SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
 """Those that a suggestion needs, in place of a name that nobody has; see its test."""
 LIMITED = {"UpstreamTrafficSettings", "UpstreamTrafficSettings by host"}
 RETRIED = {"Retries", "Retries by source"}
-PLAIN = {"MutualTLS", "MutualTLS by namespace"}
+PLAIN = {"MutualTLSes", "MutualTLSes by namespace"}
 ROUTED = {"RoutePolicies", "RoutePolicies by service"}
 ROOTS = {"MeshRootCertificates": ", the set of keys"}
 REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}

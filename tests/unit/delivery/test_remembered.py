@@ -29,7 +29,7 @@ WIDELY_READ = {
         "namespaces",
         "catalog.relations.permissive.is_permissive",
         "services by label",
-        "MutualTLS by namespace",
+        "MutualTLSes by namespace",
     ),
     *("catalog.lint.lint._fine()", "further problems"),
 }
