@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from mesh.names import ServiceName
 from mesh.policy import PolicyKey, Rule
 from mesh.service import ServiceKey
 
@@ -39,6 +40,14 @@ class Abort:
 
 
 @dataclass(frozen=True, slots=True)
+class Mirror:
+    """Of so many of a hundred requests copies go to another service of the namespace; nobody waits for it."""
+
+    service: ServiceName
+    percent: float
+
+
+@dataclass(frozen=True, slots=True)
 class RouteActions:
     """What callers' proxies do with a request; by default nothing.
 
@@ -51,6 +60,7 @@ class RouteActions:
     response_headers: HeaderChanges = field(default_factory=HeaderChanges)
     delay: Delay | None = None
     abort: Abort | None = None
+    mirror: Mirror | None = None
 
     @property
     def faulty(self) -> bool:

@@ -25,6 +25,9 @@ def of_request(view: View, request: Request, port: ServicePort) -> Iterator[Step
 
 def said(actions: RouteActions) -> Iterator[str]:
     """Yield what is done, each in a few words."""
+    if actions.mirror is not None:
+        mirror = actions.mirror
+        yield f"send copies of {mirror.percent:g} % of such requests to Service {mirror.service}, if it may"
     if actions.delay is not None:
         delay = actions.delay
         yield f"hold {delay.percent:g} % of such requests back for {delay.duration.total_seconds():g} s"

@@ -111,6 +111,7 @@ class Code(ProblemCode):
     ROUTES_NO_REQUESTS = "MW2112", "A RoutePolicy's service has no port that speaks HTTP."
     UNKNOWN_ROUTE_MATCH = "MW2113", "A RoutePolicy's rule is for requests of a match that is not there."
     ROUTE_RULE_NOT_ASKED = "MW2114", "A RoutePolicy's rule stands behind one that is for all requests."
+    NO_MIRROR = "MW2115", "A RoutePolicy's mirror is no Service, headless, or without a port for a copy."
     UNKNOWN_UPSTREAM_SERVICE = "MW2120", "An UpstreamPolicy's service is no Service."
     OVERRULED_UPSTREAM_POLICY = "MW2121", "Another UpstreamPolicy of the same service counts."
     HASHES_NOTHING = (

@@ -6,14 +6,14 @@ from catalog.lint.codes import Code
 from catalog.lint.told import Place, meant
 from catalog.policy.access import unknown_matches
 from catalog.policy.outbound import protocol_of
-from catalog.policy.routing import policy_of
+from catalog.policy.routing import mirrored, policy_of
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from mesh.kinds import ROUTE_POLICY
 from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, Rule
 from mesh.problems import Problem
-from mesh.routing import RoutePolicy
+from mesh.routing import RoutePolicy, RouteRule
 
 
 def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
@@ -21,6 +21,7 @@ def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
     place = Place(view, ObjectKey.of(ROUTE_POLICY, policy.key))
     yield from _of_service(place, policy)
     for index, rule in enumerate(policy.rules):
+        yield from _of_mirror(place, f"spec.rules[{index}].mirror.service", policy, rule)
         for number, reference in enumerate(rule.matches):
             yield from _of_match(place, f"spec.rules[{index}].matches[{number}]", reference)
     first = next((n for n, rule in enumerate(policy.rules) if not rule.matches), len(policy.rules))
@@ -44,6 +45,21 @@ def _of_service(place: Place, policy: RoutePolicy) -> Iterator[Problem]:
     elif not any(protocol_of(view, key, port).is_http for port in service.ports):
         wanted = "it has no port that speaks HTTP, and requests are seen on none else; it has no effect"
         yield place.warning(Code.ROUTES_NO_REQUESTS, field, str(key), wanted)
+
+
+def _of_mirror(place: Place, field: str, policy: RoutePolicy, rule: RouteRule) -> Iterator[Problem]:
+    view, mirror = place.view, rule.actions.mirror
+    called = view.services.get(policy.service)
+    if mirror is None or called is None:
+        return
+    for port in called.ports:
+        if (
+            protocol_of(view, called.key, port).is_http
+            and mirrored(view, called.key, port, rule.actions) is None
+        ):
+            wanted = f"must have a port {port.port}, or one named as {called.key}'s, and not be headless"
+            yield place.warning(Code.NO_MIRROR, field, mirror.service, f"{wanted}: it gets no copies")
+            return
 
 
 def _of_match(place: Place, field: str, reference: Rule) -> Iterator[Problem]:

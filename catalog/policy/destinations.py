@@ -4,12 +4,12 @@ Endpoints change far more often than anything else. They are apart from the rest
 whoever looks at that alone is not concerned by them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from catalog.policy.limits import connection_limits
 from catalog.policy.outbound import answering, permitted, protocol_of
-from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination
+from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination, WeightedBackend
 from catalog.policy.upstreams import policy_of
 from catalog.relations.permissive import asked_for
 from catalog.relations.readiness import taking_traffic
@@ -34,17 +34,24 @@ def destinations(
     """
     named: dict[tuple[ServiceKey, str, bool], bool] = {}
     for service in services:
-        for route in service.routes:
-            for backend in route.backends:
-                if isinstance(backend.upstream, ServiceKey):
-                    place = (backend.upstream, backend.target_port, backend.as_called)
-                    named[place] = named.get(place, False) or service.protocol.is_http
+        for backend in _called(service):
+            if isinstance(backend.upstream, ServiceKey):
+                place = (backend.upstream, backend.target_port, backend.as_called)
+                named[place] = named.get(place, False) or service.protocol.is_http
     return Shared(
         _open_to_all(view, key, target_port, is_http, as_called)
         if (asked := asked_for(view, client, key)) is None
         else _destination(view, asked, key, target_port, is_http, as_called)
         for (key, target_port, as_called), is_http in sorted(named.items())
     )
+
+
+def _called(service: OutboundService) -> Iterator[WeightedBackend]:
+    for route in service.routes:
+        yield from route.backends
+    for rule in service.rules:
+        if rule.mirror is not None:
+            yield rule.mirror
 
 
 @derived

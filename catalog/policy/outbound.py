@@ -13,6 +13,7 @@ from typing import Final
 from catalog.policy import splits
 from catalog.policy.access import in_force, may_call
 from catalog.policy.proxy import OutboundRoute, SocketAddress, WeightedBackend
+from catalog.policy.routing import Place, mirrors
 from catalog.policy.upstreams import keys_of
 from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing, services_of_identity
@@ -27,9 +28,6 @@ from mesh.names import Port
 from mesh.policy import TrafficSplit
 from mesh.service import EscapedSlashes, Protocol, ServiceKey, ServicePort
 from mesh.workload import Endpoint
-
-Place = tuple[ServiceKey, ServicePort]
-"""A service's port."""
 
 
 @derived
@@ -137,6 +135,7 @@ def places_behind(view: View, key: ServiceKey) -> tuple[Place, ...]:
         found[key, port] = None
         for split in splits.in_force(view, key, protocol_of(view, key, port)):
             found.update((place, None) for place, _ in _backends(view, split, port))
+        found.update((place, None) for place in mirrors(view, key, port))
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ resource was made from. Nothing is kept for it: it is looked up when somebody as
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from catalog.policy import routing, upstreams
@@ -17,7 +18,8 @@ from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.ingress import ingress_rule
 from catalog.policy.limits import connection_limits, rate_limits
 from catalog.policy.mutual_tls import plain_rule
-from catalog.policy.outbound import permitted, places_behind, protocol_of, routes, spoken_there
+from catalog.policy.outbound import permitted, places_behind, protocol_of, reaches, routes, spoken_there
+from catalog.policy.proxy import RequestRule
 from catalog.policy.reachable import reachable
 from catalog.policy.retries import retry_of
 from catalog.policy.routing import rules
@@ -153,9 +155,15 @@ Part = (
 
 
 _ways: Final = derived(routes)
-_treated: Final = derived(rules)
 _plain: Final = derived(plain_rule)
 """Remembered for whoever asks where they come from; to all others they are a part of what is reachable."""
+
+
+@derived
+def _treated(
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
+) -> tuple[RequestRule, ...]:
+    return rules(view, key, port, protocol_of(view, key, port), partial(reaches, view, client))
 
 
 def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[MadeFrom, ...]:
@@ -200,7 +208,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             for port in _ports(view, called, number):
                 yield _ways.node(view, asked_for(view, identity, called), called, port)
                 yield spoken_there.node(view, called, port)
-                yield _treated.node(view, called, protocol_of(view, called, port))
+                yield _treated.node(view, asked_for(view, identity, called), called, port)
         case Reached(key, target_port):
             client = asked_for(view, identity, key)
             yield connection_limits.node(view, key)

@@ -188,11 +188,15 @@ class OutboundRoute:
 
 @dataclass(frozen=True, slots=True)
 class RequestRule:
-    """What becomes of requests that fit any of `matches` (None: all), `by` a RoutePolicy."""
+    """What becomes of requests that fit any of `matches` (None: all), `by` a RoutePolicy.
+
+    `mirror` is who gets copies, where that is somebody whom the workload may call.
+    """
 
     by: PolicyKey
     matches: tuple[HTTPMatch, ...] | None
     actions: RouteActions
+    mirror: WeightedBackend | None = None
 
 
 @hashed_once

@@ -13,7 +13,6 @@ from functools import partial
 
 from catalog.policy.destinations import destinations
 from catalog.policy.outbound import (
-    Place,
     called_at,
     escaped_slashes,
     granted,
@@ -25,7 +24,7 @@ from catalog.policy.outbound import (
 )
 from catalog.policy.proxy import OutboundRoute, OutboundService, Reachable, SocketAddress
 from catalog.policy.retries import in_force
-from catalog.policy.routing import rules
+from catalog.policy.routing import Place, rules
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import asked_for, open_services
@@ -176,7 +175,7 @@ def _free(
                 ways,
                 addresses,
                 escaped_slashes=slashes,
-                rules=rules(view, key, protocol),
+                rules=rules(view, key, port, protocol, reached),
             )
             # Two ports of a headless service may have endpoints of one number: the first has them.
             found.setdefault(number, offered)
@@ -216,7 +215,8 @@ def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachabl
     for (key, number), where_listening in sorted(listen.items()):
         service = view.services.get(key)
         port = service.port(number) if service is not None else None
-        ways = routes(view, asked_for(view, group.identity, key), key, port) if port is not None else ()
+        client = asked_for(view, group.identity, key)
+        ways = routes(view, client, key, port) if port is not None else ()
         if port is not None and ways:
             protocol = protocol_of(view, key, port)
             slashes, places = escaped_slashes(view, key, protocol), tuple(where_listening)
@@ -227,7 +227,7 @@ def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachabl
                 ways,
                 listen=places,
                 escaped_slashes=slashes,
-                rules=rules(view, key, protocol),
+                rules=rules(view, key, port, protocol, partial(reaches, view, client)),
             )
             found.append(_retried(offered, retried.get(key)))
     return _part(view, group.identity, found)

@@ -30,12 +30,13 @@ from mesh.policy import HTTPMatch, PolicyKey
 from mesh.routing import RouteActions
 from mesh.service import ServiceKey, Upstream
 from mesh.upstreams import HashKey, KeyKind
+from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from sidecars.envoy import headers, matching, names, retries
 from sidecars.envoy.features import faults, order, paths
 from sidecars.envoy.renewal import RENEWAL
 from sidecars.envoy.surviving import duration
-from sidecars.envoy.typed import reference
+from sidecars.envoy.typed import percent, reference
 from xds.protocol.resource import CLUSTER, Reference, Resource, encode
 
 _Route = route_components_pb2.Route
@@ -62,11 +63,13 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
     references: set[Reference] = set()
     for route in service.routes:
         name = f"split:{route.split}" if route.split else f"{_word(service.upstream)}:{service.upstream}"
-        for match, actions in _ways_of(route, service.rules):
+        for match, rule in _ways_of(route, service.rules):
             found.append(_outbound_route(name, match, route))
-            _treat(found[-1], actions)
+            _treat(found[-1], rule.actions)
+            _mirror(found[-1], rule)
             _hash(found[-1], route.keys)
         references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
+    references |= {reference(CLUSTER, names.cluster(each.mirror)) for each in service.rules if each.mirror}
     if service.retries is not None:
         for way in found:
             if way.HasField("route"):
@@ -111,15 +114,28 @@ def _way_out(port: Port, route: OutsideRoute) -> str:
 
 def _ways_of(
     route: OutboundRoute, rules: tuple[RequestRule, ...]
-) -> Iterator[tuple[tuple[HTTPMatch, ...], RouteActions]]:
+) -> Iterator[tuple[tuple[HTTPMatch, ...], RequestRule]]:
     """Yield what requests of a route have to fit, all of it, in order, and what becomes of those that do."""
     for rule in (*rules, _UNRULED):
         for match in route.matches if route.matches is not None else (None,):
             for further in rule.matches if rule.matches is not None else (None,):
                 both = (each for each in (match, further) if each is not None)
-                yield tuple(dict.fromkeys(both)), rule.actions
+                yield tuple(dict.fromkeys(both)), rule
         if rule.matches is None:
             return
+
+
+def _mirror(way: _Route, rule: RequestRule) -> None:
+    """Have copies of requests sent; their host is that of the request, where Envoy would add a word to it."""
+    if rule.mirror is None or rule.actions.mirror is None or not way.HasField("route"):
+        return
+    way.route.request_mirror_policies.add(
+        cluster=names.cluster(rule.mirror),
+        runtime_fraction=base_pb2.RuntimeFractionalPercent(
+            default_value=percent(rule.actions.mirror.percent)
+        ),
+        disable_shadow_host_suffix_append=True,
+    )
 
 
 def _treat(way: _Route, actions: RouteActions) -> None:

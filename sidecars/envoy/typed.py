@@ -9,6 +9,7 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 from catalog.policy.proxy import SocketAddress
 from mesh.callers import IpRange
 from protos.envoy.config.core.v3 import address_pb2, config_source_pb2
+from protos.envoy.type.v3 import percent_pb2
 from xds.protocol.resource import Reference, ResourceName, TypeUrl
 from xds.protocol.type_urls import PREFIX
 
@@ -41,3 +42,9 @@ OVER_ADS: Final = config_source_pb2.ConfigSource(
     resource_api_version=config_source_pb2.ApiVersion.V3,
 )
 """Taken over the aggregated stream; waited for as long as Envoy's default says (15 s)."""
+
+
+def percent(of_hundred: float) -> percent_pb2.FractionalPercent:
+    """Return a share of a hundred, to the ten-thousandth."""
+    million = percent_pb2.FractionalPercent.DenominatorType.MILLION
+    return percent_pb2.FractionalPercent(numerator=round(of_hundred * 10_000), denominator=million)

@@ -3,8 +3,9 @@
 from datetime import timedelta
 from typing import Final
 
+from mesh.names import Namespace
 from mesh.policy import PolicyKey, RouteKind, Rule
-from mesh.routing import Abort, Delay, RouteActions, RoutePolicy, RouteRule
+from mesh.routing import Abort, Delay, Mirror, RouteActions, RoutePolicy, RouteRule
 from specs.codes import Code
 from specs.durations import WAIT_RULE, wait
 from specs.fields import Fields
@@ -23,7 +24,7 @@ def route_policy(manifest: Manifest) -> RoutePolicy:
     rules = fields.sections("rules", required=True)
     if fields.has("rules") and not rules:
         fields.wrong("rules", "must have at least one rule", Code.EMPTY)
-    found = tuple(_rule(each) for each in rules)
+    found = tuple(_rule(each, manifest.namespace) for each in rules)
     fields.close()
     return RoutePolicy(
         key=PolicyKey(manifest.namespace, manifest.key.name),
@@ -33,14 +34,14 @@ def route_policy(manifest: Manifest) -> RoutePolicy:
     )
 
 
-def _rule(fields: Fields) -> RouteRule:
+def _rule(fields: Fields, namespace: Namespace) -> RouteRule:
     sections = fields.sections("matches")
     if fields.has("matches") and not sections:
         fields.wrong(
             "matches", "must name an HTTPRouteGroup; absent, the rule is for all requests", Code.EMPTY
         )
     matches = tuple(_match(each) for each in sections)
-    actions = _actions(fields)
+    actions = _actions(fields, namespace)
     fields.close()
     if actions == RouteActions() and not fields.notes.refused:
         fields.notes.warn(Code.EMPTY, fields.path, NOTHING_SAID)
@@ -55,18 +56,25 @@ def _match(fields: Fields) -> Rule:
     return Rule(RouteKind.HTTP, name, tuple(sorted(set(matches))))
 
 
-def _actions(fields: Fields) -> RouteActions:
+def _actions(fields: Fields, namespace: Namespace) -> RouteActions:
     timeout, headers, fault = (fields.section(each) for each in ("timeout", "headers", "fault"))
-    delay, abort = fault.section("delay"), fault.section("abort")
+    delay, abort, mirror = fault.section("delay"), fault.section("abort"), fields.section("mirror")
     found = RouteActions(
         timeout=wait(timeout, "request"),
         request_headers=changes(headers.section("request")),
         response_headers=changes(headers.section("response")),
         delay=_delay(delay) if fault.has("delay") else None,
         abort=_abort(abort) if fault.has("abort") else None,
+        mirror=_mirror(namespace, mirror) if fields.has("mirror") else None,
     )
     for each in (timeout, headers, fault):
         each.close()
+    return found
+
+
+def _mirror(namespace: Namespace, fields: Fields) -> Mirror:
+    found = Mirror(own_service(fields, "service", namespace).name, fields.percent("percent"))
+    fields.close()
     return found
 
 

@@ -11,13 +11,11 @@ from protos.envoy.extensions.filters.http.fault.v3 import fault_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
-from protos.envoy.type.v3 import percent_pb2
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.surviving import duration
-from sidecars.envoy.typed import packed
+from sidecars.envoy.typed import packed, percent
 
 FILTER: Final = "envoy.filters.http.fault"
-_MILLION: Final = percent_pb2.FractionalPercent.DenominatorType.MILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +33,10 @@ def harm(route: route_components_pb2.Route, actions: RouteActions) -> None:
     message = fault_pb2.HTTPFault()
     if (delay := actions.delay) is not None:
         message.delay.CopyFrom(
-            common_pb2.FaultDelay(fixed_delay=duration(delay.duration), percentage=_percent(delay.percent))
+            common_pb2.FaultDelay(fixed_delay=duration(delay.duration), percentage=percent(delay.percent))
         )
     if (abort := actions.abort) is not None:
         message.abort.CopyFrom(
-            fault_pb2.FaultAbort(http_status=abort.status, percentage=_percent(abort.percent))
+            fault_pb2.FaultAbort(http_status=abort.status, percentage=percent(abort.percent))
         )
     route.typed_per_filter_config[FILTER].CopyFrom(packed(message))
-
-
-def _percent(of_hundred: float) -> percent_pb2.FractionalPercent:
-    return percent_pb2.FractionalPercent(numerator=round(of_hundred * 10_000), denominator=_MILLION)

@@ -48,6 +48,9 @@ ROUTE_POLICY: Final[Meanings] = {
             ".remove": Meaning("Names of those that go.", form=HEADER),
         }.items()
     },
+    "spec.rules[].mirror": Meaning("Copies go to another service, too; what it answers is nobody's."),
+    "spec.rules[].mirror.service": Meaning("The service, of the object's namespace.", form=SERVICE),
+    "spec.rules[].mirror.percent": Meaning("How many of a hundred."),
     "spec.rules[].fault": Meaning("What is done to requests on purpose, before they are sent."),
     "spec.rules[].fault.delay": Meaning("They are held back."),
     "spec.rules[].fault.delay.percent": Meaning("How many of a hundred."),

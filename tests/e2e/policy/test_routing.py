@@ -125,3 +125,31 @@ async def test_faults_are_what_they_say(mesh: PolicyMesh) -> None:
     assert (await mesh.get("clerk", "v2", "/slow")).status == 200
     await mesh.enforce(*OPEN)
     assert (await mesh.get("client", "v1", "/slow")).status == 200
+
+
+async def test_copies_come_to_the_mirror_and_their_answers_to_nobody(mesh: PolicyMesh) -> None:
+    """All, or none; as the request was, its host too; not to whom policy does not let the caller call."""
+    counter = f"cluster.shop/v2.{HTTP}.local.upstream_rq_total"
+    copies = route_policy("p", "v1", {"mirror": {"service": "v2", "percent": 100}})
+    none = route_policy("p", "v1", {"mirror": {"service": "v2", "percent": 0}})
+    hosts = routes("all", {"pathRegex": ".*", "headers": [{"host": "127[.].*"}]})
+    by_host = target("two", "shop/v2", ("shop/client", "office/clerk"), http("all"))
+    for policy, expected in (
+        ((*OPEN, copies), 10),
+        ((*EVERYTHING, hosts, OPEN[-2], by_host, copies), 10),
+        ((*OPEN, none), 0),
+        ((*OPEN[:-1], copies), 0),
+        ((PERMISSIVE, copies), 10),
+    ):
+        await mesh.enforce(*policy)
+        before = await mesh.live.stat("v2", counter)
+        answers = [await mesh.get("client", "v1") for _ in range(10)]
+        assert {(each.status, each.by) for each in answers} == {(200, "v1")}
+
+        async def came(before: int = before) -> int:
+            return await mesh.live.stat("v2", counter) - before
+
+        async with asyncio.timeout(10):
+            while await came() < expected:
+                await asyncio.sleep(0.05)
+        assert await came() == expected

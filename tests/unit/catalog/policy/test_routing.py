@@ -1,5 +1,6 @@
 """Which rules of RoutePolicies hold for whose calls: by policy, by the oracle, in words."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,14 +9,15 @@ from catalog.explain import explain
 from catalog.oracle.decide import decide
 from catalog.oracle.requests import Request
 from catalog.oracle.routing import rule_for
-from catalog.policy.proxy import RequestRule
+from catalog.policy.proxy import RequestRule, WeightedBackend
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from mesh.config import MeshConfig
-from mesh.names import Port
+from mesh.names import Namespace, Port, ServiceName
 from mesh.policy import HeaderMatch, HTTPMatch
-from mesh.routing import HeaderChanges, RouteActions, RoutePolicy, RouteRule
+from mesh.routing import HeaderChanges, Mirror, RouteActions, RoutePolicy, RouteRule
+from mesh.service import ServicePattern
 from tests.meshes import values as a
 
 SHOP, RAW = a.service_key("shop"), a.service_key("raw")
@@ -132,3 +134,28 @@ def test_the_callee_judges_headers_as_they_were_changed(
     view = a.view(*things, policy("p", rule))
     request = Request(a.identity("buyer"), SHOP, Port(80), "GET", "/", headers)
     assert decide(view, request).allowed is allowed
+
+
+def test_copies_go_to_whom_the_client_may_call() -> None:
+    """At the same port; to nobody else, and not to a headless service."""
+    to_bank = RouteRule((), RouteActions(mirror=Mirror(ServiceName("bank"), 50)))
+    there = a.view(*MESH, policy("p", to_bank))
+    (rule,) = rules(there)["shop"]
+    assert rule.mirror == WeightedBackend(a.service_key("bank"), "8080", 1)
+    without = (each for each in MESH if each != MESH[8])
+    assert [each.mirror for each in rules(a.view(*without, policy("p", to_bank)))["shop"]] == [None]
+    headless = replace(a.service("bank"), headless=True)
+    others = (each for each in MESH if each != a.service("bank"))
+    assert [each.mirror for each in rules(a.view(*others, headless, policy("p", to_bank)))["shop"]] == [None]
+
+
+def test_who_gets_copies_is_a_destination_of_who_calls_the_other_alone() -> None:
+    """In a narrowed scope too: a copy needs a cluster, and no listener."""
+    to_bank = RouteRule((), RouteActions(mirror=Mirror(ServiceName("bank"), 50)))
+    scope = (ServicePattern(Namespace("default"), ServiceName("shop")),)
+    things = (each for each in MESH if each != a.workload("buyer", "10.0.0.4"))
+    view = a.view(*things, replace(a.workload("buyer", "10.0.0.4"), scope=scope), policy("p", to_bank))
+    (group,) = (each for each in groups(view) if each.primary.name == "buyer")
+    found = proxy_policy(view, group)
+    assert [str(each.upstream) for each in found.outbound] == ["default/shop"]
+    assert [each.service.name for each in found.service_destinations] == ["bank", "shop"]
