@@ -1,34 +1,41 @@
 """Retry policies in Envoy's words."""
 
-from datetime import timedelta
 from typing import Final
 
-from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from mesh.retries import Retries
 from protos.envoy.config.route.v3 import route_components_pb2
+from protos.envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2
+from sidecars.envoy.surviving import duration
+from sidecars.envoy.typed import packed
 
 MOST: Final = 10
 """How many times the base is the longest time between two tries: Open Service Mesh's, and Envoy's default."""
 
+_HOSTS_TRIED: Final = 5
+"""How often Envoy chooses anew when it has chosen an endpoint that was tried; then that is tried again."""
+
+_PREVIOUS: Final = "envoy.retry_host_predicates.previous_hosts"
+_PREVIOUS_HOSTS: Final = packed(previous_hosts_pb2.PreviousHostsPredicate())
 _Policy = route_components_pb2.RetryPolicy
 
 
 def policy(retries: Retries) -> _Policy:
     """Return the retry policy of a route."""
     back_off = _Policy.RetryBackOff(
-        base_interval=_duration(retries.base), max_interval=_duration(MOST * retries.base)
+        base_interval=duration(retries.base), max_interval=duration(MOST * retries.base)
     )
-    return _Policy(
-        retry_on=",".join(retries.on),
-        num_retries=UInt32Value(value=retries.attempts),
-        per_try_timeout=None if retries.per_try is None else _duration(retries.per_try),
-        retry_back_off=back_off,
-    )
+    message = elsewhere(retries.attempts)
+    message.retry_on = ",".join(retries.on)
+    message.retry_back_off.CopyFrom(back_off)
+    if retries.per_try is not None:
+        message.per_try_timeout.CopyFrom(duration(retries.per_try))
+    return message
 
 
-def _duration(time: timedelta) -> Duration:
-    found = Duration()
-    found.FromTimedelta(time)
-    return found
+def elsewhere(times: int) -> _Policy:
+    """Return that a request is tried so many times more, at another endpoint where there is one."""
+    message = _Policy(num_retries=UInt32Value(value=times), host_selection_retry_max_attempts=_HOSTS_TRIED)
+    message.retry_host_predicate.add(name=_PREVIOUS, typed_config=_PREVIOUS_HOSTS)
+    return message
