@@ -32,6 +32,7 @@ from catalog.policy.proxy import (
     RequestRule,
 )
 from mesh.hashing import Shared
+from mesh.kinds import RETRY
 from mesh.policy import HTTPMatch
 from mesh.retries import Retries
 
@@ -62,7 +63,7 @@ def describe(unit: Unit) -> str:
         case RequestRule(by):
             return f"RoutePolicy {by}"
         case Retries():
-            return "Retry"
+            return RETRY.name
         case EveryoneInTheMesh():
             return "permissive mode"
 
