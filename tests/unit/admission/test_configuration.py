@@ -53,8 +53,14 @@ def test_what_is_neither_is_refused(text: str) -> None:
         Place.parse(text)
 
 
-PLURALS = {"Egress": "egresses", "Retry": "retries"}
-"""As OSM's definitions have them."""
+PLURALS = {
+    "Egress": "egresses",
+    "MutualTLS": "mutualtlses",
+    "Retry": "retries",
+    "RoutePolicy": "routepolicies",
+    "UpstreamPolicy": "upstreampolicies",
+}
+"""As OSM's definitions have them, and ours."""
 
 
 def test_it_is_asked_about_all_policy_that_is_read_and_what_that_leans_on() -> None:

@@ -59,6 +59,7 @@ BODIES = {
     kinds.MESH_ROOT_CERTIFICATE: "spec: {provider: {tresor: {ca: {secretRef: {name: a}}}}}",
     kinds.ROUTE_POLICY: "spec: {service: db, rules: [{timeout: {request: 1s}}]}",
     kinds.UPSTREAM_POLICY: "spec: {service: db}",
+    kinds.MUTUAL_TLS: "spec: {mode: Strict}",
     kinds.RETRY: (
         "spec:\n  source: {kind: ServiceAccount, name: db, namespace: shop}\n"
         "  destinations: [{kind: Service, name: db, namespace: shop}]\n  retryPolicy: {retryOn: 5xx}"
