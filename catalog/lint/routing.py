@@ -14,6 +14,7 @@ from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, Rule
 from mesh.problems import Problem
 from mesh.routing import RoutePolicy, RouteRule
+from mesh.service import ServiceKey
 
 
 def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
@@ -52,13 +53,17 @@ def _of_mirror(place: Place, field: str, policy: RoutePolicy, rule: RouteRule) -
     called = view.services.get(policy.service)
     if mirror is None or called is None:
         return
-    for port in called.ports:
-        if (
-            protocol_of(view, called.key, port).is_http
-            and mirrored(view, called.key, port, rule.actions) is None
-        ):
+    key = ServiceKey(policy.service.namespace, mirror.service)
+    if key not in view.services:
+        there = [each.name for each in view.services if each.namespace == key.namespace]
+        wanted = f"there is no such Service{meant([key.name], there)}; no copies are sent"
+        yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
+        return
+    ports = (each for each in called.ports if protocol_of(view, called.key, each).is_http)
+    for port in ports:
+        if mirrored(view, called.key, port, rule.actions) is None:
             wanted = f"must have a port {port.port}, or one named as {called.key}'s, and not be headless"
-            yield place.warning(Code.NO_MIRROR, field, mirror.service, f"{wanted}: it gets no copies")
+            yield place.warning(Code.NO_MIRROR, field, key.name, f"{wanted}; no copies are sent")
             return
 
 
