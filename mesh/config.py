@@ -73,17 +73,27 @@ class ExternalAuthorization:
     fails_open: bool = False
 
 
+class TracingProtocol(enum.StrEnum):
+    """How spans are told, and by which headers of requests they are joined; the values are a manifest's."""
+
+    ZIPKIN = "Zipkin"
+    """Zipkin's, version 2 as JSON; B3."""
+    OTLP = "OTLP"
+    """OpenTelemetry's, over gRPC; the W3C's traceparent and tracestate."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """Where sidecars send spans: a collector that takes Zipkin's, version 2 as JSON, in plain text.
+    """Where sidecars send spans: a collector that takes those of `protocol`, in plain text.
 
-    The host of `collector` is a name in the DNS or an IP address, `endpoint` a path there. Of the requests
-    that begin in the mesh `percent` are sampled; one that comes with a decision keeps it.
+    The host of `collector` is a name in the DNS or an IP address, `endpoint` a path there (Zipkin's alone).
+    Of the requests that begin in the mesh `percent` are sampled; one that comes with a decision keeps it.
     """
 
     collector: HostPort
     endpoint: str = "/api/v2/spans"
     percent: float = 100.0
+    protocol: TracingProtocol = TracingProtocol.ZIPKIN
 
 
 @dataclass(frozen=True, slots=True)

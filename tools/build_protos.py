@@ -28,6 +28,7 @@ ROOTS = (
     "envoy/config/listener/v3/listener.proto",
     "envoy/config/rbac/v3/rbac.proto",
     "envoy/config/route/v3/route.proto",
+    "envoy/config/trace/v3/opentelemetry.proto",
     "envoy/config/trace/v3/zipkin.proto",
     "envoy/extensions/access_loggers/file/v3/file.proto",
     "envoy/extensions/access_loggers/stream/v3/stream.proto",
@@ -54,6 +55,7 @@ ROOTS = (
     "envoy/service/discovery/v3/discovery.proto",
     "envoy/service/status/v3/csds.proto",
     "envoy/type/matcher/v3/regex.proto",
+    "opentelemetry/proto/collector/trace/v1/trace_service.proto",
 )
 TOP_LEVEL = ("envoy", "xds", "udpa", "validate", "cel", "opentelemetry")
 # Imports of generated code, `from envoy.x import y_pb2` and `import envoy.x.y_pb2 as z`, go under `protos.`.

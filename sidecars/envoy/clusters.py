@@ -17,6 +17,7 @@ from catalog.policy.proxy import (
 )
 from catalog.store.settings import HeaderLimits
 from mesh.calling import Keepalive
+from mesh.config import TracingProtocol
 from mesh.host_port import HostPort
 from mesh.limits import ConnectionLimits
 from mesh.names import IpAddress, Port
@@ -88,18 +89,26 @@ def external(headers: HeaderLimits, wanted: ExternalDestination) -> Resource:
 
 def authorizer(server: HostPort) -> Resource:
     """Return the cluster of the mesh's authorizer: gRPC in plain text."""
-    message = _of_host(names.AUTHORIZER_CLUSTER, server, _unlimited(HeaderLimits(), is_http=False))
+    return _grpc(names.AUTHORIZER_CLUSTER, server)
+
+
+def collector(told: TracingProtocol, server: HostPort) -> Resource:
+    """Return the cluster of the collector of spans, in plain text: HTTP/1.1 for Zipkin's, gRPC for OTLP."""
+    match told:
+        case TracingProtocol.ZIPKIN:
+            return encode(_of_host(names.TRACING_CLUSTER, server, _unlimited(HeaderLimits(), is_http=False)))
+        case TracingProtocol.OTLP:
+            return _grpc(names.TRACING_CLUSTER, server)
+
+
+def _grpc(name: str, server: HostPort) -> Resource:
+    message = _of_host(name, server, _unlimited(HeaderLimits(), is_http=False))
     http2 = http_protocol_options_pb2.HttpProtocolOptions.ExplicitHttpConfig(
         http2_protocol_options=protocol_pb2.Http2ProtocolOptions()
     )
     options = http_protocol_options_pb2.HttpProtocolOptions(explicit_http_config=http2)
     message.typed_extension_protocol_options[_HTTP_OPTIONS].CopyFrom(packed(options))
     return encode(message)
-
-
-def collector(server: HostPort) -> Resource:
-    """Return the cluster of the collector of spans: HTTP/1.1 in plain text."""
-    return encode(_of_host(names.TRACING_CLUSTER, server, _unlimited(HeaderLimits(), is_http=False)))
 
 
 def passthrough() -> Resource:

@@ -116,7 +116,8 @@ def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
         yield _Judged(clusters.authorizer, (policy.authorization.server,), MeshWide())
     calls = (each for part in policy.reachable for each in part.services)
     if policy.tracing is not None and (served or any(each.protocol.is_http for each in calls)):
-        yield _Judged(clusters.collector, (policy.tracing.collector,), MeshWide())
+        told = policy.tracing
+        yield _Judged(clusters.collector, (told.protocol, told.collector), MeshWide())
 
 
 def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:

@@ -4,10 +4,11 @@ One that is switched off is not read: what stands there has no effect, whatever 
 """
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from mesh.config import ExternalAuthorization, Tracing
+from mesh.config import ExternalAuthorization, Tracing, TracingProtocol
 from mesh.host_port import HostPort
 from mesh.names import Namespace
 from specs.durations import parse_duration
@@ -15,7 +16,9 @@ from specs.fields import Fields
 from specs.references import host
 
 _AUTHORIZATION: Final = ("address", "enable", "failureModeAllow", "port", "statPrefix", "timeout")
-_TRACING: Final = ("address", "enable", "endpoint", "port")
+_TRACING: Final = ("address", "enable", "endpoint", "port", "protocol")
+_COLLECTING: Final = {TracingProtocol.ZIPKIN: 9411, TracingProtocol.OTLP: 4317}
+"""Where collectors listen by default."""
 
 _PATH: Final = re.compile("/[!-~]*")
 _STAT_PREFIX: Final = "inboundExtAuthz"
@@ -41,16 +44,23 @@ def external_authorization(fields: Fields) -> ExternalAuthorization | None:
 
 
 def tracing(fields: Fields, home: Namespace) -> Tracing | None:
-    """Read `tracing`; None where nothing is traced. The collector is `jaeger` of `home` by default."""
+    """Read `tracing`; None where nothing is traced. The collector is `jaeger` of `home` by default.
+
+    `protocol` is a field of ours: Open Service Mesh knows Zipkin's alone.
+    """
     fields.accept(*_TRACING)
     if not fields.flag("enable"):
         return None
     there = host(fields, "address", f"jaeger.{home}.svc.cluster.local")
-    default = Tracing(HostPort(there, 9411))
+    protocol = TracingProtocol(fields.choice("protocol", tuple(TracingProtocol), TracingProtocol.ZIPKIN))
+    default = Tracing(HostPort(there, _COLLECTING[protocol]), protocol=protocol)
     endpoint = fields.text("endpoint") or default.endpoint
     if _PATH.fullmatch(endpoint) is None:
         fields.wrong("endpoint", f"must be a path, such as {default.endpoint}")
-    return Tracing(HostPort(there, fields.port("port") or default.collector.port), endpoint)
+    elif protocol is TracingProtocol.OTLP and fields.text("endpoint"):
+        fields.wrong("endpoint", "must not stand beside OTLP: over gRPC the collector has no path")
+    where = HostPort(there, fields.port("port") or default.collector.port)
+    return replace(default, collector=where, endpoint=endpoint)
 
 
 def _stat_prefix(fields: Fields) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mesh.config import TlsVersion
+from mesh.config import TlsVersion, TracingProtocol
 from mesh.egress import EgressProtocol
 from mesh.limits import RateUnit
 from mesh.names import DNS_LABEL, DNS_SUBDOMAIN, INTERFACE, LONGEST_NAME
@@ -131,6 +131,7 @@ EGRESS_GROUP: Final = _pattern(
     "the kind's group, with a version or without",
     "({})(/.*)?".format("|".join(each.group.replace(".", "[.]") for each in MATCHES.values())),
 )
+TRACING: Final = _enum(*TracingProtocol)
 TLS_VERSION: Final = _enum(*TlsVersion, "TLS_AUTO")
 CIPHER_SUITE: Final = _pattern("OpenSSL's name of a suite", rf"{_SUITE}|\[{_SUITE}(\|{_SUITE})*\]")
 CURVE: Final = _enum(*sorted(CURVES), *sorted(CURVE_ALIASES))

@@ -1,13 +1,16 @@
 """A span of each request at both ends of a call, told to a collector: who called, what came of it, how long.
 
-The headers that join them (B3) are the applications' to pass on from a request to those that they make for
-it. X-Request-Id stays as it is written: by itself Envoy would write into it whether a request is sampled.
+The headers that join them (B3, or the W3C's with OTLP) are the applications' to pass on from a request to
+those that they make for it. X-Request-Id stays as it is written: by itself Envoy would write into it whether
+a request is sampled.
 """
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.proxy import MeshTerms
-from protos.envoy.config.trace.v3 import http_tracer_pb2, zipkin_pb2
+from mesh.config import Tracing, TracingProtocol
+from protos.envoy.config.core.v3 import grpc_service_pb2
+from protos.envoy.config.trace.v3 import http_tracer_pb2, opentelemetry_pb2, zipkin_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
@@ -30,18 +33,28 @@ class Spans(Feature):
         told = terms.tracing
         if told is None:
             return
-        collector = zipkin_pb2.ZipkinConfig(
-            collector_cluster=names.TRACING_CLUSTER,
-            collector_endpoint=told.endpoint,
-            collector_endpoint_version=zipkin_pb2.ZipkinConfig.CollectorEndpointVersion.HTTP_JSON,
-            collector_hostname=told.collector.host,
-            shared_span_context=BoolValue(value=False),
-        )
-        manager.tracing.provider.CopyFrom(
-            http_tracer_pb2.Tracing.Http(name="envoy.tracers.zipkin", typed_config=packed(collector))
-        )
+        manager.tracing.provider.CopyFrom(_provider(told))
         manager.tracing.client_sampling.CopyFrom(_ALL)
         manager.tracing.random_sampling.value = told.percent
         manager.tracing.overall_sampling.CopyFrom(_ALL)
         kept = uuid_pb2.UuidRequestIdConfig(pack_trace_reason=BoolValue(value=False))
         manager.request_id_extension.typed_config.CopyFrom(packed(kept))
+
+
+def _provider(told: Tracing) -> http_tracer_pb2.Tracing.Http:
+    match told.protocol:
+        case TracingProtocol.ZIPKIN:
+            zipkin = zipkin_pb2.ZipkinConfig(
+                collector_cluster=names.TRACING_CLUSTER,
+                collector_endpoint=told.endpoint,
+                collector_endpoint_version=zipkin_pb2.ZipkinConfig.CollectorEndpointVersion.HTTP_JSON,
+                collector_hostname=told.collector.host,
+                shared_span_context=BoolValue(value=False),
+            )
+            return http_tracer_pb2.Tracing.Http(name="envoy.tracers.zipkin", typed_config=packed(zipkin))
+        case TracingProtocol.OTLP:
+            envoy = grpc_service_pb2.GrpcService.EnvoyGrpc(cluster_name=names.TRACING_CLUSTER)
+            otlp = opentelemetry_pb2.OpenTelemetryConfig(
+                grpc_service=grpc_service_pb2.GrpcService(envoy_grpc=envoy)
+            )
+            return http_tracer_pb2.Tracing.Http(name="envoy.tracers.opentelemetry", typed_config=packed(otlp))

@@ -17,6 +17,7 @@ from specs.reference.meaning import (
     SERVER_NAME,
     SERVICE,
     TLS_VERSION,
+    TRACING,
     TRUST_DOMAIN,
     Meaning,
     Meanings,
@@ -94,8 +95,13 @@ MESH_CONFIG: Final[Meanings] = {
     "spec.observability.tracing.address": Meaning(
         "Where the collector is.", "`jaeger` in the MeshConfig's namespace", HOST
     ),
-    "spec.observability.tracing.port": Meaning("Its port, for Zipkin's spans in plain text.", "9411"),
-    "spec.observability.tracing.endpoint": Meaning("The path there.", "`/api/v2/spans`", PATH),
+    "spec.observability.tracing.port": Meaning("Its port, in plain text.", "9411; 4317 for OTLP"),
+    "spec.observability.tracing.endpoint": Meaning(
+        "The path there, for Zipkin's spans alone.", "`/api/v2/spans`", PATH
+    ),
+    "spec.observability.tracing.protocol": Meaning(
+        "Whose spans it takes: a field of ours. OTLP is OpenTelemetry's, over gRPC.", "`Zipkin`", TRACING
+    ),
     "spec.featureFlags": Meaning("Nothing in it is used."),
 }
 

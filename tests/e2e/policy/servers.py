@@ -1,4 +1,4 @@
-"""An authorizer and a collector of spans, as sidecars meet them."""
+"""An authorizer and collectors of spans, as sidecars meet them."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,6 +10,8 @@ import grpc
 from aiohttp import web
 
 from protos.envoy.service.auth.v3 import external_auth_pb2
+from protos.opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from protos.opentelemetry.proto.trace.v1 import trace_pb2
 
 _DENIED = 7
 """google.rpc.Code PERMISSION_DENIED."""
@@ -82,3 +84,49 @@ class Collector:
             while len(found := [each for each in self.spans if each["traceId"] == trace]) < count:
                 await asyncio.sleep(0.05)
         return found
+
+
+@dataclass
+class OtlpCollector:
+    """`opentelemetry.proto.collector.trace.v1.TraceService`: keeps spans, each with who told it."""
+
+    port: int = 0
+    spans: list[tuple[str, trace_pb2.Span]] = field(default_factory=list)
+
+    @classmethod
+    async def start(cls, ends: AsyncExitStack) -> Self:
+        """Serve on a free port until the stack is unwound."""
+        made = cls()
+        server = grpc.aio.server()
+        handler = grpc.unary_unary_rpc_method_handler(
+            made._export,
+            request_deserializer=trace_service_pb2.ExportTraceServiceRequest.FromString,
+            response_serializer=trace_service_pb2.ExportTraceServiceResponse.SerializeToString,
+        )
+        service = "opentelemetry.proto.collector.trace.v1.TraceService"
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": handler}),))
+        made.port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        ends.push_async_callback(server.stop, None)
+        return made
+
+    async def _export(
+        self, request: trace_service_pb2.ExportTraceServiceRequest, _: object
+    ) -> trace_service_pb2.ExportTraceServiceResponse:
+        for told in request.resource_spans:
+            for scope in told.instrumentation_library_spans:  # scope_spans, by its older name
+                self.spans += [(_teller(span), span) for span in scope.spans]
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+    async def traced(self, trace: str, count: int) -> list[tuple[str, trace_pb2.Span]]:
+        """Return the spans of a trace as soon as there are so many; TimeoutError after 20 seconds."""
+        async with asyncio.timeout(20):
+            while len(found := [each for each in self.spans if each[1].trace_id.hex() == trace]) < count:
+                await asyncio.sleep(0.05)
+        return found
+
+
+def _teller(span: trace_pb2.Span) -> str:
+    """Return the service of the proxy that has told a span, which its common name ends in."""
+    attributes = {each.key: each.value.string_value for each in span.attributes}
+    return attributes["node_id"].partition(".")[2]

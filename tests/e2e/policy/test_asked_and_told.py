@@ -6,10 +6,11 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
+from protos.opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.e2e.policy.applications import ECHO
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, config, http, path, routes, target
 from tests.e2e.policy.running import PolicyMesh
-from tests.e2e.policy.servers import Authorizer, Collector
+from tests.e2e.policy.servers import Authorizer, Collector, OtlpCollector
 
 pytestmark = [
     pytest.mark.envoy,
@@ -88,3 +89,25 @@ async def test_both_ends_tell_of_a_request(mesh: PolicyMesh, collector: Collecto
         await mesh.get("client", "v1", "/after", headers={**told, "X-B3-TraceId": "2" * 32})
     ).status == 200
     assert {each["traceId"] for each in collector.spans} == {trace}
+
+
+async def test_both_ends_tell_by_otlp(mesh: PolicyMesh) -> None:
+    """In the trace that the W3C's traceparent says, each span the child of the one before it."""
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    async with AsyncExitStack() as ends:
+        collector = await OtlpCollector.start(ends)
+        tracing = {"enable": True, "address": "127.0.0.1", "port": collector.port, "protocol": "OTLP"}
+        await mesh.enforce(*rules, config(observability={"tracing": tracing}))
+        trace, unsampled = "4bf92f3577b34da6a3ce929d0e0e4736", "0" * 31 + "1"
+        silent = {"traceparent": f"00-{unsampled}-00f067aa0ba902b7-00"}
+        assert (await mesh.get("client", "v1", "/unseen", headers=silent)).status == 200
+        told = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+        assert (await mesh.get("client", "v1", "/seen", headers=told)).status == 200
+        spans = await collector.traced(trace, 2)
+        by = {span.kind: (service, span) for service, span in spans}
+        (caller, calling), (callee, called) = by[Span.SPAN_KIND_CLIENT], by[Span.SPAN_KIND_SERVER]
+        assert (caller, callee) == ("client.shop", "v1.shop")
+        assert calling.parent_span_id.hex() == "00f067aa0ba902b7"
+        assert called.parent_span_id == calling.span_id
+        assert {each.trace_id.hex() for _, each in collector.spans} == {trace}
+        await mesh.enforce(*rules)

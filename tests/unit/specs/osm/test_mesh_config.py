@@ -12,6 +12,7 @@ from mesh.config import (
     SidecarSettings,
     TlsVersion,
     Tracing,
+    TracingProtocol,
 )
 from mesh.host_port import HostPort
 from mesh.names import InterfaceName, Port
@@ -192,7 +193,17 @@ def test_who_is_asked(fields: str, expected: ExternalAuthorization | None) -> No
             "enable: true, address: 10.0.0.9, port: 80, endpoint: /spans",
             Tracing(HostPort("10.0.0.9", 80), "/spans"),
         ),
+        ("enable: true, protocol: Zipkin", TOLD),
+        (
+            "enable: true, protocol: OTLP, address: otel",
+            Tracing(HostPort("otel", 4317), protocol=TracingProtocol.OTLP),
+        ),
+        (
+            "enable: true, protocol: OTLP, address: 'fd00::7', port: 55680, endpoint: ''",
+            Tracing(HostPort("fd00::7", 55680), protocol=TracingProtocol.OTLP),
+        ),
         ("enable: false, endpoint: spans", None),
+        ("enable: false, protocol: Jaeger", None),
     ],
 )
 def test_who_is_told(fields: str, expected: Tracing | None) -> None:
@@ -210,6 +221,9 @@ def test_who_is_told(fields: str, expected: Tracing | None) -> None:
         (_asking("enable: true, address: 10.0.0.300, port: 1"), "address"),
         (_asking("enable: true, address: opa"), "enable"),
         (_asking("enable: true, address: opa, port: 0"), "port"),
+        (_telling("enable: true, protocol: otlp"), "protocol"),
+        (_telling("enable: true, protocol: 7"), "protocol"),
+        (_telling("enable: true, protocol: OTLP, endpoint: /v1/traces"), "endpoint"),
         (_asking("enable: true, address: opa, port: 1, timeout: 0s"), "timeout"),
         (_asking("enable: true, address: opa, port: 1, timeout: 1"), "timeout"),
         (_asking('enable: true, address: opa, port: 1, statPrefix: "a\\nb"'), "statPrefix"),
