@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tests.acceptance.policies import policy
 from tests.acceptance.values import HEADERS, ODD, Dice
 
 Document = dict[str, Any]
@@ -134,6 +135,7 @@ def mesh(dice: Dice) -> list[Document]:
     found += [_target(dice, pool, each) for each in pool.groups]
     found += [_split(dice, pool) for _ in range(dice.randint(0, 2))]
     found += [dice.choice(FURTHER)(dice, pool) for _ in range(dice.randint(1, 4))]
+    found += [policy(dice, pool) for _ in range(dice.randint(0, 4))]
     return found
 
 

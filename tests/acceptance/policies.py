@@ -1,0 +1,231 @@
+"""Random policies beside SMI's: Open Service Mesh's and our own, of the services and accounts of one mesh.
+
+In each about one value is odd: one that is wrong refuses the whole object.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.acceptance.values import Dice
+
+if TYPE_CHECKING:
+    from tests.acceptance.manifests import Pool
+
+Document = dict[str, Any]
+
+DURATIONS: Final = ("1ms", "250ms", "1s", "1.0001s", "5m", "1h", "0.5ms", "2h", "-1s", "0s", "1")
+PERCENTS: Final = (0, 100, 50, 12.5, 0.0001, 99.9999, 1e-5, 101, -1, float("nan"), float("inf"), "5", True)
+STATUSES: Final = (200, 201, 404, 418, 429, 499, 503, 511, 599, 600, 199, 0, "503")
+VALUES: Final = (
+    "a",
+    " a ",
+    "%",
+    "%%",
+    "%REQ(x)%",
+    "%START_TIME%",
+    "a" * 4096,
+    "a" * 4097,
+    "\t",
+    "é",
+    "a\nb",
+    "",
+)
+COUNTS: Final = (0, 1, 3, 1000, 2**32 - 1, 2**32, -1, 1.5)
+NAMES: Final = ("session", "a.b", "a;b", "", "x" * 256, "x" * 257, "a b", "é", "$")
+PATHS: Final = ("/", "/health?a=b", "/%41", "/a b", "//", "/é", "", "a", "/" + "a" * 300, "/#x")
+RETRY_ON: Final = ("5xx", "reset,connect-failure", "gateway-error", "unavailable", "never", "5xx,,reset", "")
+NETWORKS: Final = (
+    "10.0.0.0/8",
+    "0.0.0.0/0",
+    "::/0",
+    "fd00::/8",
+    "10.0.0.1/32",
+    "::ffff:10.0.0.0/104",
+    "10.0.0.1",
+    "x",
+)
+HOSTS: Final = (
+    "example.com",
+    "*.example.com",
+    "EXAMPLE.com.",
+    "10.0.0.9",
+    "*",
+    "a..b",
+    "x_y.z",
+    "é.com",
+    "[::1]",
+)
+
+
+def policy(dice: Dice, pool: "Pool") -> Document:
+    """Make one of any kind."""
+    kind = dice.choice(sorted(KINDS))
+    group, make = KINDS[kind]
+    metadata = {"name": dice.name(), "namespace": pool.home}
+    return {"apiVersion": f"{group}/v1alpha1", "kind": kind, "metadata": metadata, "spec": make(dice, pool)}
+
+
+def _routes(dice: Dice, pool: "Pool") -> Document:
+    return {
+        "service": dice.choice(pool.services),
+        "rules": [_rule(dice, pool) for _ in range(dice.randint(1, 3))],
+    }
+
+
+def _rule(dice: Dice, pool: "Pool") -> Document:
+    parts: dict[str, Callable[[], Any]] = {
+        "matches": lambda: [_group(dice, pool) for _ in range(dice.randint(1, 2))],
+        "timeout": lambda: {"request": dice.choice(DURATIONS[: dice.choice((7, 7, 11))])},
+        "headers": lambda: {each: _changes(dice) for each in dice.few(("request", "response"), 2)},
+        "fault": lambda: {
+            "delay": {"percent": _percent(dice), "duration": dice.choice(DURATIONS[:6])},
+            "abort": {"percent": _percent(dice), "status": dice.choice(STATUSES[: dice.choice((9, 9, 13))])},
+        },
+        "mirror": lambda: {"service": dice.choice((*pool.services, "gone")), "percent": _percent(dice)},
+    }
+    return {each: parts[each]() for each in dice.few(tuple(parts), 4)}
+
+
+def _group(dice: Dice, pool: "Pool") -> Document:
+    found: Document = {"kind": "HTTPRouteGroup", "name": dice.choice((*pool.groups, "gone"))}
+    return found | ({"matches": dice.few(pool.matches, 2)} if dice.odds(3) else {})
+
+
+def _changes(dice: Dice) -> Document:
+    return {
+        "set": [_header(dice) for _ in range(dice.randint(0, 2))],
+        "add": [_header(dice) for _ in range(dice.randint(0, 2))],
+        "remove": [dice.header_name() for _ in range(dice.randint(0, 1))],
+    }
+
+
+def _header(dice: Dice) -> Document:
+    return {"name": dice.header_name(), "value": dice.choice(VALUES[: dice.choice((7, 7, 7, 12))])}
+
+
+def _percent(dice: Dice) -> Any:
+    return dice.choice(PERCENTS[: dice.choice((6, 6, 6, 13))])
+
+
+def _upstreams(dice: Dice, pool: "Pool") -> Document:
+    keys = (
+        {"header": dice.header_name()},
+        {"query": dice.choice(NAMES)},
+        {"cookie": {"name": dice.choice(NAMES[:2]), "ttl": dice.choice(("0s", "1h", "8760h")), "path": "/"}},
+        {"cookie": {"name": dice.choice(NAMES), "path": dice.choice(PATHS)}},
+    )
+    checked = {"interval": dice.choice(DURATIONS[2:6]), "unhealthyThreshold": dice.choice((1, 3, 10))}
+    parts: Document = {
+        "outlierDetection": {
+            "consecutiveFailures": dice.choice(COUNTS[: dice.choice((4, 8))]),
+            "consecutiveServerErrors": dice.choice(COUNTS[:4]),
+            "baseEjectionTime": dice.choice(("1s", "5m", "30s", "301s")),
+            "maxEjectionPercent": dice.choice((1, 50, 100, 100, 0)),
+        },
+        "loadBalancing": dice.choice(
+            (
+                {"policy": "ConsistentHash", "hash": dice.choice(keys)},
+                {"policy": "LeastRequest"},
+                {"policy": "Random"},
+            )
+        ),
+        "healthCheck": checked | dice.choice(({"tcp": {}}, {"http": {"path": dice.choice(PATHS)}})),
+    }
+    return {"service": dice.choice(pool.services)} | {each: parts[each] for each in dice.few(tuple(parts), 3)}
+
+
+def _limits(dice: Dice, pool: "Pool") -> Document:
+    http = {
+        name: dice.choice(COUNTS[: dice.choice((5, 5, 8))])
+        for name in dice.few(
+            ("maxRequests", "maxPendingRequests", "maxRetries", "maxRequestsPerConnection"), 4
+        )
+    }
+    rate: Document = {
+        "requests": dice.choice((1, 100, 2**32 - 1)),
+        "unit": dice.choice(("second", "minute", "hour", "day")),
+        "burst": dice.choice((0, 1, 2**31)),
+        "responseStatusCode": dice.choice(STATUSES),
+        "responseHeadersToAdd": [_header(dice) for _ in range(dice.randint(0, 2))],
+    }
+    tcp = {"connections": dice.choice((1, 2**32 - 1)), "unit": "second"}
+    routes = [{"path": dice.expression(), "rateLimit": {"local": rate}} for _ in range(dice.randint(0, 2))]
+    return {
+        "host": f"{dice.choice(pool.services)}.{pool.home}.svc.cluster.local",
+        "connectionSettings": {"tcp": {"maxConnections": dice.choice(COUNTS[:5])}, "http": http},
+        "rateLimit": {"local": dice.choice(({"http": rate}, {"tcp": tcp}, {"http": rate, "tcp": tcp}))},
+        "httpRoutes": routes,
+    }
+
+
+def _retry(dice: Dice, pool: "Pool") -> Document:
+    said = {
+        "retryOn": dice.choice(RETRY_ON[: dice.choice((4, 4, 7))]),
+        "numRetries": dice.choice(COUNTS[: dice.choice((5, 5, 8))]),
+        "perTryTimeout": dice.choice(DURATIONS[:6]),
+        "retryBackoffBaseInterval": dice.choice(DURATIONS[: dice.choice((6, 6, 11))]),
+    }
+    return {
+        "source": {"kind": "ServiceAccount", "name": dice.choice(pool.accounts), "namespace": pool.home},
+        "destinations": [{"kind": "Service", "name": each} for each in pool.services],
+        "retryPolicy": said,
+    }
+
+
+def _mutual_tls(dice: Dice, pool: "Pool") -> Document:
+    plain = {
+        "sources": [
+            {"kind": "IPRange", "name": each} for each in dice.few(NETWORKS[: dice.choice((6, 8))], 3)
+        ],
+        "matches": [{"kind": "HTTPRouteGroup", "name": each} for each in dice.few(pool.groups, 2)],
+    }
+    spec: Document = {"mode": dice.choice(("Permissive", "Permissive", "Strict"))}
+    parts = {"plaintext": plain, "serviceAccounts": list(pool.accounts), "ports": list(pool.ports)}
+    return spec | {each: parts[each] for each in dice.few(tuple(parts), 2)}
+
+
+def _ingress(dice: Dice, pool: "Pool") -> Document:
+    tls = {"skipClientCertValidation": dice.odds(2), "sniHosts": dice.few(HOSTS[:3], 2)}
+    protocol = dice.choice(("http", "https"))
+    backend: Document = {
+        "name": dice.choice(pool.services),
+        "port": {"number": dice.choice(pool.ports), "protocol": protocol},
+    }
+    sources = [{"kind": "IPRange", "name": each} for each in dice.few(NETWORKS[:6], 3)]
+    principals = [{"kind": "AuthenticatedPrincipal", "name": dice.choice(("a.b", "spiffe://x/y", "*", "é"))}]
+    return {
+        "backends": [backend | ({"tls": tls} if protocol == "https" else {})],
+        "sources": [*sources, *principals],
+        "matches": [{"kind": "HTTPRouteGroup", "name": each} for each in dice.few(pool.groups, 1)],
+    }
+
+
+def _egress(dice: Dice, pool: "Pool") -> Document:
+    protocols = ("http", "https", "tcp", "tcp-server-first")
+    numbers = dice.sample((80, 443, 8443, 9999), dice.randint(1, 2))
+    return {
+        "sources": [
+            {"kind": "ServiceAccount", "name": each, "namespace": pool.home} for each in pool.accounts
+        ],
+        "hosts": dice.few(HOSTS[: dice.choice((4, 9))], 3),
+        "ports": [{"number": each, "protocol": dice.choice(protocols)} for each in numbers],
+        "ipAddresses": dice.few(NETWORKS[:6], 2),
+        "matches": [
+            {"apiGroup": "specs.smi-spec.io/v1alpha4", "kind": "HTTPRouteGroup", "name": each}
+            for each in dice.few(pool.groups, 1)
+        ],
+    }
+
+
+_OSM: Final = "policy.openservicemesh.io"
+_OURS: Final = "policy.meshwright.dev"
+KINDS: Final[dict[str, tuple[str, Callable[[Dice, "Pool"], Document]]]] = {
+    "RoutePolicy": (_OURS, _routes),
+    "UpstreamPolicy": (_OURS, _upstreams),
+    "MutualTLS": (_OURS, _mutual_tls),
+    "UpstreamTrafficSetting": (_OSM, _limits),
+    "Retry": (_OSM, _retry),
+    "IngressBackend": (_OSM, _ingress),
+    "Egress": (_OSM, _egress),
+}
+"""The kinds, each with its group and what makes one's `spec`."""
