@@ -103,7 +103,8 @@ async def test_a_verb_that_is_not_granted_is_named_and_the_rest_works(
             "apiGroups": [
                 "discovery.k8s.io",
                 *(f"{each}.smi-spec.io" for each in ("access", "specs", "split")),
-                *("meshwright.dev", "config.openservicemesh.io", "policy.openservicemesh.io"),
+                *(f"{each}.openservicemesh.io" for each in ("config", "policy")),
+                *("meshwright.dev", "policy.meshwright.dev"),
             ],
             "resources": ["*"],
             "verbs": ["list", "watch"],
