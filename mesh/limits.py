@@ -3,8 +3,10 @@
 import enum
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Self
 
 from mesh.policy import PolicyKey
+from mesh.rate_services import CountedConnections, CountedRequests, Descriptor, RateLimitService
 
 
 class RateUnit(enum.StrEnum):
@@ -36,27 +38,51 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class RouteRate:
-    """The rate of requests whose path without the query `path_regex` (RE2) matches in full."""
+    """The rate of requests whose path without the query `path_regex` (RE2) matches in full.
+
+    `limit`: what each workload counts, None where it counts them among all. `descriptors`: what a service is
+    told of them in place of what it is told of all; empty, the same.
+    """
 
     path_regex: str
-    limit: RateLimit
+    limit: RateLimit | None
+    descriptors: tuple[Descriptor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
     """What a workload takes at a port: connections, and requests. The first of `routes` that fits decides.
 
-    A request that is one of a route's is counted there, and not among `requests`.
+    A request that is one of a route's is counted there, and not among `requests`. What a service counts for
+    all workloads together comes on top of that: `counted_connections`, `counted_requests`.
     """
 
     connections: RateLimit | None = None
     requests: RateLimit | None = None
     routes: tuple[RouteRate, ...] = ()
+    counted_connections: CountedConnections | None = None
+    counted_requests: CountedRequests | None = None
 
     @property
     def of_requests(self) -> bool:
-        """Say whether requests are counted."""
-        return self.requests is not None or bool(self.routes)
+        """Say whether a workload counts requests by itself."""
+        return self.requests is not None or any(each.limit is not None for each in self.routes)
+
+    @property
+    def looks_at_requests(self) -> bool:
+        """Say whether anybody counts requests."""
+        return self.of_requests or self.counted_requests is not None
+
+    @property
+    def of_connections(self) -> Self:
+        """What of it holds where no request is seen."""
+        return type(self)(self.connections, counted_connections=self.counted_connections)
+
+    @property
+    def services(self) -> tuple[RateLimitService, ...]:
+        """Who is asked."""
+        found = (self.counted_connections, self.counted_requests)
+        return tuple(each.asked for each in found if each is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,13 +90,12 @@ class Fields:
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return true or false."""
-        value = self.raw(name)
-        if value is None:
-            return default
-        if isinstance(value, bool):
-            return value
-        self.wrong(name, "must be true or false, without quotes", Code.WRONG_TYPE)
-        return default
+        found = self._flag(name)
+        return default if found is None else found
+
+    def flag_if_said(self, name: str) -> bool | None:
+        """Return true or false, None where neither is said."""
+        return self._flag(name)
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
         """Return a whole number from `low` to `high`."""
@@ -247,6 +246,13 @@ class Fields:
         return (
             f"unknown field; known are {', '.join(sorted(self._asked))}" if self._asked else "unknown field"
         )
+
+    def _flag(self, name: str) -> bool | None:
+        value = self.raw(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self.wrong(name, "must be true or false, without quotes", Code.WRONG_TYPE)
+        return None
 
     def _inside(self, mapping: Mapping[str, object], path: str) -> "Fields":
         return Fields(mapping, path, self.notes)

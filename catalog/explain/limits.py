@@ -10,6 +10,7 @@ from catalog.store.view import View
 from mesh.kinds import UPSTREAM_TRAFFIC_SETTING
 from mesh.limits import ConnectionLimits, RateLimit, UpstreamTrafficSetting
 from mesh.policy import HTTPMatch
+from mesh.rate_services import RateLimitService
 from mesh.service import ServiceKey
 
 _AT_ONCE = (
@@ -33,22 +34,41 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
 
 
 def of_server(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
-    """Yield how much the sidecar of who answers takes."""
+    """Yield how much the sidecar of who answers takes, and who counts it besides."""
     where, is_http = place
     setting = at_place(view, where)
     if setting is None:
         return
-    if (limit := setting.rates.connections) is not None:
-        yield _step(view, setting, f"it takes {_amount(limit, 'connections')}, and closes those over it", 1)
-    if not is_http:
-        return
-    for each in setting.rates.routes:
-        if fits(HTTPMatch("", each.path_regex), request):
-            what = f"requests for {each.path_regex}"
-            yield _requests(view, setting, each.limit, what)
-            return
-    if setting.rates.requests is not None:
-        yield _requests(view, setting, setting.rates.requests, "requests")
+    rates = setting.rates
+    if rates.connections is not None:
+        text = f"it takes {_amount(rates.connections, 'connections')}, and closes those over it"
+        yield _step(view, setting, text, 1)
+    if rates.counted_connections is not None:
+        yield _step(view, setting, _asked(rates.counted_connections.asked, "each connection"), 1)
+    if is_http:
+        yield from _of_requests(view, setting, request)
+
+
+def _of_requests(view: View, setting: UpstreamTrafficSetting, request: Request) -> Iterator[Step]:
+    rates = setting.rates
+    fitting = (each for each in rates.routes if fits(HTTPMatch("", each.path_regex), request))
+    route = next(fitting, None)
+    if route is not None and route.limit is not None:
+        yield _requests(view, setting, route.limit, f"requests for {route.path_regex}")
+    elif rates.requests is not None:
+        yield _requests(view, setting, rates.requests, "requests")
+    if rates.counted_requests is not None:
+        own = route is not None and route.descriptors
+        what = f"each request for {route.path_regex}" if route is not None and own else "each request"
+        yield _step(view, setting, _asked(rates.counted_requests.asked, what), 1)
+
+
+def _asked(service: RateLimitService, what: str) -> str:
+    silent = "passes" if service.fails_open else "is refused"
+    return (
+        f"it asks {service.server} about {what} (domain {service.domain}), which may refuse it; "
+        f"without an answer it {silent}"
+    )
 
 
 def _requests(view: View, setting: UpstreamTrafficSetting, limit: RateLimit, what: str) -> Step:

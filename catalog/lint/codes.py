@@ -47,7 +47,7 @@ class Code(ProblemCode):
     SEVERAL_CONFIGS = "MW2040", "There are several MeshConfigs; one counts."
     PLAIN_TEXT_SERVER = (
         "MW2041",
-        "A server that the MeshConfig names stands behind a sidecar, which refuses plain text.",
+        "A server that sidecars ask or tell stands behind a sidecar, which refuses plain text.",
     )
     DUPLICATE_MATCH = "MW2050", "Two matches of an HTTPRouteGroup are the same but for their names."
     SHADOWED_MATCH = "MW2051", "A match admits nothing that another match of the same TrafficTarget does not."

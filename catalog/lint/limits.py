@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
+from catalog.lint.servers import behind_sidecars
 from catalog.lint.told import Place, meant
 from catalog.policy import limits
 from catalog.policy.outbound import protocol_of
 from catalog.relations.backing import backing, services_of
 from catalog.relations.ports import served
 from catalog.store.view import View
+from mesh.host_port import HostPort
 from mesh.kinds import UPSTREAM_TRAFFIC_SETTING
 from mesh.limits import ConnectionLimits, RateLimits, UpstreamTrafficSetting
 from mesh.names import Namespace, ServiceName
@@ -33,6 +35,13 @@ def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
         yield place.error(Code.OVERRULED_SETTING, "spec.host", setting.host, wanted)
     else:
         yield from _of_rates(place, setting, service)
+        yield from behind_sidecars(view, place.key, _counting(setting.rates))
+
+
+def _counting(rates: RateLimits) -> Iterator[tuple[str, HostPort]]:
+    for protocol, found in (("tcp", rates.counted_connections), ("http", rates.counted_requests)):
+        if found is not None:
+            yield f"spec.rateLimit.global.{protocol}.rateLimitService.host", found.asked.server
 
 
 def called(view: View, host: str) -> Service | None:
@@ -55,10 +64,11 @@ def _unknown(place: Place, setting: UpstreamTrafficSetting) -> Iterator[Problem]
 def _of_rates(place: Place, setting: UpstreamTrafficSetting, service: Service) -> Iterator[Problem]:
     view = place.view
     speaks_http = any(protocol_of(view, service.key, port).is_http for port in service.ports)
-    if setting.rates.of_requests and not speaks_http:
+    if setting.rates.looks_at_requests and not speaks_http:
         wanted = f"Service {service.key} has no port that speaks HTTP, and requests are seen on none else"
-        field = "spec.rateLimit.local.http" if setting.rates.requests else "spec.httpRoutes"
-        yield place.warning(Code.RATE_OF_NO_REQUESTS, field, "", f"{wanted}; it has no effect")
+        yield place.warning(
+            Code.RATE_OF_NO_REQUESTS, _of_requests(setting.rates), "", f"{wanted}; it has no effect"
+        )
     if setting.rates == RateLimits():
         return
     for other in _beside(view, service):
@@ -69,6 +79,13 @@ def _of_rates(place: Place, setting: UpstreamTrafficSetting, service: Service) -
                 f"{first.key} is for it and is older or first by name: its rates count there"
             )
             yield place.warning(Code.RATES_DIFFER, "spec.host", setting.host, wanted)
+
+
+def _of_requests(rates: RateLimits) -> str:
+    """Return the first field that limits requests."""
+    if rates.requests is not None:
+        return "spec.rateLimit.local.http"
+    return "spec.httpRoutes" if rates.routes else "spec.rateLimit.global.http"
 
 
 def _beside(view: View, service: Service) -> tuple[ServiceKey, ...]:

@@ -1,6 +1,6 @@
-"""Servers that the MeshConfig names and that sidecars call in plain text, past the mesh."""
+"""Servers that objects name and that sidecars call in plain text, past the mesh."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from catalog.lint.codes import Code
 from catalog.lint.told import say
@@ -15,8 +15,13 @@ from mesh.service import ServiceKey
 
 
 def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem]:
-    """Yield the servers that stand behind sidecars, which refuse whoever calls without a certificate."""
-    for field, server in _named(config):
+    """Yield the servers of a MeshConfig that nobody reaches."""
+    yield from behind_sidecars(view, key, _named(config))
+
+
+def behind_sidecars(view: View, key: ObjectKey, named: Iterable[tuple[str, HostPort]]) -> Iterator[Problem]:
+    """Yield the servers, each with its field, that are behind sidecars, which take no plain text."""
+    for field, server in named:
         service = _service(server.host)
         if (
             service is not None

@@ -128,7 +128,7 @@ def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> Escaped
 def _rates(view: View, protocol: Protocol, services: Iterable[Service]) -> RateLimits:
     """Return how much a port takes; where no request is seen, connections alone are counted."""
     found = rate_limits(view, tuple(each.key for each in services))
-    return found if protocol.is_http else RateLimits(found.connections)
+    return found if protocol.is_http else found.of_connections
 
 
 def _application(group: ProxyGroup, port: Port) -> SocketAddress:

@@ -37,7 +37,7 @@ from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
-from sidecars.envoy import access_log, names, rates, rbac
+from sidecars.envoy import access_log, names, rate_services, rates, rbac
 from sidecars.envoy.connection_manager import connection_manager
 from sidecars.envoy.features import order
 from sidecars.envoy.typed import packed, reference
@@ -65,17 +65,19 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
         route = names.inbound_routes(port.port)
         features = order.inbound(policy.trust_domain, policy.denials, port)
         manager = connection_manager(route, policy.terms, policy.primary, features)
-        needed = frozenset({reference(ROUTE, route), *_asked(policy.terms, inbound=True)})
+        needed = frozenset({reference(ROUTE, route), *_asked(policy.terms, inbound=True), *_counting(port)})
         return Filters((*_counted(port), manager), needed)
     if caller is None:
         rules = rbac.rules(divided(port.access).proven, policy.trust_domain)
     else:
         rules = rbac.only(caller, policy.trust_domain)
     proxy = _tcp_proxy(f"inbound.{port.port}", names.local_cluster(policy.primary, port.port))
-    # The application is not even connected to before the handshake has shown who calls.
-    # What the caller sends meanwhile waits in a buffer, whose size Envoy wants to be told.
-    proxy.upstream_connect_mode = tcp_proxy_pb2.UpstreamConnectMode.ON_DOWNSTREAM_TLS_HANDSHAKE
-    proxy.max_early_data_bytes.CopyFrom(UInt32Value(value=_EARLY_BYTES))
+    if port.rates.counted_connections is None:
+        # The application is not even connected to before the handshake has shown who calls.
+        # What the caller sends meanwhile waits in a buffer, whose size Envoy wants to be told.
+        # Where a service is asked first the handshake may be over before Envoy would wait for it.
+        proxy.upstream_connect_mode = tcp_proxy_pb2.UpstreamConnectMode.ON_DOWNSTREAM_TLS_HANDSHAKE
+        proxy.max_early_data_bytes.CopyFrom(UInt32Value(value=_EARLY_BYTES))
     return _guarded(port, rules, proxy)
 
 
@@ -101,14 +103,22 @@ def _guarded(port: InboundPort, rules: rbac_pb2.RBAC, proxy: _TcpProxy) -> Filte
             *_counted(port),
             _Filter(name="envoy.filters.network.tcp_proxy", typed_config=packed(proxy)),
         ),
-        frozenset({reference(CLUSTER, proxy.cluster)}),
+        frozenset({reference(CLUSTER, proxy.cluster), *_counting(port)}),
     )
 
 
-def _counted(port: InboundPort) -> tuple[_Filter, ...]:
-    """Return what counts the connections of a port, if they are limited."""
-    limit = port.rates.connections
-    return () if limit is None else (rates.of_connections(port.port, limit),)
+def _counted(port: InboundPort) -> Iterator[_Filter]:
+    """Yield what counts the connections of a port, if they are limited: itself, then a service."""
+    if (limit := port.rates.connections) is not None:
+        yield rates.of_connections(port.port, limit)
+    if (counted := port.rates.counted_connections) is not None:
+        yield rate_services.of_connections(port.port, counted)
+
+
+def _counting(port: InboundPort) -> Iterator[Reference]:
+    """Yield the clusters of the services that count what comes to a port."""
+    for each in port.rates.services:
+        yield reference(CLUSTER, names.rate_limit_cluster(each.server))
 
 
 def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:

@@ -92,6 +92,11 @@ def authorizer(server: HostPort) -> Resource:
     return _grpc(names.AUTHORIZER_CLUSTER, server)
 
 
+def rate_limits(server: HostPort) -> Resource:
+    """Return the cluster of a service that counts: gRPC in plain text."""
+    return _grpc(names.rate_limit_cluster(server), server)
+
+
 def collector(told: TracingProtocol, server: HostPort) -> Resource:
     """Return the cluster of the collector of spans, in plain text: HTTP/1.1 for Zipkin's, gRPC for OTLP."""
     match told:

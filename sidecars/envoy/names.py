@@ -12,6 +12,7 @@ from catalog.policy.proxy import (
     SocketAddress,
     WeightedBackend,
 )
+from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
 from mesh.names import Port, TrustDomain
 from mesh.service import ExternalHost, ServiceKey
@@ -54,6 +55,11 @@ def cluster(place: WeightedBackend | Destination) -> str:
         case WeightedBackend(upstream):
             name = f"{upstream}|{place.target_port}"
     return f"{name}|as-called" if place.as_called else name
+
+
+def rate_limit_cluster(server: HostPort) -> str:
+    """Return the name of the cluster of a service that counts."""
+    return f"envoy-rate-limit-cluster|{server}"
 
 
 def _outside(host: ExternalHost, port: str) -> str:

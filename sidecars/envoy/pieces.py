@@ -41,6 +41,7 @@ from mesh.hashing import Shared
 from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from mesh.names import Namespace, Port
 from mesh.policy import PolicyKey
+from mesh.rate_services import RateLimitService
 from mesh.routing import Abort, RouteActions
 from mesh.service import EscapedSlashes, ExternalHost, ServiceKey, Upstream
 from mesh.upstreams import Balancing
@@ -114,10 +115,17 @@ def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
     served = any(port.protocol.is_http and inbound_listeners.is_open(port) for port in policy.inbound)
     if policy.authorization is not None and served:
         yield _Judged(clusters.authorizer, (policy.authorization.server,), MeshWide())
+    asked = {each.server for port in policy.inbound for each in _counting(port)}
+    for server in sorted(asked):
+        yield _Judged(clusters.rate_limits, (server,), AllInbound())
     calls = (each for part in policy.reachable for each in part.services)
     if policy.tracing is not None and (served or any(each.protocol.is_http for each in calls)):
         told = policy.tracing
         yield _Judged(clusters.collector, (told.protocol, told.collector), MeshWide())
+
+
+def _counting(port: InboundPort) -> tuple[RateLimitService, ...]:
+    return port.rates.services if inbound_listeners.is_open(port) else ()
 
 
 def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:
@@ -245,12 +253,18 @@ def _port_of_listener(port: InboundPort) -> InboundPort:
     """Leave out what stands in a port's route configuration: of HTTP, all rules but those from outside.
 
     Connections of outsiders are chosen by the listener. Their rules are whole here, to be the same units. Of
-    the rates of requests it asks whether there are any.
+    the rates of requests it asks whether there are any, and who counts them besides.
     """
     access, rates = port.access, port.rates
     if port.protocol.is_http:
         access = OnlyRules(tuple(each for each in access.rules if each.from_outside))
-        rates = RateLimits(rates.connections, _COUNTED if rates.of_requests else None)
+        counted = rates.counted_requests
+        rates = replace(
+            rates,
+            requests=_COUNTED if rates.of_requests else None,
+            routes=(),
+            counted_requests=None if counted is None else replace(counted, descriptors=()),
+        )
     return replace(port, services=(), access=access, rates=rates)
 
 

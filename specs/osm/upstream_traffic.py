@@ -16,6 +16,7 @@ from specs.durations import wait
 from specs.fields import Fields, duplicates, one_of
 from specs.headers import VALUE_RULE, is_name, is_value
 from specs.manifest import Manifest
+from specs.osm import global_rates
 from specs.osm.unenforced import not_enforced
 from specs.regexes import regex_fault
 
@@ -23,20 +24,14 @@ MOST: Final = 2**32 - 1
 """Envoy counts in 32 bits; of a rate it adds the burst to the amount."""
 
 MOST_HEADERS: Final = 10
-STATUSES: Final = frozenset(
-    {*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 509), 510, 511}
-)
-"""The statuses of errors that Envoy knows."""
-
 UNITS: Final = tuple(RateUnit)
 HOST_RULE: Final = (
     "must be the name of a service, such as web.shop.svc.cluster.local, or of a host outside the mesh: "
     "at least two DNS labels, or an IP address"
 )
-STATUS_RULE: Final = "must be a status of an error, 400 to 599, that Envoy knows, such as 429 or 503"
 HEADER_RULE: Final = "must be the name of a header, and not host, which no answer has"
 
-_NOBODY_ASKED: Final = not_enforced("no rate limit service is asked; local limits hold")
+_NOBODY_ASKED: Final = not_enforced("spec.rateLimit.global.http, which names the service, is not there")
 
 
 def upstream_traffic_setting(manifest: Manifest) -> UpstreamTrafficSetting:
@@ -86,27 +81,23 @@ def _connections(fields: Fields) -> ConnectionLimits:
 
 def _rates(fields: Fields) -> RateLimits:
     limits = fields.section("rateLimit")
-    local = limits.section("local")
+    local, asking = limits.section("local"), limits.section("global")
     tcp, http = local.section("tcp"), local.section("http")
+    all_tcp, all_http = asking.section("tcp"), asking.section("http")
     found = RateLimits(
         connections=_rate(tcp, "connections") if local.has("tcp") else None,
         requests=_request_rate(http) if local.has("http") else None,
-        routes=tuple(_routes(fields)),
+        routes=tuple(_routes(fields, asked=asking.has("http"))),
+        counted_connections=global_rates.counted_connections(all_tcp) if asking.has("tcp") else None,
+        counted_requests=global_rates.counted_requests(all_http) if asking.has("http") else None,
     )
-    local.close()
-    _not_global(limits)
-    limits.close()
+    for each in (local, asking, limits):
+        each.close()
     return found
 
 
-def _not_global(limits: Fields) -> None:
-    """Warn of the limits that OSM would have asked a service for."""
-    limits.accept("global")
-    if limits.has("global"):
-        limits.notes.warn(Code.NOT_ENFORCED, limits.at("global"), _NOBODY_ASKED)
-
-
-def _routes(fields: Fields) -> Iterator[RouteRate]:
+def _routes(fields: Fields, *, asked: bool) -> Iterator[RouteRate]:
+    """Yield the routes that limit something; `asked` where a service is that counts requests."""
     sections = fields.sections("httpRoutes")
     paths = [each.required_text("path", "must be a regular expression (RE2) for paths") for each in sections]
     for index in duplicates(paths):
@@ -115,19 +106,20 @@ def _routes(fields: Fields) -> Iterator[RouteRate]:
         if path and (fault := regex_fault(path)):
             section.wrong("path", fault, Code.BAD_REGEX)
         limits = section.section("rateLimit")
-        local = limits.section("local")
-        if limits.has("local"):
-            yield RouteRate(path, _request_rate(local))
-        _not_global(limits)
+        local, asking = limits.section("local"), limits.section("global")
+        limit = _request_rate(local) if limits.has("local") else None
+        told = global_rates.descriptors(asking) if limits.has("global") else ()
+        if told and not asked:
+            limits.warn("global", _NOBODY_ASKED, Code.NOT_ENFORCED)
+        if limit is not None or (told and asked):
+            yield RouteRate(path, limit, told if asked else ())
+        asking.close()
         limits.close()
         section.close()
 
 
 def _request_rate(fields: Fields) -> RateLimit:
-    status = fields.whole("responseStatusCode", 400, 599, default=429) or 429
-    if status not in STATUSES:
-        fields.wrong("responseStatusCode", STATUS_RULE)
-    return _rate(fields, "requests", status, _headers(fields))
+    return _rate(fields, "requests", global_rates.status(fields), _headers(fields))
 
 
 def _rate(

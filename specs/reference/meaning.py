@@ -96,6 +96,7 @@ SERVER_NAME: Final = _pattern(
 )
 DURATION: Final = _pattern("duration", r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns|h|m|s))+", maxLength=64)
 HOST: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]*", maxLength=LONGEST_NAME + 1)
+SERVER: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]+", maxLength=LONGEST_NAME + 1)
 PATH: Final = _pattern("path", "(/[!-~]*)?")
 UPSTREAM: Final = _pattern(
     "name with a dot, or IP address",
@@ -105,6 +106,9 @@ UPSTREAM: Final = _pattern(
 RETRY_ON: Final = _pattern("words, with commas between", rf"{_RETRY}( *, *{_RETRY})*")
 UNIT: Final = _enum(*RateUnit)
 HEADER: Final = _pattern("name of a header", HEADER_NAME)
+COUNTED_HEADER: Final = _pattern(
+    "name of a header, or `:authority`, `:method`, `:path`", f":(authority|method|path)|{HEADER_NAME}"
+)
 HEADER_VALUE: Final = _pattern("printable ASCII characters", "[\t -~]+", maxLength=LONGEST_HEADER)
 CHECKED: Final = _pattern("path", CHECKED_PATH, maxLength=LONGEST_PATH)
 PARAMETER: Final = _pattern("name of a parameter", QUERY_PARAMETER, maxLength=LONGEST_KEY)

@@ -29,7 +29,7 @@ class Choice:
 class Flag:
     """True or false."""
 
-    default: bool
+    default: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,11 @@ class Recorder(Fields):
         """Note true or false."""
         self._note(name, Flag(default))
         return super().flag(name, default=default)
+
+    def flag_if_said(self, name: str) -> bool | None:
+        """Note true or false."""
+        self._note(name, Flag(None))
+        return super().flag_if_said(name)
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
         """Note a number."""

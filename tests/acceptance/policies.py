@@ -34,6 +34,7 @@ COUNTS: Final = (0, 1, 3, 1000, 2**32 - 1, 2**32, -1, 1.5)
 NAMES: Final = ("session", "a.b", "a;b", "", "x" * 256, "x" * 257, "a b", "é", "$")
 PATHS: Final = ("/", "/health?a=b", "/%41", "/a b", "//", "/é", "", "a", "/" + "a" * 300, "/#x")
 RETRY_ON: Final = ("5xx", "reset,connect-failure", "gateway-error", "unavailable", "never", "5xx,,reset", "")
+WORDS: Final = ("a", "x-tenant", "[a-z]+", "é", "%x%", "%REQ(x)%", "a b", "a" * 256, "%", "{", "(")
 PLAIN: Final = ("/", "/a.b", "/books(/[0-9]+)?", ".*", "/[a-z]+", "(?i)/x", "/(", "/\\d{9999}")
 NETWORKS: Final = (
     "10.0.0.0/8",
@@ -161,15 +162,61 @@ def _limits(dice: Dice, pool: "Pool") -> Document:
     }
     tcp = {"connections": dice.choice((1, 2**32 - 1)), "unit": "second"}
     routes = [
-        {"path": f"{_of(dice, PLAIN, 6)}{number}", "rateLimit": {"local": rate}}
+        {
+            "path": f"{_of(dice, PLAIN, 6)}{number}",
+            "rateLimit": {"local": rate, "global": {"descriptors": _descriptors(dice)}},
+        }
         for number in range(dice.randint(0, 2))
     ]
+    asked: Document = {
+        "rateLimitService": {"host": _of(dice, ("limiter", "10.0.0.9", "fd00::9", "a b"), 3), "port": 8081},
+        "domain": _of(dice, WORDS, 9),
+        "timeout": dice.choice(DURATIONS[:6]),
+        "failOpen": dice.choice((True, False)),
+    }
+    counted: Document = {
+        "tcp": {**asked, "descriptors": [{"entries": [{"key": _of(dice, WORDS, 9), "value": "a"}]}]},
+        "http": {
+            **asked,
+            "descriptors": _descriptors(dice),
+            "responseStatusCode": _of(dice, (429, 503, 499), 2),
+            "enableXRateLimitHeaders": dice.choice((True, False)),
+        },
+    }
     return {
         "host": f"{dice.choice(pool.services)}.{pool.home}.svc.cluster.local",
         "connectionSettings": {"tcp": {"maxConnections": dice.choice(COUNTS[:5])}, "http": http},
-        "rateLimit": {"local": dice.choice(({"http": rate}, {"tcp": tcp}, {"http": rate, "tcp": tcp}))},
+        "rateLimit": {
+            "local": dice.choice(({"http": rate}, {"tcp": tcp}, {"http": rate, "tcp": tcp})),
+            "global": dice.choice(({}, counted)),
+        },
         "httpRoutes": routes,
     }
+
+
+def _descriptors(dice: Dice) -> list[Document]:
+    return [{"entries": [_entry(dice) for _ in range(dice.randint(1, 2))]} for _ in range(dice.randint(1, 2))]
+
+
+def _entry(dice: Dice) -> Document:
+    header = {
+        "name": _of(dice, ("x-tenant", "Host", ":method", ":path", ":scheme", "a b"), 4),
+        dice.choice(("exact", "prefix", "suffix", "contains", "regex")): _of(dice, WORDS, 9),
+    }
+    present = {"name": "x-form", "present": dice.choice((True, False))}
+    match = {
+        "value": _of(dice, WORDS, 9),
+        "expectMatch": dice.choice((True, False)),
+        "headers": [header, present],
+    }
+    return dice.choice(
+        (
+            {"genericKey": {"value": _of(dice, WORDS, 9)}},
+            {"remoteAddress": {}},
+            {"requestHeader": {"name": header["name"], "key": _of(dice, WORDS, 9)}},
+            {"headerValueMatch": match},
+        )
+    )
 
 
 def _retry(dice: Dice, pool: "Pool") -> Document:

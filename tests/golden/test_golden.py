@@ -99,6 +99,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         from envoy_data_plane.envoy.extensions.filters.http.ext_authz import v3 as _ext_authz_v3
         from envoy_data_plane.envoy.extensions.filters.http.fault import v3 as _fault_v3
         from envoy_data_plane.envoy.extensions.filters.http.local_ratelimit import v3 as _http_rate_v3
+        from envoy_data_plane.envoy.extensions.filters.http.ratelimit import v3 as _http_asked_v3
         from envoy_data_plane.envoy.extensions.filters.http.rbac import v3 as _http_rbac_v3
         from envoy_data_plane.envoy.extensions.filters.http.router import v3 as _router_v3
         from envoy_data_plane.envoy.extensions.filters.listener.http_inspector import v3 as _http_inspector_v3
@@ -106,6 +107,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         from envoy_data_plane.envoy.extensions.filters.listener.tls_inspector import v3 as _inspector_v3
         from envoy_data_plane.envoy.extensions.filters.network.http_connection_manager import v3 as _hcm_v3
         from envoy_data_plane.envoy.extensions.filters.network.local_ratelimit import v3 as _rate_v3
+        from envoy_data_plane.envoy.extensions.filters.network.ratelimit import v3 as _asked_v3
         from envoy_data_plane.envoy.extensions.filters.network.rbac import v3 as _rbac_v3
         from envoy_data_plane.envoy.extensions.filters.network.tcp_proxy import v3 as _tcp_v3
         from envoy_data_plane.envoy.extensions.request_id.uuid import v3 as _uuid_v3
@@ -116,6 +118,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         # Imported for their messages, which stand inside others as Any.
         assert all((_stream_v3, _http_rbac_v3, _router_v3, _original_v3, _inspector_v3, _hcm_v3))
         assert all((_rbac_v3, _tcp_v3, _http_v3, _trace_v3, _ext_authz_v3, _uuid_v3, _http_rate_v3, _rate_v3))
+        assert all((_asked_v3, _http_asked_v3))
         assert all((_http_inspector_v3,))
         assert all((_previous_v3, _fault_v3))
         kinds: dict[str, Any] = {

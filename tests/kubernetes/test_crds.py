@@ -34,6 +34,8 @@ NAMESPACES = {each.namespace for each in KEYS if each is not None} - {DEFAULT_NA
 ONLY_THE_READER = {
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
+    ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise
+    ("UpstreamTrafficSetting", "spec.rateLimit.global.http.rateLimitService.host"),  # likewise
     ("MeshConfig", "spec.observability.tracing.address"),
     ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
     ("MutualTLS", "spec.plaintext.sources[].name"),  # likewise
@@ -48,6 +50,19 @@ ONLY_THE_READER = {
     ("Retry", "spec.source.namespace"),
     ("HTTPRouteGroup", "spec.matches[].headers"),  # a mapping or a list of such
     ("HTTPRouteGroup", "matches[].headers"),
+    ("UpstreamTrafficSetting", "spec.rateLimit.global.http.descriptors[].entries[]"),  # exactly one of four
+    (
+        "UpstreamTrafficSetting",
+        "spec.rateLimit.global.http.descriptors[].entries[].headerValueMatch.headers[]",
+    ),
+    (
+        "UpstreamTrafficSetting",
+        "spec.httpRoutes[].rateLimit.global.descriptors[].entries[]",
+    ),  # exactly one of four
+    (
+        "UpstreamTrafficSetting",
+        "spec.httpRoutes[].rateLimit.global.descriptors[].entries[].headerValueMatch.headers[]",
+    ),
 }
 """Where the reader refuses what the API server takes: by the place that the reader names."""
 

@@ -14,6 +14,7 @@ from certs.material import ServiceCertificate
 from mesh.callers import IpRange
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.egress import Egress, EgressPort, EgressProtocol
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.ingress import IngressBackend, IngressPort, Proof
 from mesh.kinds import (
@@ -48,6 +49,7 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
+from mesh.rate_services import CountedConnections, CountedRequests, RateLimitService, RemoteAddress
 from mesh.retries import FailedWith, Retries, Retry
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
@@ -139,12 +141,21 @@ def _limits(dice: random.Random, mesh: Mesh) -> None:
     key = _key(dice)
     limit = dice.choice((None, 1, 2))
     rate = None if limit is None else RateLimit(limit, RateUnit.SECOND)
-    route = RouteRate("/a.*", RateLimit(1, RateUnit.HOUR))
+    route = RouteRate("/a.*", RateLimit(1, RateUnit.HOUR), ((RemoteAddress(),),))
+    asked = RateLimitService(HostPort("limiter", 8081), "shop")
+    # No dice are thrown for it: meshes that tests name by their number stay as they are.
+    connections, requests = (_thrown(dice) % number == 0 for number in (2, 3))
     setting = UpstreamTrafficSetting(
         key,
         f"{dice.choice(NAMES)}.{dice.choice(NAMESPACES)}",
         ConnectionLimits(connections=dice.choice((None, 1)), requests=limit),
-        RateLimits(dice.choice((None, rate)), rate, dice.choice(((), (route,)))),
+        RateLimits(
+            dice.choice((None, rate)),
+            rate,
+            dice.choice(((), (route,))),
+            CountedConnections(asked, ((("a", "b"),),)) if connections else None,
+            CountedRequests(asked, ((RemoteAddress(),),)) if requests else None,
+        ),
         dice.choice(("", "2026-01-01T00:00:00Z")),
     )
     _put(dice, mesh, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, key), setting)

@@ -49,7 +49,7 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
     """Return the features of an inbound port."""
     paths, log = Paths(port.escaped_slashes, guarded=True), RequestLog(inbound=True)
     looked_for = Denials(port.access, trust_domain, denials)
-    rates = (Rates(port.rates),) if port.rates.of_requests else ()
+    rates = (Rates(port.rates),) if port.rates.looks_at_requests else ()
     access = Access(port.access, trust_domain)
     return (*_OF_ALL, log, paths, looked_for, _UNDELIVERED, access, *rates, _AUTHORIZATION, _ROUTER)
 

@@ -1,7 +1,8 @@
 """How many requests an inbound port takes in a time: Envoy's local rate limit, which by itself counts none.
 
 The limits stand in the route configuration: another amount changes no listener. Whenever one of them is
-another one, counting begins anew for it.
+another one, counting begins anew for it. What those let pass, a service may count besides, for all workloads
+together: the listener says who is asked, the route configuration what it is told.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
-from sidecars.envoy import matching, rates
+from sidecars.envoy import matching, rate_services, rates
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.typed import packed
 
@@ -26,9 +27,14 @@ class Rates(Feature):
     limits: RateLimits
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the filter."""
+        """Add the filters."""
         del terms
-        manager.http_filters.add(name=rates.HTTP_FILTER, typed_config=packed(rates.of_requests(_STATISTICS)))
+        if self.limits.of_requests:
+            local = packed(rates.of_requests(_STATISTICS))
+            manager.http_filters.add(name=rates.HTTP_FILTER, typed_config=local)
+        if (counted := self.limits.counted_requests) is not None:
+            asking = packed(rate_services.of_requests(counted))
+            manager.http_filters.add(name=rate_services.HTTP_FILTER, typed_config=asking)
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
         """Limit all requests, and those of a path by a route of their own that leads where all others do."""
@@ -37,6 +43,8 @@ class Rates(Feature):
             host.typed_per_filter_config[rates.HTTP_FILTER].CopyFrom(
                 packed(rates.of_requests(_STATISTICS, limit))
             )
+        if (counted := self.limits.counted_requests) is not None:
+            host.rate_limits.extend(rate_services.told(counted.descriptors))
         for number, each in enumerate(self.limits.routes):
             route = route_components_pb2.Route()
             route.CopyFrom(host.routes[-1])
@@ -44,7 +52,10 @@ class Rates(Feature):
             route.match.CopyFrom(
                 route_components_pb2.RouteMatch(safe_regex=matching.full_match(each.path_regex).safe_regex)
             )
-            route.typed_per_filter_config[rates.HTTP_FILTER].CopyFrom(
-                packed(rates.of_requests(_STATISTICS, each.limit))
-            )
+            if each.limit is not None:
+                route.typed_per_filter_config[rates.HTTP_FILTER].CopyFrom(
+                    packed(rates.of_requests(_STATISTICS, each.limit))
+                )
+            # Envoy looks at those of the host where a route has none.
+            route.route.rate_limits.extend(rate_services.told(each.descriptors))
             host.routes.insert(len(host.routes) - 1, route)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from specs.reference.meaning import (
+    COUNTED_HEADER,
     DURATION,
     EGRESS_GROUP,
     EGRESS_HOST,
@@ -13,6 +14,7 @@ from specs.reference.meaning import (
     NAME,
     NETWORK,
     RETRY_ON,
+    SERVER,
     UNIT,
     UPSTREAM,
     Meaning,
@@ -46,6 +48,49 @@ _CONNECTIONS: Final[Meanings] = {
     "http.maxPendingRequests": Meaning("How many wait for a connection at once.", "no limit"),
     "http.maxRetries": Meaning("How many are tried again at once.", "no limit"),
 }
+_DESCRIPTORS: Final[Meanings] = {
+    "descriptors": Meaning("What the service is told of a request, and counts together."),
+    "descriptors[].entries": Meaning("Keys with values. A request that lacks one is not told by these."),
+    "descriptors[].entries[].genericKey": Meaning("The same for all requests."),
+    "descriptors[].entries[].genericKey.key": Meaning("The entry's key.", "`generic_key`"),
+    "descriptors[].entries[].genericKey.value": Meaning("Its value."),
+    "descriptors[].entries[].remoteAddress": Meaning("The caller's address, as `remote_address`."),
+    "descriptors[].entries[].requestHeader": Meaning("The value of a header."),
+    "descriptors[].entries[].requestHeader.name": Meaning("The header's name.", form=COUNTED_HEADER),
+    "descriptors[].entries[].requestHeader.key": Meaning("The entry's key."),
+    "descriptors[].entries[].headerValueMatch": Meaning("An entry for requests with such headers."),
+    "descriptors[].entries[].headerValueMatch.key": Meaning("The entry's key.", "`header_match`"),
+    "descriptors[].entries[].headerValueMatch.value": Meaning("Its value."),
+    "descriptors[].entries[].headerValueMatch.expectMatch": Meaning(
+        "With false it is for requests whose headers are not all so."
+    ),
+    "descriptors[].entries[].headerValueMatch.headers": Meaning("What headers are to be: all of it."),
+    **under(
+        "descriptors[].entries[].headerValueMatch.headers[]",
+        {
+            "name": Meaning("The header's name.", form=COUNTED_HEADER),
+            "exact": Meaning("The value in full."),
+            "prefix": Meaning("What it begins with."),
+            "suffix": Meaning("What it ends with."),
+            "contains": Meaning("What is in it."),
+            "regex": Meaning("An expression (RE2) that it matches in full."),
+            "present": Meaning("Whether there is such a header."),
+        },
+    ),
+}
+
+
+def _asked(silent: str) -> Meanings:
+    return {
+        "rateLimitService": Meaning("Who is asked: gRPC, `envoy.service.ratelimit.v3`, in plain text."),
+        "rateLimitService.host": Meaning("Its name in the DNS, or its address.", form=SERVER),
+        "rateLimitService.port": Meaning("Its port."),
+        "domain": Meaning("What the service knows these limits by."),
+        "timeout": Meaning("How long an answer is waited for: 1ms to 1h.", "`20ms`", DURATION),
+        "failOpen": Meaning(f"Whether {silent} without an answer."),
+    }
+
+
 _RATES: Final[Meanings] = {
     "rateLimit": Meaning("How much each workload of the service takes in a time."),
     "rateLimit.local": Meaning("What its sidecar counts by itself."),
@@ -53,11 +98,30 @@ _RATES: Final[Meanings] = {
     **under("rateLimit.local.tcp", _rate("connections", "more are closed")),
     "rateLimit.local.http": Meaning("Of requests, at each port.", "no limit"),
     **under("rateLimit.local.http", _REQUESTS),
+    "rateLimit.global": Meaning("What a service counts for all workloads together."),
+    "rateLimit.global.tcp": Meaning("Of connections, at each port.", "nobody is asked"),
+    **under("rateLimit.global.tcp", _asked("connections pass")),
+    "rateLimit.global.tcp.descriptors": Meaning("What the service is told of each, and counts together."),
+    "rateLimit.global.tcp.descriptors[].entries": Meaning("Keys with values."),
+    "rateLimit.global.tcp.descriptors[].entries[].key": Meaning("The entry's key."),
+    "rateLimit.global.tcp.descriptors[].entries[].value": Meaning("Its value."),
+    "rateLimit.global.http": Meaning("Of requests, at each port.", "nobody is asked"),
+    **under("rateLimit.global.http", {**_asked("requests pass"), **_DESCRIPTORS}),
+    "rateLimit.global.http.enableXRateLimitHeaders": Meaning(
+        "Whether answers say in X-RateLimit headers what is left."
+    ),
+    "rateLimit.global.http.responseStatusCode": Meaning(
+        "The status of the answer to what is over: one of an error that Envoy knows."
+    ),
     "httpRoutes": Meaning("Requests that are counted by themselves: the first route that fits decides."),
     "httpRoutes[].path": Meaning("A regular expression (RE2) that the whole path matches; each once."),
     "httpRoutes[].rateLimit": Meaning("How many of them are taken.", "no limit of their own"),
     "httpRoutes[].rateLimit.local": Meaning("What the sidecar counts by itself."),
     **under("httpRoutes[].rateLimit.local", _REQUESTS),
+    "httpRoutes[].rateLimit.global": Meaning(
+        "What the service is told of them, in place of what it is told of all.", "what is told of all"
+    ),
+    **under("httpRoutes[].rateLimit.global", _DESCRIPTORS),
 }
 
 UPSTREAM_TRAFFIC_SETTING: Final[Meanings] = {

@@ -1,6 +1,7 @@
-"""An authorizer and collectors of spans, as sidecars meet them."""
+"""An authorizer, a service that counts rates, and collectors of spans, as sidecars meet them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ import grpc
 from aiohttp import web
 
 from protos.envoy.service.auth.v3 import external_auth_pb2
+from protos.envoy.service.ratelimit.v3 import rls_pb2
 from protos.opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from protos.opentelemetry.proto.trace.v1 import trace_pb2
 
@@ -48,6 +50,64 @@ class Authorizer:
         self.asked.append(request)
         answer = external_auth_pb2.CheckResponse()
         answer.status.code = 0 if self.decide(request) else _DENIED
+        return answer
+
+
+@dataclass
+class RateLimiter:
+    """`envoy.service.ratelimit.v3.RateLimitService`: so many of each descriptor, and never again.
+
+    `asked` is what it was told, in order: domain, and each descriptor as pairs. `limits` are by descriptor;
+    what has none is taken without end. While `answering` is not set nobody is answered.
+    """
+
+    port: int = 0
+    limits: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)
+    asked: list[tuple[str, tuple[tuple[tuple[str, str], ...], ...]]] = field(default_factory=list)
+    answering: asyncio.Event = field(default_factory=asyncio.Event)
+    _seen: Counter[tuple[tuple[str, str], ...]] = field(default_factory=Counter)
+
+    @classmethod
+    async def start(cls, ends: AsyncExitStack) -> Self:
+        """Serve on a free port until the stack is unwound."""
+        made = cls()
+        made.answering.set()
+        server = grpc.aio.server()
+        handler = grpc.unary_unary_rpc_method_handler(
+            made._should,
+            request_deserializer=rls_pb2.RateLimitRequest.FromString,
+            response_serializer=rls_pb2.RateLimitResponse.SerializeToString,
+        )
+        service, method = "envoy.service.ratelimit.v3.RateLimitService", "ShouldRateLimit"
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
+        made.port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        ends.push_async_callback(server.stop, None)
+        return made
+
+    def begin(self, limits: dict[tuple[tuple[str, str], ...], int]) -> None:
+        """Count anew, with other limits."""
+        self.limits = limits
+        self.asked.clear()
+        self._seen.clear()
+
+    async def _should(self, request: rls_pb2.RateLimitRequest, _: object) -> rls_pb2.RateLimitResponse:
+        told = tuple(
+            tuple((entry.key, entry.value) for entry in each.entries) for each in request.descriptors
+        )
+        self.asked.append((request.domain, told))
+        await self.answering.wait()
+        self._seen.update(told)
+        code = rls_pb2.RateLimitResponse.Code
+        over = any(self._seen[each] > self.limits.get(each, self._seen[each]) for each in told)
+        answer = rls_pb2.RateLimitResponse(overall_code=code.OVER_LIMIT if over else code.OK)
+        for each in told:
+            limit = self.limits.get(each)
+            left = 0 if limit is None else max(0, limit - self._seen[each])
+            state = answer.statuses.add(code=code.OVER_LIMIT if over else code.OK, limit_remaining=left)
+            if limit is not None:
+                state.current_limit.requests_per_unit = limit
+                state.current_limit.unit = rls_pb2.RateLimitResponse.RateLimit.Unit.HOUR
         return answer
 
 

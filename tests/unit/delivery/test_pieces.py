@@ -33,7 +33,10 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
             yield clusters.external(policy.headers, ExternalDestination(to, number, is_http=True))
     if any(to is None for _, to in ways):
         yield clusters.passthrough_http(policy.headers)
-    for port in filter(inbound_listeners.is_open, policy.inbound):
+    opened = [*filter(inbound_listeners.is_open, policy.inbound)]
+    for server in {each.server for port in opened for each in port.rates.services}:
+        yield clusters.rate_limits(server)
+    for port in opened:
         yield clusters.application(policy.headers, policy.primary, port)
         if port.protocol.is_http:
             yield routes.inbound(policy.trust_domain, policy.denials, policy.primary, port)

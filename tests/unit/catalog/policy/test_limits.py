@@ -1,5 +1,6 @@
 """Which UpstreamTrafficSetting is in force, and where it holds: by policy, by the oracle, in words."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -15,8 +16,16 @@ from catalog.policy.limits import connection_limits, counting, rate_limits, sett
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View
+from mesh.host_port import HostPort
 from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
 from mesh.names import Port
+from mesh.rate_services import (
+    CountedConnections,
+    CountedRequests,
+    GenericKey,
+    RateLimitService,
+    RemoteAddress,
+)
 from tests.meshes import values as a
 
 ONE = ConnectionLimits(connections=1, connect_timeout=timedelta(seconds=2))
@@ -165,3 +174,34 @@ def test_what_an_explanation_says() -> None:
     assert _said(view) == [at_once, connections, every]
     assert _said(view, "/a/b") == [at_once, connections, route]
     assert _said(a.view(*MESH)) == []
+
+
+ASKED = RateLimitService(HostPort("limiter.shop.svc", 8081), "shop")
+COUNTED = RateLimits(
+    counted_connections=CountedConnections(replace(ASKED, fails_open=False), ((("a", "b"),),)),
+    counted_requests=CountedRequests(ASKED, ((RemoteAddress(),),)),
+    routes=(RouteRate("/a.*", None, ((GenericKey("a", "b"),),)),),
+)
+
+
+def test_what_an_explanation_says_of_a_service_that_counts() -> None:
+    """That it is asked, about what, and what its silence means; its answer nobody knows."""
+    view = a.view(*MESH, setting("x", connections=ConnectionLimits(), rates=COUNTED))
+    by = "(domain shop), which may refuse it; without an answer it"
+    connections = f"it asks limiter.shop.svc:8081 about each connection {by} is refused"
+    assert _said(view) == [
+        f"{each} (UpstreamTrafficSetting default/x)"
+        for each in (connections, f"it asks limiter.shop.svc:8081 about each request {by} passes")
+    ]
+    assert _said(view, "/a/b")[1].startswith("it asks limiter.shop.svc:8081 about each request for /a.* ")
+
+
+def test_a_service_that_counts_where_no_requests_are_seen() -> None:
+    """Of a TCP port it counts connections."""
+    view = a.view(
+        a.service("shop", a.port(90, protocol=a.TCP)),
+        *MESH[1:],
+        setting("x", connections=ConnectionLimits(), rates=COUNTED),
+    )
+    ports = [port for group in groups(view) for port in inbound_ports(view, group)]
+    assert [each.rates for each in ports] == [RateLimits(counted_connections=COUNTED.counted_connections)]

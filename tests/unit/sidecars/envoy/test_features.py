@@ -13,6 +13,7 @@ from mesh.config import ExternalAuthorization, Tracing
 from mesh.host_port import HostPort
 from mesh.limits import RateLimit, RateLimits, RateUnit
 from mesh.names import ServiceName
+from mesh.rate_services import CountedRequests, RateLimitService, RemoteAddress
 from mesh.service import Protocol
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
@@ -50,12 +51,15 @@ def test_the_order_of_filters() -> None:
         "envoy.filters.http.ext_authz",
         "envoy.filters.http.router",
     ]
-    limited = replace(inbound(OnlyRules()), rates=RateLimits(requests=RateLimit(1, RateUnit.SECOND)))
+    asked = CountedRequests(RateLimitService(HostPort("limiter", 8081), "shop"), ((RemoteAddress(),),))
+    rates = RateLimits(requests=RateLimit(1, RateUnit.SECOND), counted_requests=asked)
+    limited = replace(inbound(OnlyRules()), rates=rates)
     features = order.inbound(TERMS.trust_domain, TERMS.denials, limited)
     assert [each.name for each in manager_of(*features).http_filters] == [
         "meshwright.looked_for",
         "envoy.filters.http.rbac",
         "envoy.filters.http.local_ratelimit",
+        "envoy.filters.http.ratelimit",
         "envoy.filters.http.ext_authz",
         "envoy.filters.http.router",
     ]

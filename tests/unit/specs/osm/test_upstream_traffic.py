@@ -8,7 +8,7 @@ from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, Route
 from mesh.names import Namespace
 from mesh.policy import PolicyKey
 from protos.envoy.type.v3 import http_status_pb2
-from specs.osm.upstream_traffic import STATUSES
+from specs.osm.global_rates import STATUSES
 from tests.meshes.reading import complaints, reading, value
 
 HOST = "host: web.shop.svc.cluster.local"
@@ -131,22 +131,6 @@ def test_more_headers_than_envoy_takes() -> None:
     found = complaints(setting(LOCAL % f"{RATE}, responseHeadersToAdd: [{many}]"))
     assert [each[:3] for each in found] == [("error", "MW1013", HEADERS)]
     assert complaints(setting(LOCAL % f"{RATE}, responseHeadersToAdd: [{many.rpartition(', {')[0]}]")) == []
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        (f"{HOST}\n  rateLimit: {{global: {{tcp: {{domain: a}}}}}}", "spec.rateLimit.global"),
-        (
-            ROUTE % f"{{path: /a, rateLimit: {{local: {{{RATE}}}, global: {{descriptors: []}}}}}}",
-            "spec.httpRoutes[0].rateLimit.global",
-        ),
-    ],
-)
-def test_global_limits_are_said_not_to_be_enforced(spec: str, field: str) -> None:
-    """And all else of the object is."""
-    assert complaints(setting(spec)) == [("warning", "MW1030", field, "")]
-    assert len(reading(setting(spec)).objects) == 1
 
 
 def test_the_statuses_are_those_of_envoy() -> None:

@@ -42,6 +42,8 @@ GONE, MORE = object(), object()
 ONLY_THE_READER = {
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
+    ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise
+    ("UpstreamTrafficSetting", "spec.rateLimit.global.http.rateLimitService.host"),  # likewise
     ("MeshConfig", "spec.observability.tracing.address"),
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
     ("TrafficTarget", "spec.destination.namespace"),  # must be the object's own
@@ -62,6 +64,19 @@ ONLY_THE_READER = {
     ("Service", "metadata.annotations.meshwright.dev/dns"),  # several names in one text, and ports elsewhere
     ("Service", "metadata.annotations.meshwright.dev/dns-srv"),
     ("Pod", "metadata.labels.meshwright.dev/proxy-uuid"),  # a label among others
+    ("UpstreamTrafficSetting", "spec.rateLimit.global.http.descriptors[].entries[]"),  # exactly one of four
+    (
+        "UpstreamTrafficSetting",
+        "spec.rateLimit.global.http.descriptors[].entries[].headerValueMatch.headers[]",
+    ),
+    (
+        "UpstreamTrafficSetting",
+        "spec.httpRoutes[].rateLimit.global.descriptors[].entries[]",
+    ),  # exactly one of four
+    (
+        "UpstreamTrafficSetting",
+        "spec.httpRoutes[].rateLimit.global.descriptors[].entries[].headerValueMatch.headers[]",
+    ),
 }
 """Where the reader refuses what no schema can, or this one does not: by the place that the reader names."""
 
