@@ -45,7 +45,8 @@ class Egress:
     `hosts` are names in the DNS in lower case, addresses, or `*.` and a name: all names below it. `networks`
     are ranges of addresses of either family; where there are any, what is called must be in one.
     `route_groups` are HTTPRouteGroups of its namespace, any of whose matches a request must fit; empty is
-    every request. All sequences are sorted.
+    every request. `limits` is an UpstreamTrafficSetting of its namespace, for calls to the host that it is
+    for. All sequences are sorted.
     """
 
     key: PolicyKey
@@ -54,6 +55,7 @@ class Egress:
     hosts: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
     route_groups: tuple[str, ...] = ()
+    limits: str | None = None
 
 
 def covers(pattern: str, name: str) -> bool:

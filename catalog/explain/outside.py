@@ -11,13 +11,13 @@ from catalog.explain.steps import Step, origin_of_object
 from catalog.oracle.decide import Answer
 from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_outside, of_port
 from catalog.relations.addresses import called_addresses
-from catalog.relations.outside import service_called
+from catalog.relations.outside import service_called, setting_named
 from catalog.store.inventory import by_address, by_identity
 from catalog.store.view import PREFERRED_CONFIG, View, config_order, configs
 from mesh.egress import EgressProtocol
 from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
-from mesh.kinds import EGRESS, MESH_CONFIG, SERVICE_ACCOUNT
+from mesh.kinds import EGRESS, MESH_CONFIG, SERVICE_ACCOUNT, UPSTREAM_TRAFFIC_SETTING
 from mesh.names import IpAddress, Namespace, Port
 from mesh.objects import ObjectKey
 from mesh.workload import Explicit, Workload, WorkloadKey
@@ -154,6 +154,11 @@ def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iter
         of = f", requests of {', '.join(each.route_groups)}" if each.route_groups else ""
         text = f"{key} {does}: it is for {ports}, {hosts}, {networks}{of}"
         yield Step(text, origin_of_object(view, key), depth=1)
+        setting = setting_named(view, each)
+        if setting is not None and setting.host == asked.host:
+            by = ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, setting.key)
+            text = f"{by} limits what goes at once to {setting.host}"
+            yield Step(text, origin_of_object(view, by), depth=2)
 
 
 def _setting(view: View) -> Step:

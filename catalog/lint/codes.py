@@ -93,6 +93,10 @@ class Code(ProblemCode):
         "MW2074",
         "An Egress is for a workload in explicit interception, whose calls do not come to its sidecar.",
     )
+    EGRESS_LIMITS = (
+        "MW2075",
+        "An Egress names an UpstreamTrafficSetting that is not there, or that is for none of its hosts.",
+    )
     UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is no Service; it has no effect."
     FOREIGN_HOST = "MW2081", "An UpstreamTrafficSetting is for a Service of another namespace; it is refused."
     OVERRULED_SETTING = "MW2082", "Another UpstreamTrafficSetting for the same host takes precedence."

@@ -7,14 +7,15 @@ from typing import Final
 from catalog.lint.codes import Code
 from catalog.lint.told import meant, say
 from catalog.policy.outbound import protocol_of, visible
-from catalog.relations.outside import service_called, services_by_port
+from catalog.relations.outside import service_called, services_by_port, setting_named
 from catalog.store.inventory import by_identity
-from catalog.store.osm import egresses_by_source
+from catalog.store.osm import egresses_by_source, settings
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from mesh.egress import Egress, EgressPort, EgressProtocol
 from mesh.identity import ServiceIdentity
 from mesh.kinds import EGRESS
+from mesh.limits import RateLimits
 from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey
 from mesh.problems import Problem, Severity
@@ -29,6 +30,7 @@ def problems(view: View, egress: Egress) -> Iterator[Problem]:
     """Yield the problems of an Egress."""
     key = ObjectKey.of(EGRESS, egress.key)
     yield from _groups(view, key, egress)
+    yield from _limits(view, key, egress)
     yield from _of_the_mesh(view, key, egress)
     yield from _sources(view, key, egress)
     for port in egress.ports:
@@ -47,6 +49,29 @@ def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}{meant([name], there)}; "
         wanted += "no request is admitted by it"
         yield say(view, key, Code.EGRESS_MATCH, Severity.ERROR, "spec.matches", name, wanted)
+
+
+def _limits(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
+    if egress.limits is None:
+        return
+    named, setting = f"UpstreamTrafficSetting {key.namespace}/{egress.limits}", setting_named(view, egress)
+    by_http = any(each.protocol is EgressProtocol.HTTP for each in egress.ports) and not egress.networks
+    if setting is None:
+        there = [each.name for each in settings(view) if each.namespace == key.namespace]
+        wanted = f"{named} does not exist or is refused{meant([egress.limits], there)}"
+    elif setting.host not in egress.hosts or not by_http:
+        wanted = (
+            f"{named} is for {setting.host}; limits hold for hosts of an Egress, without ipAddresses, at "
+            "ports of http"
+        )
+    elif setting.rates != RateLimits():
+        wanted = f"{named} says rates, which the called count: outside the mesh nobody does"
+        yield say(view, key, Code.EGRESS_LIMITS, Severity.WARNING, "spec.matches", egress.limits, wanted)
+        return
+    else:
+        return
+    wanted += "; its calls have no limits"
+    yield say(view, key, Code.EGRESS_LIMITS, Severity.WARNING, "spec.matches", egress.limits, wanted)
 
 
 def _of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from catalog.policy import limits
 from catalog.policy.outbound import protocol_of
 from catalog.relations.backing import backing, services_of
 from catalog.relations.ports import served
+from catalog.store.osm import egresses_by_limits
 from catalog.store.view import View
 from mesh.host_port import HostPort
 from mesh.kinds import UPSTREAM_TRAFFIC_SETTING
@@ -26,7 +27,8 @@ def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
         yield place.warning(Code.NO_LIMITS, "spec", "", "says no limit that is known here; it has no effect")
     service = called(view, setting.host)
     if service is None:
-        yield from _unknown(place, setting)
+        if not egresses_by_limits(view).found(setting.key):
+            yield from _unknown(place, setting)
     elif service.key.namespace != setting.key.namespace:
         wanted = f"must be in namespace {service.key.namespace}, as its host is; it is not in force"
         yield place.error(Code.FOREIGN_HOST, "metadata.namespace", setting.key.namespace, wanted)
@@ -57,7 +59,10 @@ def _unknown(place: Place, setting: UpstreamTrafficSetting) -> Iterator[Problem]
     view, own = place.view, setting.key.namespace
     domain = view.settings.cluster_domain
     there = [key.fqdn(domain) for key in view.services if key.namespace == own]
-    wanted = f"no Service has this name{meant([setting.host], there)}; it has no effect until one has"
+    wanted = (
+        f"no Service has this name{meant([setting.host], there)}; it has no effect until one has, or "
+        "until an Egress of the namespace names this object among its matches"
+    )
     yield place.warning(Code.UNKNOWN_HOST, "spec.host", setting.host, wanted)
 
 

@@ -24,14 +24,16 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
 
 from catalog.policy.access import rule_matches
+from catalog.policy.limits import precedence
 from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.proxy import Reachable, SocketAddress
-from catalog.relations.outside import service_called
+from catalog.relations.outside import service_called, setting_named
 from catalog.store.osm import egresses_by_source
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.egress import ANY_HOST, Egress, EgressProtocol, covers, is_wildcard
 from mesh.identity import ServiceIdentity
+from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
 from mesh.names import Port
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule
 from mesh.service import ExternalHost, Protocol
@@ -51,6 +53,7 @@ class _Said:
     hosts: tuple[str, ...]
     networks: tuple[Network, ...]
     matches: tuple[HTTPMatch, ...] | None
+    setting: UpstreamTrafficSetting | None = None
 
     def holds_in(self, network: Network | None) -> bool:
         """Say whether it holds in all of a network; None is wherever no range says anything."""
@@ -99,6 +102,7 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
                 hosts if egress.hosts else (ANY_HOST,),
                 tuple(map(ip_network, egress.networks)),
                 _matches(view, egress),
+                setting_named(view, egress),
             )
             by_port.setdefault(port.number, []).append(found)
     return tuple(_port(number, by_port[number]) for number in sorted(by_port))
@@ -191,11 +195,19 @@ def _routes(ways: list[tuple[ExternalHost | None, list[_Said]]]) -> Iterator[Out
     """Yield the routes of a host: what ranges bound comes before what the DNS says."""
     for host, those in ways:
         if any(each.matches is None for each in those):
-            yield OutsideRoute(None, host)
+            yield OutsideRoute(None, host, _limits(host, those))
             return
         matches = tuple(dict.fromkeys(match for each in those for match in each.matches or ()))
         if matches:
-            yield OutsideRoute(matches, host)
+            yield OutsideRoute(matches, host, _limits(host, those))
+
+
+def _limits(host: ExternalHost | None, those: Iterable[_Said]) -> ConnectionLimits:
+    """Return what goes to a host at once; of several settings one counts, as for a service."""
+    found = (each.setting for each in those if host is not None)
+    named = (each for each in found if each is not None and host == ExternalHost(each.host))
+    setting = min(named, key=precedence, default=None)
+    return ConnectionLimits() if setting is None else setting.connections
 
 
 def _in_dns(host: str) -> bool:

@@ -4,9 +4,10 @@ Where several ranges have an address the narrowest decides, and has all that the
 proxy that looks for the narrowest, as Envoy does, never misses what another Egress says.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mesh.hashing import HashedOnce, hashed_once
+from mesh.limits import ConnectionLimits
 from mesh.names import Port
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.service import ExternalHost
@@ -16,11 +17,12 @@ from mesh.service import ExternalHost
 class OutsideRoute:
     """Requests that fit any of `matches` (None: all) go to the host, wherever the DNS says that it is.
 
-    Without a host they go where they were going.
+    Without a host they go where they were going. `limits` are of calls to the host.
     """
 
     matches: tuple[HTTPMatch, ...] | None
     host: ExternalHost | None = None
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
 @dataclass(frozen=True, slots=True)

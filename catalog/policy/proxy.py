@@ -275,12 +275,14 @@ class ExternalDestination:
     """A port of a host outside the mesh as a place that connections are opened to: without the mesh's TLS.
 
     Where it is, is asked of the DNS by the proxy. Without `tls` what the application sends goes on as it is.
+    `limits` hold for each caller.
     """
 
     host: ExternalHost
     port: Port
     is_http: bool
     tls: TlsOrigination | None = None
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
 Destination = ServiceDestination | ExternalDestination

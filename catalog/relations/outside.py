@@ -1,10 +1,14 @@
-"""Which hosts and addresses are the mesh's, and so no places outside it."""
+"""Which hosts and addresses are the mesh's, and so no places outside it; what limits calls to others."""
 
 from typing import Final
 
 from catalog.relations.addresses import by_own_address
+from catalog.store.osm import settings
 from catalog.store.view import IN_VIEW, View, services
+from mesh.egress import Egress
+from mesh.limits import UpstreamTrafficSetting
 from mesh.names import IpAddress, Namespace, ServiceName
+from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
 
 services_by_port: Final = IN_VIEW.index(
@@ -28,3 +32,10 @@ def service_called(view: View, host: str, namespace: Namespace) -> ServiceKey | 
     where = Namespace(labels[-1]) if len(labels) > 1 else namespace
     key = ServiceKey(where, ServiceName(labels[-2] if len(labels) > 1 else labels[-1]))
     return key if key in view.services else None
+
+
+def setting_named(view: View, egress: Egress) -> UpstreamTrafficSetting | None:
+    """Return the UpstreamTrafficSetting that an Egress names; None for none, or one that is not there."""
+    if egress.limits is None:
+        return None
+    return settings(view).get(PolicyKey(egress.key.namespace, egress.limits))

@@ -43,6 +43,13 @@ def _sources(_: PolicyKey, egress: Egress) -> tuple[ServiceIdentity, ...]:
 
 egresses_by_source: Final = IN_VIEW.index("Egresses by source", egresses, _sources)
 
+
+def _limits(_: PolicyKey, egress: Egress) -> tuple[PolicyKey, ...]:
+    return () if egress.limits is None else (PolicyKey(egress.key.namespace, egress.limits),)
+
+
+egresses_by_limits: Final = IN_VIEW.index("Egresses by UpstreamTrafficSetting", egresses, _limits)
+
 root_certificates: Final = kind(
     MeshRootCertificate, MESH_ROOT_CERTIFICATE, "MeshRootCertificates", lambda found: found.key
 )

@@ -80,7 +80,8 @@ def external(headers: HeaderLimits, wanted: ExternalDestination) -> Resource:
     large sites ever is (LOGICAL_DNS). It tries addresses of both families: by itself it would know those of
     IPv6 alone where a host has any, and those may lead nowhere from here.
     """
-    where, alike = HostPort(wanted.host.name, wanted.port), _unlimited(headers, is_http=wanted.is_http)
+    where = HostPort(wanted.host.name, wanted.port)
+    alike = _limited(headers, wanted.limits, is_http=wanted.is_http)
     message = _of_host(names.cluster(wanted), where, alike)
     if wanted.tls is not None:
         message.transport_socket.CopyFrom(tls.origination(wanted.tls))

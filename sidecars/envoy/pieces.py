@@ -150,17 +150,18 @@ def _own_listeners(calling: Calling) -> Iterator[Piece]:
 
 def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
     """Yield what makes the routes and clusters of requests that leave the mesh."""
-    ways: set[tuple[Port, ExternalHost | None]] = set()
+    ways: set[tuple[Port, ExternalHost | None, ConnectionLimits]] = set()
     for port in _ports_out(policy):
         for each in port.ranges:
             if each.hosts:
                 yield _Judged(routes.outside, (port.port, replace(each, server_names=())), Leaving())
-                ways.update((port.port, route.host) for host in each.hosts for route in host.routes)
-    for number, to in sorted(ways, key=str):
+                found = (route for host in each.hosts for route in host.routes)
+                ways.update((port.port, route.host, route.limits) for route in found)
+    for number, to, limits in sorted(ways, key=str):
         if to is not None:
-            place = ExternalDestination(to, number, is_http=True)
+            place = ExternalDestination(to, number, is_http=True, limits=limits)
             yield _Judged(clusters.external, (policy.headers, place), Leaving())
-    if any(to is None for _, to in ways):
+    if any(to is None for _, to, _ in ways):
         yield _Judged(clusters.passthrough_http, (policy.headers,), MeshWide())
 
 

@@ -13,7 +13,6 @@ from mesh.policy import PolicyKey
 from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.manifest import Manifest
-from specs.osm.unenforced import not_enforced
 from specs.references import NETWORK_RULE, account, object_name, parse_address, parse_network
 
 HOST_RULE: Final = (
@@ -25,12 +24,12 @@ MATCHES: Final = {each.name: each for each in (HTTP_ROUTE_GROUP, UPSTREAM_TRAFFI
 
 
 def egress(manifest: Manifest) -> Egress:
-    """Read an Egress. Sources may be of any namespace, as in OSM; HTTPRouteGroups are of the object's own."""
+    """Read an Egress. Sources may be of any namespace, as in OSM; what it names is of the object's own."""
     spec = manifest.spec()
     sources = {account(each, manifest.namespace) for each in spec.sections("sources")}
     networks = _networks(spec)
     ports = {_port(each) for each in spec.sections("ports")}
-    groups = _matches(spec)
+    groups, limits = _matches(spec)
     found = Egress(
         key=PolicyKey(manifest.namespace, manifest.key.name),
         sources=tuple(sorted(sources)),
@@ -38,6 +37,7 @@ def egress(manifest: Manifest) -> Egress:
         hosts=tuple(sorted(set(_hosts(spec)))),
         networks=networks,
         route_groups=groups,
+        limits=limits,
     )
     spec.close()
     if not manifest.notes.refused:
@@ -101,9 +101,12 @@ def _port(fields: Fields) -> EgressPort:
     return EgressPort(number, EgressProtocol(said) if said in _PROTOCOLS else EgressProtocol.HTTP)
 
 
-def _matches(spec: Fields) -> tuple[str, ...]:
-    """Read the HTTPRouteGroups that requests must fit; a version in apiGroup, as OSM has it, says nothing."""
-    groups, settings = set(), []
+def _matches(spec: Fields) -> tuple[tuple[str, ...], str | None]:
+    """Read the HTTPRouteGroups that requests must fit, and the setting that limits them.
+
+    A version in apiGroup, as OSM has it, says nothing.
+    """
+    groups, settings = set[str](), list[tuple[Fields, str]]()
     for section in spec.sections("matches"):
         kind = section.required_text("kind", one_of(tuple(MATCHES)))
         group = section.text("apiGroup")
@@ -114,12 +117,9 @@ def _matches(spec: Fields) -> tuple[str, ...]:
         elif kind and group is not None and group.partition("/")[0] != (wanted := MATCHES[kind].group):
             section.wrong("apiGroup", f"must be {wanted}, that of a {kind}, with or without a version")
         if kind == UPSTREAM_TRAFFIC_SETTING.name:
-            settings.append(section)
+            settings.append((section, name))
         else:
             groups.add(name)
-    for section in settings[1:]:
+    for section, _ in settings[1:]:
         section.wrong("kind", f"must be {UPSTREAM_TRAFFIC_SETTING.name} once at the most", Code.DUPLICATE)
-    for section in settings[:1]:
-        expected = not_enforced("calls that leave the mesh have no limits")
-        section.notes.warn(Code.NOT_ENFORCED, section.path, expected)
-    return tuple(sorted(groups))
+    return tuple(sorted(groups)), next((name for _, name in settings), None)

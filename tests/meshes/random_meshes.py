@@ -145,9 +145,10 @@ def _limits(dice: random.Random, mesh: Mesh) -> None:
     asked = RateLimitService(HostPort("limiter", 8081), "shop")
     # No dice are thrown for it: meshes that tests name by their number stay as they are.
     connections, requests = (_thrown(dice) % number == 0 for number in (2, 3))
+    named = f"{dice.choice(NAMES)}.{dice.choice(NAMESPACES)}"
     setting = UpstreamTrafficSetting(
         key,
-        f"{dice.choice(NAMES)}.{dice.choice(NAMESPACES)}",
+        "x.test" if connections and requests else named,
         ConnectionLimits(connections=dice.choice((None, 1)), requests=limit),
         RateLimits(
             dice.choice((None, rate)),
@@ -394,6 +395,7 @@ def _egress(target: TrafficTarget) -> tuple[ObjectKey, MeshObject]:
         hosts=tuple(sorted(dice.sample(("x.test", "*.x.test", "b.one", "10.96.0.1"), dice.randint(0, 2)))),
         networks=dice.choice(((), (), ("10.96.0.1/32",), ("10.0.0.0/8", "10.96.0.0/16"), ("fd00::/8",))),
         route_groups=dice.choice(((), (), (dice.choice(NAMES),))),
+        limits=dice.choice((None, dice.choice(NAMES))),
     )
     return ObjectKey.of(EGRESS, target.key), found
 

@@ -199,10 +199,11 @@ def egress(
     hosts: tuple[str, ...] = (),
     networks: tuple[str, ...] = (),
     groups: tuple[str, ...] = (),
+    limits: str | None = None,
 ) -> Egress:
     """Make an Egress of one source, at ports with their protocols."""
     there = tuple(sorted(EgressPort(Port(number), EgressProtocol(spoken)) for number, spoken in ports))
-    return Egress(policy_key(name), (identity(source),), there, hosts, networks, groups)
+    return Egress(policy_key(name), (identity(source),), there, hosts, networks, groups, limits)
 
 
 def ingress(

@@ -93,6 +93,12 @@ def split(name: str, apex: str, weights: Mapping[str, int], *matches: str) -> Do
     return _object("split", "TrafficSplit", "shop", name, spec)
 
 
+def limiting_host(host: str, **spec: Any) -> Document:
+    """Make an UpstreamTrafficSetting of a host outside, `few`."""
+    made = upstream_traffic("few", **spec)
+    return {**made, "spec": {**made["spec"], "host": host}}
+
+
 def upstream_traffic(service: str, **spec: Any) -> Document:
     """Make an UpstreamTrafficSetting of a service."""
     return {

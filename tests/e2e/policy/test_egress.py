@@ -5,6 +5,7 @@ own network: who answers shows where a call went.
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -17,11 +18,14 @@ import pytest_asyncio
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
 from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.e2e.agent.machines import APPLICATION_UID
 from tests.e2e.policy import applications
 from tests.e2e.policy.applications import DATABASE, ECHO, GREETER, HTTP
 from tests.e2e.policy.calls import CLOSED, NOBODY
 from tests.e2e.policy.pods import ADDRESSES, API, DB, NODES, OUTSIDE, Pods, bound
-from tests.e2e.policy.policies import ALL, EVERYTHING, config, egress, path, routes, target
+from tests.e2e.policy.policies import ALL, EVERYTHING, config, egress, limiting_host, path, routes, target
+from tests.golden.envoys import Place
+from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,
@@ -64,6 +68,29 @@ def believing() -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
+
+
+async def test_calls_to_a_host_have_limits(pods: Pods) -> None:
+    """Those of the setting that the Egress names, with counters of what is over; other hosts have none."""
+    reference = {"apiGroup": "policy.openservicemesh.io/v1alpha1", "kind": "UpstreamTrafficSetting"}
+    limited = egress(
+        "e", CLIENT, (HTTP, "http"), hosts=(OUTSIDE, "localhost"), matches=[{**reference, "name": "few"}]
+    )
+    await pods.enforce(limited, limiting_host(OUTSIDE, connectionSettings={"http": {"maxRequests": 1}}))
+    session = Place(
+        open_socket=partial(pods.machines["client"].socket, socket.AF_INET, APPLICATION_UID)
+    ).session()
+    async with session, session.ws_connect(f"http://{OUTSIDE}:{HTTP}/ws"):
+        assert [(await pods.get("client", OUTSIDE, HTTP)).status for _ in range(3)] == [503] * 3
+        assert (await pods.get("client", OUTSIDE, HTTP, host="localhost")).by == BY_DNS
+        name = f"cluster.{OUTSIDE}_{HTTP}"
+        assert await pods.live.stat("client", f"{name}.circuit_breakers.default.rq_open") == 1
+        assert await pods.live.stat("client", f"{name}.upstream_rq_active_overflow") == 3
+
+    async def taken() -> bool:
+        return (await pods.get("client", OUTSIDE, HTTP)).by == "outside"
+
+    await until(taken)
 
 
 async def test_http_goes_where_the_dns_says(pods: Pods) -> None:

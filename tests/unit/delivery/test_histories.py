@@ -83,7 +83,7 @@ def _versions(replica: Replica) -> dict[str, list[str]]:
 
 KILLED_BY = {
     "Egresses": 5,
-    "Egresses by source": 5,
+    "Egresses by source": 7,
     "HTTPRouteGroups": 2,
     "IngressBackends": 23,
     "IngressBackends by service": 25,
@@ -109,7 +109,7 @@ KILLED_BY = {
     "services by label": 42,
     "services by name": 44,
     "services by namespace": 63,
-    "services by own address": 12,
+    "services by own address": 59,
     "services by port": 7,
     "settings": 9,
     "slices by address": 25,
@@ -142,6 +142,8 @@ MESHED = {"sidecars by namespace"}
 SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
 """Those that a suggestion needs, in place of a name that nobody has; see its test."""
 LIMITED = {"UpstreamTrafficSettings", "UpstreamTrafficSettings by host"}
+NAMED = {"Egresses by UpstreamTrafficSetting"}
+"""Those that problems alone need of settings for hosts outside; see its test."""
 RETRIED = {"Retries", "Retries by source"}
 PLAIN = {"MutualTLSes", "MutualTLSes by namespace"}
 ROUTED = {"RoutePolicies", "RoutePolicies by service"}
@@ -160,6 +162,7 @@ def test_every_table_and_index_has_its_mutant() -> None:
         | MESHED
         | SUGGESTED
         | LIMITED
+        | NAMED
         | RETRIED
         | ROUTED
         | REACHED
@@ -208,6 +211,23 @@ def test_limits_follow_their_settings(forgotten: str, monkeypatch: pytest.Monkey
         view.apply(view.edits_to(a.view(service, setting).known()))
         seen.append(pin.value().connections)
     assert (seen == [None, 1, 2]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(NAMED)])
+def test_problems_of_settings_follow_egresses(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting for a host outside is for nobody until an Egress names it."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    setting = UpstreamTrafficSetting(a.policy_key("s"), "x.test", ConnectionLimits(1))
+    view = a.view(setting)
+    linter, problems = Linter(view), AllProblems()
+    problems.found(linter.looks())
+    before = [each.code for each in problems.all()]
+    egress = a.egress("e", "buyer", (80, "http"), hosts=("x.test",), limits="s")
+    view.apply(view.edits_to(a.view(setting, egress).known()))
+    problems.found(linter.looks())
+    after = [each.code for each in problems.all()]
+    assert before == [Code.UNKNOWN_HOST.value]
+    assert (Code.UNKNOWN_HOST.value not in after) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(RETRIED)])

@@ -27,11 +27,17 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
     )
     ranges = [(port.port, each) for port in policy.outside for each in port.ranges]
     yield from (routes.outside(number, each) for number, each in ranges if each.hosts)
-    ways = {(number, route.host) for number, e in ranges for host in e.hosts for route in host.routes}
-    for number, to in ways:
+    ways = {
+        (number, route.host, route.limits)
+        for number, e in ranges
+        for host in e.hosts
+        for route in host.routes
+    }
+    for number, to, limits in ways:
         if to is not None:
-            yield clusters.external(policy.headers, ExternalDestination(to, number, is_http=True))
-    if any(to is None for _, to in ways):
+            place = ExternalDestination(to, number, is_http=True, limits=limits)
+            yield clusters.external(policy.headers, place)
+    if any(to is None for _, to, _ in ways):
         yield clusters.passthrough_http(policy.headers)
     opened = [*filter(inbound_listeners.is_open, policy.inbound)]
     for server in {each.server for port in opened for each in port.rates.services}:

@@ -4,7 +4,9 @@ import pytest
 
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
+from mesh.egress import Egress
 from mesh.kinds import EGRESS
+from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
 from mesh.service import Protocol
 from tests.meshes import values as a
 
@@ -25,10 +27,29 @@ def said(*things: object) -> list[tuple[Code, str, str, str]]:
     ]
 
 
+def limited(**more: tuple[str, ...]) -> Egress:
+    """Make an Egress over HTTP whose calls a setting limits."""
+    return a.egress("e", "buyer", (80, "http"), **{"hosts": ("x.test",), **more}, limits="few")
+
+
+def few(host: str, rates: RateLimits | None = None) -> UpstreamTrafficSetting:
+    """Make the setting, of a host."""
+    one = ConnectionLimits(connections=1)
+    return UpstreamTrafficSetting(a.policy_key("few"), host, one, rates or RateLimits())
+
+
+UNLIMITED = (Code.EGRESS_LIMITS, "spec.matches", "few")
+
+
 @pytest.mark.parametrize(
     ("things", "expected"),
     [
         ((WEB,), []),
+        ((limited(), few("x.test")), []),
+        ((limited(),), [UNLIMITED]),
+        ((limited(), few("y.test")), [UNLIMITED]),
+        ((limited(networks=RANGE), few("x.test")), [UNLIMITED]),
+        ((limited(), few("x.test", RateLimits(RateLimit(1, RateUnit.SECOND)))), [UNLIMITED]),
         (
             (a.egress("e", "buyer", (80, "http"), hosts=("x.test",), groups=("gone",)),),
             [(Code.EGRESS_MATCH, "spec.matches", "gone")],

@@ -13,9 +13,11 @@ from catalog.store.edits import Edits
 from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.egress import Egress
+from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
 from mesh.names import IpAddress, Namespace, Port
 from mesh.service import ExternalHost, Protocol
 from tests.meshes import values as a
+from tests.meshes.resources import resources
 
 BUYER = a.workload("buyer", "10.0.0.9")
 OTHER = a.workload("other", "10.0.0.8")
@@ -145,6 +147,44 @@ def test_a_host_of_the_mesh_is_none_outside(host: str) -> None:
     assert ranges(web("a", f"{host}.test"), *SHOP) == (OutsideRange(hosts=(by_dns(f"{host}.test"),)),)
     https = a.egress("b", "buyer", (443, "https"), hosts=(host,))
     assert ranges(https, *SHOP, port=443) == ()
+
+
+def few(name: str, host: str, connections: int, created: str = "") -> UpstreamTrafficSetting:
+    """Make a setting of a host."""
+    limits = ConnectionLimits(connections=connections)
+    return UpstreamTrafficSetting(a.policy_key(name), host, limits, created=created)
+
+
+def test_limits_of_calls_to_a_host() -> None:
+    """The host's that the setting is for, and no other's; of several Egresses' the oldest setting counts."""
+    one = a.egress("a", "buyer", (80, "http"), hosts=("x.test", "y.test"), limits="one")
+    two = a.egress("b", "buyer", (80, "http"), hosts=("x.test",), limits="two")
+    settings = (few("one", "x.test", 1), few("two", "x.test", 2, "2026-01-01T00:00:00Z"))
+    unlimited = ConnectionLimits()
+
+    def limits(*things: object) -> dict[str, ConnectionLimits]:
+        (port,) = policy(a.view(BUYER, *things)).outside
+        return {
+            host.name: route.limits for each in port.ranges for host in each.hosts for route in host.routes
+        }
+
+    assert limits(one, settings[0]) == {"x.test": settings[0].connections, "y.test": unlimited}
+    assert limits(one, two, *settings) == {"x.test": settings[1].connections, "y.test": unlimited}
+    assert limits(one) == {"x.test": unlimited, "y.test": unlimited}
+    bound = a.egress("a", "buyer", (80, "http"), hosts=("x.test",), networks=("192.0.2.0/24",), limits="one")
+    assert limits(bound, settings[0]) == {"x.test": unlimited}
+
+
+def test_only_the_limited_cluster_is_another_one() -> None:
+    """Neither listener nor routes change with it."""
+    found = a.egress("a", "buyer", (80, "http"), hosts=("x.test",), limits="one")
+    made = [
+        {(each.type_url, each.name): each.version for each in resources(policy(a.view(BUYER, found, *more)))}
+        for more in ((), (few("one", "x.test", 1),))
+    ]
+    changed = {key for key in made[0] if made[0][key] != made[1][key]}
+    assert {name for _, name in changed} == {"x.test:80"}
+    assert made[0].keys() == made[1].keys()
 
 
 @pytest.mark.parametrize("allowed", [True, False])
