@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from agent.enrolment.keeping import Enrolled
 from agent.enrolment.settings import EnrolmentSettings
 from agent.envoy import draining
 from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from agent.envoy.environment import environment
 from agent.envoy.lifecycle import Ending, Lifecycle
 from agent.envoy.listeners import LISTENERS_PATH
 from agent.envoy.runtime import RuntimeDirectory
@@ -270,7 +272,8 @@ class Agent:
             await validated(self._settings.envoy, self._runtime)
             self._runtime.accept()
             self._text = text
-            await self._supervisor.configured(hashlib.sha256(text.encode()).hexdigest())
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            await self._supervisor.configured(digest, environment(os.environ, read.name))
 
     def _in_use(self) -> Shows:
         if self._shows is None:

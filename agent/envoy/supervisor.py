@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -69,6 +69,7 @@ class Supervisor:
         self._ending: Ending | None = None
         self._failed: BaseException | None = None
         self._base_id: int | None = None
+        self._environment: Mapping[str, str] | None = None
 
     @property
     def pids(self) -> dict[int, int]:
@@ -79,8 +80,12 @@ class Supervisor:
         """Say that no Envoy lives, and what becomes of it; nothing if one does."""
         return self._lifecycle.not_running()
 
-    async def configured(self, configuration: str) -> None:
-        """Bring a configuration into use, named by its digest; the bootstrap stands at its place already."""
+    async def configured(self, configuration: str, environment: Mapping[str, str] | None = None) -> None:
+        """Bring a configuration into use, named by its digest; the bootstrap stands at its place already.
+
+        Envoys that are started from now on have this environment; None is the agent's.
+        """
+        self._environment = environment
         await self._carry_out(self._lifecycle.configured(configuration, time.monotonic()))
 
     async def stop(self) -> None:
@@ -128,6 +133,7 @@ class Supervisor:
             *bound(command),
             stdin=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE if self._options.logged else None,
+            env=self._environment,
             start_new_session=True,  # Ctrl-C is for the agent, which ends Envoy in its own order
         )
         _log.info("envoy started", epoch=epoch, pid=process.pid)

@@ -5,7 +5,7 @@ import contextlib
 import os
 import shlex
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +82,12 @@ class RunningEnvoy:
 
 
 async def keep(
-    program: str, running: RunningEnvoy, place: Place, drain_seconds: int, ends: AsyncExitStack
+    program: str,
+    running: RunningEnvoy,
+    place: Place,
+    drain_seconds: int,
+    ends: AsyncExitStack,
+    environment: Mapping[str, str] | None = None,
 ) -> "asyncio.Task[Ending]":
     """Start an Envoy on the bootstrap in its folder; it ends with the exit stack, or by itself by a fault."""
     folder = running.folder
@@ -104,7 +109,7 @@ async def keep(
     keeper = Supervisor(options, RuntimeDirectory(folder), lifecycle, running)
     keeping = asyncio.create_task(keeper.run(), name=f"keeper of {folder.name}")
     ends.push_async_callback(_end, keeper, keeping)
-    await keeper.configured("only")
+    await keeper.configured("only", environment)
     return keeping
 
 

@@ -5,6 +5,7 @@ Interception is explicit, on loopback addresses of its own. Nothing here is fake
 
 import asyncio
 import json
+import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
+from agent.envoy.environment import environment
 from agent.envoy.lifecycle import Ending
 from catalog.policy.inbound import LOOPBACK
 from catalog.policy.proxy import ProxyPolicy
@@ -202,7 +204,8 @@ class LiveMesh:
         running = RunningEnvoy(folder, workload.address if explicit else LOOPBACK, session)
         program = envoy_program()
         assert program is not None
-        keeping = await keep(program, running, place, drain_seconds, self.ends)
+        known = environment(os.environ, workload.proxy_name)
+        keeping = await keep(program, running, place, drain_seconds, self.ends, known)
         self.logs[uuid] = running.log
         self.envoys[uuid] = running
         await until(lambda: self._live(running, keeping))

@@ -5,22 +5,32 @@ those that they make for it. X-Request-Id stays as it is written: by itself Envo
 a request is sampled.
 """
 
+from typing import Final
+
 from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.proxy import MeshTerms
 from mesh.config import Tracing, TracingProtocol
-from protos.envoy.config.core.v3 import grpc_service_pb2
+from protos.envoy.config.core.v3 import extension_pb2, grpc_service_pb2
 from protos.envoy.config.trace.v3 import http_tracer_pb2, opentelemetry_pb2, zipkin_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
 from protos.envoy.extensions.request_id.uuid.v3 import uuid_pb2
+from protos.envoy.extensions.tracers.opentelemetry.resource_detectors.v3 import (
+    environment_resource_detector_pb2 as detector_pb2,
+)
 from protos.envoy.type.v3 import percent_pb2
 from sidecars.envoy import names
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.typed import packed
 
-_ALL = percent_pb2.Percent(value=100)
+_ALL: Final = percent_pb2.Percent(value=100)
+_WHO_TELLS: Final = extension_pb2.TypedExtensionConfig(
+    name="envoy.tracers.opentelemetry.resource_detectors.environment",
+    typed_config=packed(detector_pb2.EnvironmentResourceDetectorConfig()),
+)
+"""Which service tells is in the proxy's environment (`agent.envoy.environment`): listeners are alike."""
 
 
 class Spans(Feature):
@@ -55,6 +65,7 @@ def _provider(told: Tracing) -> http_tracer_pb2.Tracing.Http:
         case TracingProtocol.OTLP:
             envoy = grpc_service_pb2.GrpcService.EnvoyGrpc(cluster_name=names.TRACING_CLUSTER)
             otlp = opentelemetry_pb2.OpenTelemetryConfig(
-                grpc_service=grpc_service_pb2.GrpcService(envoy_grpc=envoy)
+                grpc_service=grpc_service_pb2.GrpcService(envoy_grpc=envoy),
+                resource_detectors=[_WHO_TELLS],
             )
             return http_tracer_pb2.Tracing.Http(name="envoy.tracers.opentelemetry", typed_config=packed(otlp))

@@ -44,6 +44,16 @@ async def test_envoy_is_kept_and_ends_with_the_agent_and_the_agent_with_it(scene
     shared_memory(int((other.folder / "run" / "base-id").read_text())).unlink()
 
 
+async def test_envoy_is_told_what_spans_say_of_it(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the kernel has its environment: its service and UUID, then what the agent's own says."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod")
+    agent = await scene.agent("alice-uuid")
+    (envoy,) = agent.started()
+    told = Path(f"/proc/{envoy}/environ").read_bytes().split(b"\0")
+    known = b"service.name=alice.default,service.instance.id=alice-uuid"
+    assert b"OTEL_RESOURCE_ATTRIBUTES=" + known + b",deployment.environment=prod" in told
+
+
 async def test_a_renewed_certificate_is_shown_without_a_restart(scene: Scene) -> None:
     """New files, one by one, are taken as a pair; the next stream is claimed with the new serial."""
     agent = await scene.agent("alice-uuid")

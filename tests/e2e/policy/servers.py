@@ -148,10 +148,10 @@ class Collector:
 
 @dataclass
 class OtlpCollector:
-    """`opentelemetry.proto.collector.trace.v1.TraceService`: keeps spans, each with who told it."""
+    """`opentelemetry.proto.collector.trace.v1.TraceService`: keeps spans with their resources."""
 
     port: int = 0
-    spans: list[tuple[str, trace_pb2.Span]] = field(default_factory=list)
+    spans: list[tuple[dict[str, str], trace_pb2.Span]] = field(default_factory=list)
 
     @classmethod
     async def start(cls, ends: AsyncExitStack) -> Self:
@@ -174,19 +174,14 @@ class OtlpCollector:
         self, request: trace_service_pb2.ExportTraceServiceRequest, _: object
     ) -> trace_service_pb2.ExportTraceServiceResponse:
         for told in request.resource_spans:
+            teller = {each.key: each.value.string_value for each in told.resource.attributes}
             for scope in told.instrumentation_library_spans:  # scope_spans, by its older name
-                self.spans += [(_teller(span), span) for span in scope.spans]
+                self.spans += [(teller, span) for span in scope.spans]
         return trace_service_pb2.ExportTraceServiceResponse()
 
-    async def traced(self, trace: str, count: int) -> list[tuple[str, trace_pb2.Span]]:
+    async def traced(self, trace: str, count: int) -> list[tuple[dict[str, str], trace_pb2.Span]]:
         """Return the spans of a trace as soon as there are so many; TimeoutError after 20 seconds."""
         async with asyncio.timeout(20):
             while len(found := [each for each in self.spans if each[1].trace_id.hex() == trace]) < count:
                 await asyncio.sleep(0.05)
         return found
-
-
-def _teller(span: trace_pb2.Span) -> str:
-    """Return the service of the proxy that has told a span, which its common name ends in."""
-    attributes = {each.key: each.value.string_value for each in span.attributes}
-    return attributes["node_id"].partition(".")[2]

@@ -104,9 +104,10 @@ async def test_both_ends_tell_by_otlp(mesh: PolicyMesh) -> None:
         told = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
         assert (await mesh.get("client", "v1", "/seen", headers=told)).status == 200
         spans = await collector.traced(trace, 2)
-        by = {span.kind: (service, span) for service, span in spans}
+        by = {span.kind: (teller, span) for teller, span in spans}
         (caller, calling), (callee, called) = by[Span.SPAN_KIND_CLIENT], by[Span.SPAN_KIND_SERVER]
-        assert (caller, callee) == ("client.shop", "v1.shop")
+        told_by = [(each["service.name"], each["service.instance.id"]) for each in (caller, callee)]
+        assert told_by == [("client.shop", "client"), ("v1.shop", "v1")]
         assert calling.parent_span_id.hex() == "00f067aa0ba902b7"
         assert called.parent_span_id == calling.span_id
         assert {each.trace_id.hex() for _, each in collector.spans} == {trace}

@@ -20,6 +20,14 @@ class Broken:
         raise LookupError("state")
 
 
+class Silent:
+    """An admin interface that never answers."""
+
+    async def live_epoch(self) -> int | None:
+        """Say nothing."""
+        return None
+
+
 async def test_a_task_that_fails_ends_it_with_what_it_failed_with(tmp_path: Path) -> None:
     """It would wait for ever for what the task was to say; no Envoy is left behind."""
     program = tmp_path / "envoy"
@@ -36,3 +44,25 @@ async def test_a_task_that_fails_ends_it_with_what_it_failed_with(tmp_path: Path
     assert {"envoy 0 ends", "envoy 0 is live"} <= names
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_envoy_has_the_environment_of_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That, and nothing else of the agent's own."""
+    monkeypatch.setenv("OF_THE_AGENT", "yes")
+    program, seen = tmp_path / "envoy", tmp_path / "seen"
+    script = f'echo "$WHO ${{OF_THE_AGENT-no}}" > {seen}.new\nmv {seen}.new {seen}\nexec sleep 60\n'
+    program.write_text(f"#!/bin/sh\n{script}")
+    program.chmod(0o755)
+    runtime = RuntimeDirectory(tmp_path / "run")
+    runtime.prepare()
+    supervisor = Supervisor(EnvoyOptions(str(program)), runtime, Lifecycle(), Silent())
+    running = asyncio.create_task(supervisor.run(), name="keeper")
+    await supervisor.configured("a", {"PATH": "/usr/bin:/bin", "WHO": "shop"})
+    async with asyncio.timeout(10):
+        while not seen.exists():
+            await asyncio.sleep(0.01)
+    await supervisor.stop()
+    await running
+    assert seen.read_text() == "shop no\n"
