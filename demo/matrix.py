@@ -27,6 +27,8 @@ REQUESTS: Final = 10
 """Fresh requests per cell; each must have the expected outcome."""
 SPLIT_REQUESTS: Final = 3000
 """Requests per measured split: a fair coin misses ±5 points in one of 26 million such samples."""
+SURE_REQUESTS: Final = 600
+"""Requests where all go to one: should one of a hundred go elsewhere, all but one of 400 such samples show it."""
 SPLIT_TOLERANCE: Final = 5.0
 """Percentage points."""
 LOOP_ROUNDS: Final = 4
@@ -150,10 +152,15 @@ def uncontrolled() -> tuple[str, ...]:
     return tuple(request.label for cell, request in CELLS if "-" in cell and "+" not in cell)
 
 
+def sample_of(expected: Mapping[str, float]) -> int:
+    """Return of how many requests a split is measured: fewer where nothing is left to chance."""
+    return SURE_REQUESTS if set(expected.values()) <= {0, 100} else SPLIT_REQUESTS
+
+
 def split_fits(expected: Mapping[str, float], observed: Mapping[str, int]) -> bool:
     """Say whether a sample is split as expected: ±5 points, and exactly nothing where nothing is due."""
     total = sum(observed.values())
-    if total < SPLIT_REQUESTS or not set(observed) <= set(expected):
+    if total < sample_of(expected) or not set(observed) <= set(expected):
         return False
     for name, percent in expected.items():
         count = observed.get(name, 0)

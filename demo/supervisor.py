@@ -192,14 +192,22 @@ async def run(
     deadline: float = 30.0,
 ) -> str:
     """Run a short command to its end and return its output; raise DemoError with its words if it fails."""
-    process = await asyncio.create_subprocess_exec(
-        *bound_to_parent(argv),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **(environment or {})},
-        start_new_session=True,
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *bound_to_parent(argv),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
     )
+    try:
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # asyncio itself would end the command alone, and wait for whoever else holds its pipes.
+        await end(await starting)
+        raise
     try:
         async with asyncio.timeout(deadline):
             output, errors = await process.communicate(given.encode())

@@ -19,10 +19,10 @@ from demo.matrix import (
     MTLS_PHASE,
     PHASES,
     REQUESTS,
-    SPLIT_REQUESTS,
     Phase,
     Request,
     is_served,
+    sample_of,
     split_fits,
 )
 from demo.supervisor import DemoError
@@ -170,8 +170,8 @@ class Walk:
         return Verdict(phase.name, request.label, "denied", str(result), result.is_denied(REQUESTS))
 
     async def _split(self, phase: Phase) -> Verdict:
-        """Buy the fixed number of books and see who sold them; the sellers' counts must agree."""
-        found, token = await self._ask(self._purchase(), SPLIT_REQUESTS, _SPLIT_CONCURRENCY)
+        """Buy as many books as the sample asks for and see who sold them; the sellers' counts must agree."""
+        found, token = await self._ask(self._purchase(), sample_of(phase.split), _SPLIT_CONCURRENCY)
         sold = await self._sold(token)
         holds = split_fits(phase.split, found.identities) and +sold == +found.identities
         expected = ", ".join(f"{name} {percent:g} %" for name, percent in phase.split.items())

@@ -30,6 +30,8 @@ TRANSPARENT = pytest.param(
 )
 WANTED = {phase.name: dict(phase.manifests) for phase in PHASES}
 CONTROL_PLANE = "meshwright serve"
+PAUSE = 0.03
+"""Seconds between a few purchases and the next: so many that there is time for everything else."""
 
 
 @asynccontextmanager
@@ -120,13 +122,14 @@ async def assignments_held(bookstore: Bookstore) -> int:
 
 @asynccontextmanager
 async def under_load(bookstore: Bookstore) -> AsyncIterator[Counter[str]]:
-    """Buy books without a pause; the outcomes are complete when the block has ended."""
+    """Buy books all the while; the outcomes are complete when the block has ended."""
     outcomes: Counter[str] = Counter()
     enough = asyncio.Event()
 
     async def load() -> None:
         while not enough.is_set():
-            outcomes.update((await buy(bookstore, 20)).results)
+            outcomes.update((await buy(bookstore, 10, 2)).results)
+            await asyncio.sleep(PAUSE)
 
     task = asyncio.create_task(load(), name="load")
     try:

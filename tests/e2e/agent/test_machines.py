@@ -3,9 +3,11 @@
 import os
 import signal
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import structlog
 
 from demo.bookstore import Bookstore
@@ -17,6 +19,7 @@ pytestmark = [
     pytest.mark.envoy,
     pytest.mark.root,
     pytest.mark.timeout(300),
+    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
 _log = structlog.get_logger(__name__)
@@ -36,44 +39,50 @@ def _is_envoy(child: str) -> bool:
         return False
 
 
-async def test_a_killed_envoy_is_back_and_nothing_passed_it_by(envoy: str, tmp_path: Path) -> None:
-    """Calls fail while the caller has no Envoy, none goes around it, and all is well with the next one."""
-    async with running(tmp_path, Mode.TRANSPARENT) as bookstore:
-        await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
-        (first,) = envoys(bookstore, BOOKBUYER.name)
-        async with under_load(bookstore) as outcomes:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def bookstore(envoy: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bookstore]:
+    """The bookstore of both tests, whose agents could restart their Envoys hot."""
+    state = tmp_path_factory.mktemp("bookstore")
+    async with running(state, Mode.TRANSPARENT, hot_restart=True) as started:
+        yield started
+
+
+async def test_a_hot_restart_of_buyer_and_store_loses_no_sale(bookstore: Bookstore) -> None:
+    """New connections all the while, each redirected to the same port, whichever epoch takes it."""
+    await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
+    async with under_load(bookstore) as outcomes:
+        await until_bought(bookstore, outcomes, 100)
+        for place in (BOOKBUYER, STORE_V1):
+            (first,) = envoys(bookstore, place.name)
+            bookstore.override(place).write_text('{"node": {"metadata": {"new": true}}}')
+
+            def alone(name: str = place.name, old: int = first) -> bool:
+                living = envoys(bookstore, name)
+                return len(living) == 1 and living != [old]
+
+            await bookstore.supervisor.until(f"the next Envoy of {place.name}, alone", alone)
             await until_bought(bookstore, outcomes, 100)
-            os.kill(first, signal.SIGKILL)
-            await bookstore.supervisor.until(
-                "another Envoy", lambda: envoys(bookstore, BOOKBUYER.name) not in ([], [first])
-            )
-            await bookstore.supervisor.until("all back", lambda: all_connected(bookstore))
-            # The old one's stream may have been there still when that was asked.
-            await bookstore.supervisor.until("sales again", lambda: sold_by(bookstore, STORE_V1.name))
-            until_back = outcomes.copy()
-            await until_bought(bookstore, outcomes, 200)
-            since: Counter[str] = outcomes - until_back
-        _log.info("the buyer's Envoy killed under load", all=dict(outcomes), since_it_is_back=dict(since))
+    _log.info("hot restarts of the buyer's and the store's Envoy", all=dict(outcomes))
+    assert outcomes == {"200": outcomes.total()}
+
+
+async def test_a_killed_envoy_is_back_and_nothing_passed_it_by(bookstore: Bookstore) -> None:
+    """Calls fail while the caller has no Envoy, none goes around it, and all is well with the next one."""
+    await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
+    (first,) = envoys(bookstore, BOOKBUYER.name)
+    async with under_load(bookstore) as outcomes:
+        await until_bought(bookstore, outcomes, 100)
+        os.kill(first, signal.SIGKILL)
+        await bookstore.supervisor.until(
+            "another Envoy", lambda: envoys(bookstore, BOOKBUYER.name) not in ([], [first])
+        )
+        await bookstore.supervisor.until("all back", lambda: all_connected(bookstore))
+        # The old one's stream may have been there still when that was asked.
+        await bookstore.supervisor.until("sales again", lambda: sold_by(bookstore, STORE_V1.name))
+        until_back = outcomes.copy()
+        await until_bought(bookstore, outcomes, 200)
+        since: Counter[str] = outcomes - until_back
+    _log.info("the buyer's Envoy killed under load", all=dict(outcomes), since_it_is_back=dict(since))
     assert set(outcomes) - {"200"} != set()
     # The batch of purchases that was under way when it came back may still hold failures.
     assert since["200"] >= 180
-
-
-async def test_a_hot_restart_of_buyer_and_store_loses_no_sale(envoy: str, tmp_path: Path) -> None:
-    """New connections all the while, each redirected to the same port, whichever epoch takes it."""
-    async with running(tmp_path, Mode.TRANSPARENT, hot_restart=True) as bookstore:
-        await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
-        async with under_load(bookstore) as outcomes:
-            await until_bought(bookstore, outcomes, 100)
-            for place in (BOOKBUYER, STORE_V1):
-                (first,) = envoys(bookstore, place.name)
-                bookstore.override(place).write_text('{"node": {"metadata": {"new": true}}}')
-
-                def alone(name: str = place.name, old: int = first) -> bool:
-                    living = envoys(bookstore, name)
-                    return len(living) == 1 and living != [old]
-
-                await bookstore.supervisor.until(f"the next Envoy of {place.name}, alone", alone)
-                await until_bought(bookstore, outcomes, 100)
-        _log.info("hot restarts of the buyer's and the store's Envoy", all=dict(outcomes))
-    assert outcomes == {"200": outcomes.total()}

@@ -22,6 +22,8 @@ from tests.e2e.policy.calls import exchange, load
 from tests.golden.live import until
 
 IS_LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
+PAUSE = 0.01 if IS_LONG else 0.05
+"""Seconds between calls, which are so many that there is time for everything else."""
 
 pytestmark = [
     pytest.mark.envoy,
@@ -61,7 +63,7 @@ class Changing:
 
     async def greeted(self) -> str:
         """Have alice be greeted by the shop, on a new connection from end to end."""
-        await asyncio.sleep(0.01)  # so many that there is time for everything else
+        await asyncio.sleep(PAUSE)
         at = self.meshed.machines["alice"].socket(V4, APPLICATION_UID)
         said = await exchange(CALLED_AT[V4], GREETER, first=True, at=at)
         return "greeted" if said else "nothing"
