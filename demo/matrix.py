@@ -28,7 +28,7 @@ REQUESTS: Final = 10
 SPLIT_REQUESTS: Final = 3000
 """Requests per measured split: a fair coin misses ±5 points in one of 26 million such samples."""
 SURE_REQUESTS: Final = 600
-"""Requests where all go to one: should one of a hundred go elsewhere, all but one of 400 such samples show it."""
+"""Requests where all go to one: should one of a hundred go elsewhere, 1 of 400 such samples would miss it."""
 SPLIT_TOLERANCE: Final = 5.0
 """Percentage points."""
 LOOP_ROUNDS: Final = 4

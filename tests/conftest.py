@@ -1,6 +1,7 @@
 """How properties are tried: the same examples in every run, in whatever time a busy machine takes.
 
-`pytest --hypothesis-profile=fresh` tries others each time, for who looks for what nobody has found yet.
+`pytest --hypothesis-profile=fresh` tries others each time, and more of them, for who looks for what nobody
+has found yet (`make fuzz`).
 """
 
 from collections.abc import Iterator
@@ -10,12 +11,17 @@ from hypothesis import HealthCheck, settings
 
 from controller.process.polling import read_where_it_polls
 from tests.envoy import program
+from tests.trying import FRESH, STEADY
 from tests.typed import Typed
 
 read_where_it_polls()  # as `serve` does, before any test imports gRPC
 
-settings.register_profile("fresh", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("steady", settings.get_profile("fresh"), derandomize=True, print_blob=True)
+settings.register_profile(
+    "fresh", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=FRESH
+)
+settings.register_profile(
+    "steady", settings.get_profile("fresh"), derandomize=True, print_blob=True, max_examples=STEADY
+)
 settings.load_profile("steady")
 
 

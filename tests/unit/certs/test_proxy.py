@@ -25,6 +25,7 @@ from certs.proxy import issue_proxy
 from certs.terms import VALIDITY
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
+from tests.trying import examples
 from tests.unit.certs.leaf import LEAF
 
 UUID = ProxyUuid("5d1a4f0e-1f0c-4f5e-9c1d-0a5b6c7d8e9f")
@@ -67,7 +68,7 @@ def test_any_name_comes_back_from_its_certificate(
 ) -> None:
     """Names of three DNS labels of any length go through certificate and ledger unchanged."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(NAMES)
     def comes_back(name: ProxyName) -> None:
         peer = read_peer(issue_proxy(authority, ledger, name, VALIDITY, now).chain_pem)

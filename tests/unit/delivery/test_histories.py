@@ -33,6 +33,7 @@ from mesh.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamP
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
 from tests.pins import Pin
+from tests.trying import examples
 from tests.unit.delivery.histories import Replica, mismatch
 from tests.unit.delivery.killers import STEPS, forgetful, names
 from xds.protocol.resource import TYPES
@@ -40,14 +41,14 @@ from xds.protocol.resource import TYPES
 pytestmark = pytest.mark.timeout(30)  # many histories each
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 2**32))
 def test_incremental_equals_from_scratch(seed: int) -> None:
     """Objects come, change, go; endpoints move; certificates rotate; settings switch; problems as well."""
     assert mismatch(seed) == ()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 2**32))
 def test_replicas_serve_identical_versions(seed: int) -> None:
     """Two that were fed the same objects in different orders, one of them in many steps."""

@@ -28,13 +28,14 @@ from mesh.workload import Transparent
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from tests.meshes.resources import pieces
+from tests.trying import examples
 from xds.protocol.resource import SECRET
 from xds.protocol.snapshot import Snapshot
 
 MESHES = 60
 
 
-@settings(max_examples=MESHES, deadline=None)
+@settings(max_examples=examples(MESHES), deadline=None)
 @given(st.integers(0, 2**32))
 def test_it_is_what_each_client_comes_to_by_itself(seed: int) -> None:
     """The policy of every group, client by client and service by service; and every byte it is served."""

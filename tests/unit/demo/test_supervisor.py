@@ -152,16 +152,21 @@ def test_a_record_of_an_earlier_boot_is_forgotten(tmp_path: Path) -> None:
     assert Record.load(tmp_path).processes == set()
 
 
+def _written(path: Path) -> int:
+    limit = time.monotonic() + 30
+    while not (path.exists() and path.read_text()):
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
 async def test_one_that_is_told_to_end_while_it_begins_leaves_nothing(tmp_path: Path) -> None:
     """The command runs and has started another; the event loop has not seen yet that it does."""
-    pid, limit = tmp_path / "pid", time.monotonic() + 30
+    pid = tmp_path / "pid"
     task = asyncio.create_task(run(["sh", "-c", f"sleep 61 & echo $! > {pid}; sleep 61"], deadline=60))
     for _ in range(2):  # until it has been started, and no further
         await asyncio.sleep(0)
-    while not (pid.exists() and pid.read_text()):
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-    started = ProcessId.of(int(pid.read_text()))
+    started = ProcessId.of(_written(pid))
     assert task.cancel()
     with pytest.raises(asyncio.CancelledError):
         async with asyncio.timeout(30):

@@ -14,12 +14,13 @@ from engine.index import Entries
 from engine.node import Derivation, Node, Raised
 from engine.sorted_keys import with_key
 from engine.table import Table
+from tests.trying import examples
 from tests.unit.engine.programs import mismatch
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 2**32))
 def test_incremental_equals_from_scratch(seed: int) -> None:
     """Any program, any history, asked for in any order: what a naive evaluation comes to."""

@@ -10,6 +10,7 @@ from injector.configuration import InjectionConfig
 from injector.injecting import Known
 from injector.manifests import TEMPLATES, inject, uninject
 from sidecars.envoy.driver import EnvoyDriver
+from tests.trying import examples
 
 KNOWN = Known(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
 NAMES = some.sampled_from(["a", "b", "meshwright-sidecar", "meshwright-init", "istio-proxy"])
@@ -68,7 +69,9 @@ JUNK = some.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=examples(40), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(some.sampled_from(sorted(TEMPLATES)), POD | JUNK)
 def test_what_comes_out_is_what_went_in_with_one_sidecar(of: tuple[str, str], pod: object) -> None:
     """Or it is left as it is, with a word; nothing that goes in is changed."""

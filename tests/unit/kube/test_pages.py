@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kube.errors import Nonsense, Reason
 from kube.pages import Page
+from tests.trying import examples
 
 
 def _page(*pieces: bytes) -> tuple[list[object], dict[str, object]]:
@@ -44,7 +45,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.lists(_JSON, max_size=4),
     st.dictionaries(

@@ -21,6 +21,7 @@ from providers.dns.slices import Slices, counts, problems, settled
 from providers.guard import Guarded
 from providers.moments import Moment
 from tests.meshes.sources import instead, slices
+from tests.trying import examples
 
 NOW = timedelta(hours=3)
 DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -185,14 +186,14 @@ def _differs(seed: int, book: DnsBook) -> bool:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_what_is_touched_is_all_that_matters(seed: int) -> None:
     """Services come, change and go, answers come and fail, time passes."""
     assert not _differs(seed, DnsBook(PACING, HOLD))
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_a_restart_takes_nothing_away(seed: int) -> None:
     """At any moment: what is in force stays, and goes on to do so where nobody answers afterwards."""
     for now, wanted in _history(seed, before := DnsBook(PACING, HOLD)):

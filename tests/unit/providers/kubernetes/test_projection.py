@@ -87,6 +87,7 @@ def _said(reading: Any) -> Any:
     """Return a reading without what no object in a cluster has: misspelt fields of Kubernetes' own kinds.
 
     Of a mapping where none belongs it is not said how many keys it has: those that are not read are gone.
+    Which of a mapping's keys comes first is nobody's to say.
     """
     slips = ("MW1027", "MW1028")
     problems = [
@@ -94,7 +95,7 @@ def _said(reading: Any) -> Any:
         for each in reading.problems
         if each.code not in slips
     ]
-    return reading.objects, reading.key, problems
+    return reading.objects, reading.key, sorted(problems, key=lambda each: (each.field, each.code))
 
 
 def test_what_is_not_read_is_not_kept() -> None:

@@ -17,6 +17,7 @@ from providers.text.documents import documents
 from providers.text.yaml_lines import OTHER, plain_value
 from providers.text.yaml_scalars import plain_scalar
 from providers.text.yaml_value import MAX_DEPTH, MAX_NODES, yaml_value
+from tests.trying import examples
 
 KEYS = ["", "a:", "b:", "c: ", "d: ", "1:", "~: ", "<<: ", '"e": ', "f/g.h: ", "? "]
 VALUES = [
@@ -82,7 +83,7 @@ LINES = st.builds(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(150))
 @given(st.lists(LINES, min_size=1, max_size=8).map("\n".join))
 @example("a:\n- b: c\n  d:\n  - e\nf: 1")
 @example("a: x\n  b: y")
@@ -249,7 +250,7 @@ def _differs(text: str, read: Callable[[str], object] = plain_value) -> str | No
     return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(DUMPED, EDITS)
 def test_it_is_what_pyyaml_says_or_is_left_to_it(text: str, edits: list[tuple[int, int, str]]) -> None:
     """Documents as a library writes them, whatever they hold, and the same with a few characters changed."""
@@ -257,7 +258,7 @@ def test_it_is_what_pyyaml_says_or_is_left_to_it(text: str, edits: list[tuple[in
     assert _differs(_edited(text, edits)) is None
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(ALPHABET, max_size=40))
 def test_hostile_text_is_what_pyyaml_says_or_is_left_to_it(text: str) -> None:
     """Anything of what YAML gives a meaning to."""

@@ -25,10 +25,11 @@ from mesh.workload import Capture, Transparent, Workload, WorkloadPort
 from protos.envoy.config.listener.v3 import listener_pb2
 from tests.meshes import values as a
 from tests.meshes.resources import resources
+from tests.trying import examples
 from xds.protocol.resource import LISTENER, SECRET, Resource
 from xds.protocol.snapshot import Snapshot
 
-MESHES = 150
+MESHES = 60
 TARGETS: tuple[int | str, ...] = (8080, 8081, "web")
 INTERCEPTIONS = (
     a.TRANSPARENT,
@@ -114,7 +115,7 @@ def _shared_sockets(made: tuple[Resource, ...]) -> Iterator[str]:
                 yield f"two listeners at {one.address}:{one.port_value}"
 
 
-@settings(max_examples=MESHES, deadline=None)
+@settings(max_examples=examples(MESHES), deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_two_filter_chains_match_alike(seed: int) -> None:
     """In no mesh do two chains of a listener match alike, two listeners meet, or a reference lead nowhere."""

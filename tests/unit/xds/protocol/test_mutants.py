@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.trying import examples
 from tests.unit.xds.protocol import test_conversations as properties
 from tests.unit.xds.protocol import test_delta_rules as delta
 from tests.unit.xds.protocol import test_sotw_rules as sotw
@@ -177,7 +178,7 @@ def _believe_what_is_held(patch: pytest.MonkeyPatch) -> None:
 _QUICK = settings(
     derandomize=True,
     database=None,
-    max_examples=200,
+    max_examples=examples(200),
     deadline=None,
     phases=(Phase.generate,),
     report_multiple_bugs=False,
