@@ -54,6 +54,15 @@ def _skip(said: str) -> None:
     pytest.skip(said)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` is looked at
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tell the tests of the cluster with a node apart: each cluster is tested in a process of its own."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and "real_node" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.node)
+
+
 @pytest.fixture(scope="session")
 def parts() -> None:
     """Have what a cluster is made of: who starts one asks for this, and is skipped, or fails, without."""
