@@ -98,7 +98,8 @@ test: check verified envoy openbao system ## what CI runs: everything but the lo
 
 # One after the other: their Envoys take the same ports of this machine.
 test-pushes: ; $(BIN)/pytest tests/acceptance tests/golden
-test-programs: ; $(BIN)/pytest $(BESIDE) tests/e2e tests/soak tests/differential tests/conformance tests/feature tests/survival
+# Without those of `serve`: they are among the verified ones.
+test-programs: ; $(BIN)/pytest $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/soak tests/differential tests/conformance tests/feature tests/survival
 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.store.view import MeshSettings, View
+from certs.sealing import Stretching
 from providers.directory.source import DirectorySource
 from tests.meshes import texts
 
@@ -40,6 +41,17 @@ def pytest_collection_finish() -> None:
     """Let the collector of garbage look no more through what was imported: it stays, and is most of all."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def cheap_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stretch passphrases for nothing; what they cost otherwise is a test of its own."""
+    monkeypatch.setattr(Stretching, "__init__", _cheap)
+
+
+def _cheap(self: Stretching, n: int = 2, r: int = 1, p: int = 1) -> None:
+    for name, value in (("n", n), ("r", r), ("p", p)):
+        object.__setattr__(self, name, value)
 
 
 @pytest.fixture

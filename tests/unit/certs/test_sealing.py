@@ -20,7 +20,7 @@ from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import advanced
-from certs.sealing import Seal, Stretching, new_data_key, read_wrapped, wrapped
+from certs.sealing import Seal, new_data_key, read_wrapped, wrapped
 from certs.server import ads_server_certificate
 from certs.stored import ADS_SERVER, WEBHOOK, Holder
 from mesh.identity import ProxyName
@@ -31,18 +31,8 @@ from tests.unit.certs.issuers.cas import ca
 DOMAIN = TrustDomain("mesh.example")
 NAME = ProxyName.parse("one.store.shop")
 KEY = b"-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----\n"
+pytestmark = pytest.mark.usefixtures("cheap_passphrases")
 HOLDERS = (ADS_SERVER, WEBHOOK, Holder("services/default/shop"))
-
-
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stretch passphrases for nothing; what they cost otherwise is a test of its own."""
-    monkeypatch.setattr(Stretching, "__init__", _cheap)
-
-
-def _cheap(self: Stretching, n: int = 2, r: int = 1, p: int = 1) -> None:
-    for name, value in (("n", n), ("r", r), ("p", p)):
-        object.__setattr__(self, name, value)
 
 
 @pytest.fixture

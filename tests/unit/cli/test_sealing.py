@@ -7,6 +7,7 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 
+pytestmark = pytest.mark.usefixtures("cheap_passphrases")
 ISSUE = ("certs", "issue-proxy", "--uuid", "u1", "--service", "shop", "--namespace", "default", "--anyway")
 
 
