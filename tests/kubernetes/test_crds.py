@@ -53,7 +53,7 @@ ONLY_THE_READER = {
     ("UpstreamTrafficSetting", "spec.rateLimit.global.http.descriptors[].entries[]"),  # exactly one of four
     (
         "UpstreamTrafficSetting",
-        "spec.rateLimit.global.http.descriptors[].entries[].headerValueMatch.headers[]",
+        "spec.rateLimit.global.http.descriptors[].entries[].headerValueMatch.headers",
     ),
     (
         "UpstreamTrafficSetting",
@@ -61,7 +61,7 @@ ONLY_THE_READER = {
     ),  # exactly one of four
     (
         "UpstreamTrafficSetting",
-        "spec.httpRoutes[].rateLimit.global.descriptors[].entries[].headerValueMatch.headers[]",
+        "spec.httpRoutes[].rateLimit.global.descriptors[].entries[].headerValueMatch.headers",
     ),
 }
 """Where the reader refuses what the API server takes: by the place that the reader names."""
