@@ -18,6 +18,7 @@ from mesh.retries import Retry
 from mesh.roots import MeshRootCertificate
 from mesh.routing import RoutePolicy
 from mesh.service import Scope, Service
+from mesh.telemetry import ExtensionService, Telemetry
 from mesh.upstreams import UpstreamPolicy
 from mesh.workload import Health, PodTemplate, Workload
 
@@ -121,6 +122,7 @@ class NamespaceObject:
 MeshObject = (
     Egress
     | EndpointSlice
+    | ExtensionService
     | HTTPRouteGroup
     | IngressBackend
     | MeshConfig
@@ -133,6 +135,7 @@ MeshObject = (
     | Service
     | ServiceIdentity
     | TCPRoute
+    | Telemetry
     | TrafficSplit
     | TrafficTarget
     | UpstreamPolicy

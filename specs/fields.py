@@ -110,10 +110,12 @@ class Fields:
             return default
         return value
 
-    def percent(self, name: str) -> float:
-        """Return a required share of a hundred, to the ten-thousandth."""
+    def percent(self, name: str, default: float | None = None) -> float:
+        """Return a share of a hundred, to the ten-thousandth; without a default it must be there."""
         rule = "must be a number from 0 to 100, with four decimals at most"
         value = self.raw(name)
+        if value is None and default is not None:
+            return default
         if value is None:
             self._missing(name, rule)
         elif isinstance(value, bool) or not isinstance(value, int | float):

@@ -14,6 +14,7 @@ from mesh.kinds import (
     EGRESS,
     ENDPOINT_SLICE,
     ENDPOINTS,
+    EXTENSION_SERVICE,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     JOB,
@@ -31,6 +32,7 @@ from mesh.kinds import (
     SERVICE_ACCOUNT,
     STATEFUL_SET,
     TCP_ROUTE,
+    TELEMETRY,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UDP_ROUTE,
@@ -50,6 +52,7 @@ from specs.osm.ingress import ingress_backend
 from specs.osm.mesh_config import mesh_config
 from specs.osm.retry import retry
 from specs.osm.root_certificate import mesh_root_certificate
+from specs.osm.telemetry import extension_service, telemetry
 from specs.osm.unenforced import UNENFORCED
 from specs.osm.upstream_traffic import upstream_traffic_setting
 from specs.own.workload import workload
@@ -92,6 +95,8 @@ _READERS: Final = (
     Reader(UPSTREAM_TRAFFIC_SETTING, V1_TO_4[:1], upstream_traffic_setting),
     Reader(EGRESS, V1_TO_4[:1], egress),
     Reader(INGRESS_BACKEND, V1_TO_4[:1], ingress_backend),
+    Reader(TELEMETRY, V1_TO_4[:1], telemetry),
+    Reader(EXTENSION_SERVICE, V1_TO_4[1:2], extension_service),
     Reader(WORKLOAD, ("v1alpha1",), workload),
     Reader(ROUTE_POLICY, ("v1alpha1",), route_policy),
     Reader(UPSTREAM_POLICY, ("v1alpha1",), upstream_policy),

@@ -31,6 +31,7 @@ ROOTS = (
     "envoy/config/trace/v3/opentelemetry.proto",
     "envoy/config/trace/v3/zipkin.proto",
     "envoy/extensions/access_loggers/file/v3/file.proto",
+    "envoy/extensions/access_loggers/open_telemetry/v3/logs_service.proto",
     "envoy/extensions/access_loggers/stream/v3/stream.proto",
     "envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster.proto",
     "envoy/extensions/filters/http/ext_authz/v3/ext_authz.proto",
@@ -59,6 +60,7 @@ ROOTS = (
     "envoy/service/ratelimit/v3/rls.proto",
     "envoy/service/status/v3/csds.proto",
     "envoy/type/matcher/v3/regex.proto",
+    "opentelemetry/proto/collector/logs/v1/logs_service.proto",
     "opentelemetry/proto/collector/trace/v1/trace_service.proto",
 )
 TOP_LEVEL = ("envoy", "xds", "udpa", "validate", "cel", "opentelemetry")

@@ -21,6 +21,7 @@ from catalog.lint import (
     services,
     splits,
     targets,
+    telemetry,
     upstreams,
 )
 from catalog.lint.codes import Code
@@ -30,7 +31,13 @@ from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
-from catalog.store.osm import egresses, ingress_backends, root_certificates
+from catalog.store.osm import (
+    egresses,
+    extension_services,
+    ingress_backends,
+    root_certificates,
+    telemetries,
+)
 from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
 from catalog.store.own import mutual_tls as all_mutual_tls
@@ -81,6 +88,8 @@ class Linter:
             ObservedAll(of_upstream_policy, lint, upstream_policies(view)),
             ObservedAll(of_mutual_tls, lint, all_mutual_tls(view)),
             ObservedAll(of_egress, lint, egresses(view)),
+            ObservedAll(of_telemetry, lint, telemetries(view)),
+            ObservedAll(of_extension_service, lint, extension_services(view)),
             ObservedAll(of_ingress, lint, ingress_backends(view)),
             ObservedAll(of_service, lint, view.services),
             ObservedAll(of_workload, lint, view.workloads),
@@ -142,6 +151,18 @@ def of_group(lint: Lint, key: PolicyKey) -> Problems:
 def of_split(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a TrafficSplit."""
     return tuple(splits.problems(lint, all_splits(lint.view)[key]))
+
+
+@derived
+def of_telemetry(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of a Telemetry."""
+    return tuple(telemetry.problems(lint, telemetries(lint.view)[key]))
+
+
+@derived
+def of_extension_service(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of an ExtensionService."""
+    return tuple(telemetry.of_service(lint.view, extension_services(lint.view)[key]))
 
 
 @derived

@@ -4,11 +4,11 @@ A unit is a part of policy as a value: a match of an HTTPRouteGroup wherever a r
 an object (a TrafficTarget) admits where it names no matches, a TrafficSplit for all requests, permissive
 mode. Equal parts are one unit, an edited one is another: what is known of a unit lapses by itself. Its id is
 made from its content, and is the same in every process. A rule of a RoutePolicy is one, and each of its
-matches; and what a Retry says is tried again.
+matches; and what a Retry says is tried again; and what a Telemetry says is logged.
 
 To leave out a unit denies what it alone would admit, and never admits anything. A request that only a split
 without its match would have taken goes where it goes without the split. Calls are tried again as the mesh's
-defaults have it where no Retry says it.
+defaults have it where no Retry says it, and logged as proxies do by themselves where no Telemetry does.
 """
 
 import functools
@@ -24,6 +24,7 @@ from catalog.policy.proxy import (
     AccessRule,
     EveryoneInTheMesh,
     InboundPort,
+    Logging,
     OnlyRules,
     OutboundRoute,
     OutboundService,
@@ -32,11 +33,11 @@ from catalog.policy.proxy import (
     RequestRule,
 )
 from mesh.hashing import Shared
-from mesh.kinds import RETRY
+from mesh.kinds import RETRY, TELEMETRY
 from mesh.policy import HTTPMatch
 from mesh.retries import Retries
 
-Unit = HTTPMatch | AccessRule | OutboundRoute | RequestRule | Retries | EveryoneInTheMesh
+Unit = HTTPMatch | AccessRule | OutboundRoute | RequestRule | Retries | Logging | EveryoneInTheMesh
 
 UnitId = NewType("UnitId", str)
 
@@ -64,6 +65,8 @@ def describe(unit: Unit) -> str:
             return f"RoutePolicy {by}"
         case Retries():
             return RETRY.name
+        case Logging(by):
+            return f"{TELEMETRY} {by}"
         case EveryoneInTheMesh():
             return "permissive mode"
 
@@ -73,8 +76,10 @@ def units(value: object) -> Iterator[Unit]:
     match value:
         case ProxyPolicy():
             ranges = (each for port in value.outside for each in port.ranges)
-            for each in (*value.inbound, *value.outbound, *ranges):
+            for each in (*value.inbound, *value.outbound, *ranges, value.logs):
                 yield from units(each)
+        case Logging(by) if by is not None:
+            yield value
         case InboundPort(access=access):
             if isinstance(access, EveryoneInTheMesh):
                 yield EveryoneInTheMesh()
@@ -116,7 +121,12 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
                 inbound=tuple(without(each, left_out) for each in value.inbound),
                 reachable=tuple(_reachable_without(each, left_out) for each in value.reachable),
                 outside=tuple(_outside_without(each, left_out) for each in value.outside),
+                logs=without(value.logs, left_out),
             )
+        case Logging():
+            plain = Logging()
+            out = replace(value, by=None, log=plain.log, collector=None)
+            return out if value in left_out else value
         case OutsideRange():
             return replace(value, hosts=tuple(_host_without(each, left_out) for each in value.hosts))
         case InboundPort():

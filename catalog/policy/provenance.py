@@ -27,6 +27,7 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
 from catalog.relations.permissive import asked_for
+from catalog.relations.telemetry import told
 from catalog.store.objects import origin_of, slice_object, workload_object
 from catalog.store.view import View, config_order, configs, kind_in
 from engine.derived import derived
@@ -36,9 +37,11 @@ from mesh.identity import ServiceIdentity
 from mesh.kinds import (
     CERTIFICATE,
     ENDPOINT_SLICE,
+    EXTENSION_SERVICE,
     RETRY,
     ROUTE_POLICY,
     SERVICE,
+    TELEMETRY,
     TRUST_BUNDLE,
     UPSTREAM_POLICY,
 )
@@ -242,8 +245,11 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
         case Reached(answering):
             yield from _upstream_policy(view, answering)
             yield from _config(view)
-        case Leaving() | MeshWide() | AllInbound() | AllOutbound():
+        case Leaving() | MeshWide():
             yield from _config(view)
+        case AllInbound() | AllOutbound():
+            yield from _config(view)
+            yield from _told(view, group)
         case Whole() | Certified() | Roots():
             pass
 
@@ -251,6 +257,13 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
 def _config(view: View) -> Iterator[ObjectKey]:
     if (config := min(configs(view), key=config_order, default=None)) is not None:
         yield config
+
+
+def _told(view: View, group: ProxyGroup) -> Iterator[ObjectKey]:
+    for each in told(view, group.telemetry):
+        yield ObjectKey.of(TELEMETRY, each.key)
+        if each.access_log is not None and (export := each.access_log.export) is not None:
+            yield from _present(view, ObjectKey.of(EXTENSION_SERVICE, export.service))
 
 
 def _upstream_policy(view: View, key: ServiceKey) -> Iterator[ObjectKey]:

@@ -21,6 +21,7 @@ from mesh.policy import HTTPMatch, PolicyKey
 from mesh.retries import Retries
 from mesh.routing import RouteActions
 from mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
+from mesh.telemetry import AccessLog, ExtensionService
 from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck
 from mesh.workload import Transparent
 
@@ -53,6 +54,18 @@ class TlsRange:
     ecdh_curves: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Logging:
+    """What access logs are, `by` a Telemetry; None is as proxies have it by themselves.
+
+    `collector` is who is told of them, where the log is exported.
+    """
+
+    by: PolicyKey | None = None
+    log: AccessLog = field(default_factory=AccessLog)
+    collector: ExtensionService | None = None
+
+
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class MeshTerms(HashedOnce):
@@ -60,6 +73,7 @@ class MeshTerms(HashedOnce):
 
     `denials`: to whom it says why it has denied a request. `authorization`: whom it asks about requests that
     policy admits. `tracing`: whom it tells of all. `resilience`: what it does about endpoints that fail.
+    `logs`: what it writes of requests and connections.
     """
 
     trust_domain: TrustDomain
@@ -69,6 +83,12 @@ class MeshTerms(HashedOnce):
     authorization: ExternalAuthorization | None = None
     tracing: Tracing | None = None
     resilience: Resilience = field(default_factory=Resilience)
+    logs: Logging = field(default_factory=Logging)
+
+    @property
+    def of_destinations(self) -> "MeshTerms":
+        """What of it concerns destinations: what is denied, asked, told and written does not."""
+        return _terms(self.trust_domain, self.tls, self.headers, resilience=self.resilience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +348,7 @@ class ProxyPolicy:
     tracing: Tracing | None = None
     outside: tuple[OutsidePort, ...] = ()
     resilience: Resilience = field(default_factory=Resilience)
+    logs: Logging = field(default_factory=Logging)
 
     @property
     def outbound(self) -> tuple[OutboundService, ...]:
@@ -350,6 +371,7 @@ class ProxyPolicy:
             self.authorization,
             self.tracing,
             self.resilience,
+            self.logs,
         )
 
     @property
@@ -358,7 +380,7 @@ class ProxyPolicy:
         return tuple(each for each in self.destinations if isinstance(each, ServiceDestination))
 
 
-_terms: Final = lru_cache(16)(MeshTerms)
+_terms: Final = lru_cache(64)(MeshTerms)
 """The very same for all policies: they stand in the keys of whatever is made once for a mesh."""
 
 

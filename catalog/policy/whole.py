@@ -16,10 +16,10 @@ from catalog.policy.proxy import (
     TlsRange,
 )
 from catalog.policy.reachable import reachable
+from catalog.policy.telemetry import logging, tracing
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from engine.derived import derived
-from mesh.config import Tracing
 from mesh.hashing import Shared
 from mesh.workload import Explicit, Transparent
 
@@ -68,8 +68,9 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         headers=view.settings.headers,
         denials=view.settings.denials,
         authorization=view.config.authorization,
-        tracing=_tracing(view),
+        tracing=tracing(view, group),
         resilience=view.settings.resilience,
+        logs=logging(view, group),
     )
 
 
@@ -93,11 +94,6 @@ def interception_kind(group: ProxyGroup) -> InterceptionKind:
 
 def _transparent(group: ProxyGroup) -> Transparent:
     return group.interception if isinstance(group.interception, Transparent) else Transparent()
-
-
-def _tracing(view: View) -> Tracing | None:
-    found = view.config.tracing
-    return None if found is None else replace(found, percent=view.settings.trace_sampling)
 
 
 def tls_range(view: View) -> TlsRange:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.relations.backing import services_of
+from catalog.relations.telemetry import telling
 from catalog.store.inventory import by_sidecar
 from catalog.store.view import IN_VIEW, View, namespaces, workloads
 from mesh.hashing import HashedOnce, hashed_once
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import IpAddress, Namespace
 from mesh.objects import NamespaceObject
+from mesh.policy import PolicyKey
 from mesh.service import Scope, ServiceKey
 from mesh.workload import (
     DRIVER_ANNOTATION,
@@ -30,7 +32,8 @@ class ProxyGroup(HashedOnce):
     `workload` and `address` are set in explicit interception alone, where each proxy binds addresses of
     its own; `ports` are there because a service may name its target port, and a workload its protocol.
     `scope` is how the workload itself narrows its view; None leaves that to its namespace. `driver` is
-    the sidecar driver that the workload or else its namespace names, empty where neither does.
+    the sidecar driver that the workload or else its namespace names, empty where neither does. `telemetry`
+    are the Telemetry objects that count for it.
     """
 
     identity: ServiceIdentity
@@ -42,6 +45,7 @@ class ProxyGroup(HashedOnce):
     address: IpAddress | None = None
     scope: Scope = None
     driver: str = ""
+    telemetry: tuple[PolicyKey, ...] = ()
 
 
 def _driver(found: NamespaceObject) -> str | None:
@@ -64,6 +68,7 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
         address=workload.address if explicit else None,
         scope=workload.scope,
         driver=driver_of(view, workload),
+        telemetry=telling(view, workload),
     )
 
 

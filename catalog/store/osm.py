@@ -6,12 +6,21 @@ from catalog.store.view import IN_VIEW, kind
 from mesh.egress import Egress
 from mesh.identity import ServiceIdentity
 from mesh.ingress import IngressBackend
-from mesh.kinds import EGRESS, INGRESS_BACKEND, MESH_ROOT_CERTIFICATE, RETRY, UPSTREAM_TRAFFIC_SETTING
+from mesh.kinds import (
+    EGRESS,
+    EXTENSION_SERVICE,
+    INGRESS_BACKEND,
+    MESH_ROOT_CERTIFICATE,
+    RETRY,
+    TELEMETRY,
+    UPSTREAM_TRAFFIC_SETTING,
+)
 from mesh.limits import UpstreamTrafficSetting
 from mesh.policy import PolicyKey
 from mesh.retries import Retry
 from mesh.roots import MeshRootCertificate
 from mesh.service import ServiceKey
+from mesh.telemetry import ExtensionService, Telemetry
 
 retries: Final = kind(Retry, RETRY, "Retries", lambda found: found.key)
 settings: Final = kind(
@@ -52,4 +61,12 @@ egresses_by_limits: Final = IN_VIEW.index("Egresses by UpstreamTrafficSetting", 
 
 root_certificates: Final = kind(
     MeshRootCertificate, MESH_ROOT_CERTIFICATE, "MeshRootCertificates", lambda found: found.key
+)
+
+telemetries: Final = kind(Telemetry, TELEMETRY, "Telemetries", lambda found: found.key)
+telemetries_in: Final = IN_VIEW.index(
+    "Telemetries by namespace", telemetries, lambda key, _: (key.namespace,)
+)
+extension_services: Final = kind(
+    ExtensionService, EXTENSION_SERVICE, "ExtensionServices", lambda found: found.key
 )

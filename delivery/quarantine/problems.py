@@ -5,7 +5,7 @@ from typing import Final
 
 from catalog.policy.left_out import Unit
 from catalog.policy.provenance import MadeFrom
-from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute, RequestRule
+from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, Logging, OutboundRoute, RequestRule
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.osm import retries
@@ -28,6 +28,7 @@ from mesh.kinds import (
     ROUTE_POLICY,
     SERVICE,
     TCP_ROUTE,
+    TELEMETRY,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UPSTREAM_POLICY,
@@ -65,6 +66,7 @@ _POLICIES: Final = (
     TRAFFIC_TARGET,
     INGRESS_BACKEND,
     MUTUAL_TLS,
+    TELEMETRY,
 )
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
 
@@ -158,6 +160,8 @@ def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[Object
             return ObjectKey.of(ROUTE_POLICY, by), ""
         case Retries():
             return _retry(view, unit, behind), ""
+        case Logging(by) if by is not None:
+            return ObjectKey.of(TELEMETRY, by), ""
         case HTTPMatch():
             return _route_group(view, unit, behind)
         case EveryoneInTheMesh():

@@ -71,14 +71,15 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
         rules = rbac.rules(divided(port.access).proven, policy.trust_domain)
     else:
         rules = rbac.only(caller, policy.trust_domain)
-    proxy = _tcp_proxy(f"inbound.{port.port}", names.local_cluster(policy.primary, port.port))
+    cluster = names.local_cluster(policy.primary, port.port)
+    proxy = _tcp_proxy(policy.terms, f"inbound.{port.port}", cluster)
     if port.rates.counted_connections is None:
         # The application is not even connected to before the handshake has shown who calls.
         # What the caller sends meanwhile waits in a buffer, whose size Envoy wants to be told.
         # Where a service is asked first the handshake may be over before Envoy would wait for it.
         proxy.upstream_connect_mode = tcp_proxy_pb2.UpstreamConnectMode.ON_DOWNSTREAM_TLS_HANDSHAKE
         proxy.max_early_data_bytes.CopyFrom(UInt32Value(value=_EARLY_BYTES))
-    return _guarded(port, rules, proxy)
+    return _guarded(policy.terms, port, rules, proxy)
 
 
 def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
@@ -91,10 +92,11 @@ def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
         return inbound(policy, port)
     rules = rbac.rules(divided(port.access).plain, policy.trust_domain)
     cluster = names.local_cluster(policy.primary, port.port)
-    return _guarded(port, rules, _tcp_proxy(f"inbound.{port.port}", cluster))
+    proxy = _tcp_proxy(policy.terms, f"inbound.{port.port}", cluster)
+    return _guarded(policy.terms, port, rules, proxy)
 
 
-def _guarded(port: InboundPort, rules: rbac_pb2.RBAC, proxy: _TcpProxy) -> Filters:
+def _guarded(terms: MeshTerms, port: InboundPort, rules: rbac_pb2.RBAC, proxy: _TcpProxy) -> Filters:
     """Return the filters of a TCP port: rules, what counts connections, and the way to the application."""
     guard = network_rbac_pb2.RBAC(stat_prefix=f"inbound.{port.port}.", rules=rules)
     return Filters(
@@ -103,7 +105,7 @@ def _guarded(port: InboundPort, rules: rbac_pb2.RBAC, proxy: _TcpProxy) -> Filte
             *_counted(port),
             _Filter(name="envoy.filters.network.tcp_proxy", typed_config=packed(proxy)),
         ),
-        frozenset({reference(CLUSTER, proxy.cluster), *_counting(port)}),
+        frozenset({reference(CLUSTER, proxy.cluster), *_counting(port), *written(terms)}),
     )
 
 
@@ -135,6 +137,7 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
         manager = connection_manager(route, terms, service.upstream, order.outbound(service))
         return Filters((manager,), frozenset({reference(ROUTE, route), *_asked(terms, inbound=False)}))
     return to_clusters(
+        terms,
         f"outbound.{service.upstream}|{service.port}",
         service.routes[-1].backends,
         tries=_tries(terms.resilience.retry),
@@ -152,31 +155,41 @@ def _asked(terms: MeshTerms, *, inbound: bool) -> Iterator[Reference]:
         yield reference(CLUSTER, names.TRACING_CLUSTER)
     if inbound and terms.authorization is not None:
         yield reference(CLUSTER, names.AUTHORIZER_CLUSTER)
+    yield from written(terms)
 
 
-def to_clusters(stat_prefix: str, backends: Iterable[WeightedBackend], tries: int = 1) -> Filters:
+def written(terms: MeshTerms) -> Iterator[Reference]:
+    """Yield the cluster of who is told of access logs, if somebody is."""
+    if (collector := terms.logs.collector) is not None:
+        yield reference(CLUSTER, names.extension_cluster(collector.key))
+
+
+def to_clusters(
+    terms: MeshTerms, stat_prefix: str, backends: Iterable[WeightedBackend], tries: int = 1
+) -> Filters:
     """Return a TCP proxy to weighted backends; those of weight 0, which Envoy refuses here, are left out."""
     shares = [(names.cluster(each), each.weight) for each in backends]
     shares = [share for share in shares if share[1] > 0]
     if len(shares) == 1:
-        return to_cluster(stat_prefix, shares[0][0], tries)
+        return to_cluster(terms, stat_prefix, shares[0][0], tries)
     weighted = _TcpProxy.WeightedCluster(
         clusters=[
             _TcpProxy.WeightedCluster.ClusterWeight(name=name, weight=weight) for name, weight in shares
         ]
     )
     proxy = _TcpProxy(
-        stat_prefix=stat_prefix, weighted_clusters=weighted, access_log=[access_log.connections()]
+        stat_prefix=stat_prefix, weighted_clusters=weighted, access_log=access_log.connections(terms.logs)
     )
     _tried(proxy, tries)
-    return Filters((_named(proxy),), frozenset(reference(CLUSTER, name) for name, _ in shares))
+    needed = (reference(CLUSTER, name) for name, _ in shares)
+    return Filters((_named(proxy),), frozenset((*needed, *written(terms))))
 
 
-def to_cluster(stat_prefix: str, cluster: str, tries: int = 1) -> Filters:
+def to_cluster(terms: MeshTerms, stat_prefix: str, cluster: str, tries: int = 1) -> Filters:
     """Return a TCP proxy to one cluster."""
-    proxy = _tcp_proxy(stat_prefix, cluster)
+    proxy = _tcp_proxy(terms, stat_prefix, cluster)
     _tried(proxy, tries)
-    return Filters((_named(proxy),), frozenset({reference(CLUSTER, cluster)}))
+    return Filters((_named(proxy),), frozenset({reference(CLUSTER, cluster), *written(terms)}))
 
 
 def _tried(proxy: _TcpProxy, tries: int) -> None:
@@ -188,5 +201,6 @@ def _named(proxy: _TcpProxy) -> _Filter:
     return _Filter(name="envoy.filters.network.tcp_proxy", typed_config=packed(proxy))
 
 
-def _tcp_proxy(stat_prefix: str, cluster: str) -> _TcpProxy:
-    return _TcpProxy(stat_prefix=stat_prefix, cluster=cluster, access_log=[access_log.connections()])
+def _tcp_proxy(terms: MeshTerms, stat_prefix: str, cluster: str) -> _TcpProxy:
+    written_to = access_log.connections(terms.logs)
+    return _TcpProxy(stat_prefix=stat_prefix, cluster=cluster, access_log=written_to)

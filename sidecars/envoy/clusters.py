@@ -22,6 +22,7 @@ from mesh.host_port import HostPort
 from mesh.limits import ConnectionLimits
 from mesh.names import IpAddress, Port
 from mesh.service import ServiceKey
+from mesh.telemetry import ExtensionService
 from mesh.upstreams import Balancing, Ejecting
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
@@ -98,6 +99,12 @@ def rate_limits(server: HostPort) -> Resource:
     return _grpc(names.rate_limit_cluster(server), server)
 
 
+def extension(service: ExtensionService) -> Resource:
+    """Return the cluster of an ExtensionService: gRPC in plain text."""
+    limits = ConnectionLimits(connect_timeout=service.connect_timeout)
+    return _grpc(names.extension_cluster(service.key), service.server, limits)
+
+
 def collector(told: TracingProtocol, server: HostPort) -> Resource:
     """Return the cluster of the collector of spans, in plain text: HTTP/1.1 for Zipkin's, gRPC for OTLP."""
     match told:
@@ -107,8 +114,10 @@ def collector(told: TracingProtocol, server: HostPort) -> Resource:
             return _grpc(names.TRACING_CLUSTER, server)
 
 
-def _grpc(name: str, server: HostPort) -> Resource:
-    message = _of_host(name, server, _unlimited(HeaderLimits(), is_http=False))
+def _grpc(name: str, server: HostPort, limits: ConnectionLimits = UNLIMITED) -> Resource:
+    message = _of_host(name, server, _limited(HeaderLimits(), limits, is_http=False))
+    if limits != UNLIMITED:
+        message.circuit_breakers.CopyFrom(circuit_breakers())
     http2 = http_protocol_options_pb2.HttpProtocolOptions.ExplicitHttpConfig(
         http2_protocol_options=protocol_pb2.Http2ProtocolOptions()
     )

@@ -15,6 +15,7 @@ from catalog.policy.proxy import (
 from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
 from mesh.names import Port, TrustDomain
+from mesh.policy import PolicyKey
 from mesh.service import ExternalHost, ServiceKey
 from sidecars import layout
 
@@ -60,6 +61,11 @@ def cluster(place: WeightedBackend | Destination) -> str:
 def rate_limit_cluster(server: HostPort) -> str:
     """Return the name of the cluster of a service that counts."""
     return f"envoy-rate-limit-cluster|{server}"
+
+
+def extension_cluster(service: PolicyKey) -> str:
+    """Return the name of the cluster of an ExtensionService."""
+    return f"envoy-extension-cluster|{service}"
 
 
 def _outside(host: ExternalHost, port: str) -> str:

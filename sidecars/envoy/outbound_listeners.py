@@ -1,7 +1,7 @@
 """Listeners for a workload's own calls: a chain per service port, and nothing of whose calls they are."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -10,6 +10,7 @@ from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 from catalog.policy.outside import OutsidePort
 from catalog.policy.proxy import (
     InterceptionKind,
+    Logging,
     MeshTerms,
     OutboundService,
     Reachable,
@@ -63,8 +64,9 @@ class Calling:
         return self.passthrough or bool(self.outside)
 
 
-def outbound(calls: Calling) -> tuple[Resource, ...]:
-    """Return the listeners for the workload's own calls."""
+def outbound(calls: Calling, logs: Logging | None = None) -> tuple[Resource, ...]:
+    """Return the listeners for the workload's own calls; what is logged of them is a unit of its own."""
+    calls = _logged(calls, logs)
     match calls.interception:
         case InterceptionKind.TRANSPARENT:
             return tuple(_transparent_outbound(calls))
@@ -72,8 +74,13 @@ def outbound(calls: Calling) -> tuple[Resource, ...]:
             return tuple(_explicit_outbound(calls))
 
 
-def chain_by_chain(calls: Calling) -> Iterator[None]:
+def _logged(calls: Calling, logs: Logging | None) -> Calling:
+    return calls if logs is None else replace(calls, terms=replace(calls.terms, logs=logs))
+
+
+def chain_by_chain(calls: Calling, logs: Logging | None = None) -> Iterator[None]:
     """Make the chains of the services beforehand, as many as are remembered."""
+    calls = _logged(calls, logs)
     if calls.interception is InterceptionKind.TRANSPARENT:
         for service in calls.services[:CHAINS]:
             for family in (_IPV4, _IPV6) if calls.ipv6 else (_IPV4,):
@@ -94,13 +101,14 @@ def _outbound_listener(calls: Calling, at: listeners.Socket) -> Resource | None:
     chosen = (_service_chain(calls.terms, each, family) for each in calls.services)
     found.extend(each for each in chosen if each is not None)
     if calls.leaves:
-        nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER)})
-        found += [(_written(each), nowhere) for each in (_loop_chain(), *_closed_chains(calls, family))]
+        nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER), *chains.written(calls.terms)})
+        shut = (_loop_chain(calls.terms), *_closed_chains(calls, family))
+        found += [(_written(each), nowhere) for each in shut]
         ways = outside_listeners.chains_out(calls.terms, calls.outside, family)
         found += [(_written(chain), needed) for chain, needed in ways]
     default = None
     if calls.passthrough:
-        out = chains.to_cluster("egress", names.PASSTHROUGH_CLUSTER)
+        out = chains.to_cluster(calls.terms, "egress", names.PASSTHROUGH_CLUSTER)
         default = _Chain(name=names.EGRESS_CHAIN, filters=out.messages)
         found.append((b"", out.references))
     if not found:
@@ -168,12 +176,12 @@ def _outbound_chain(
     )
 
 
-def _loop_chain() -> _Chain:
+def _loop_chain(terms: MeshTerms) -> _Chain:
     """End what was sent to the listener itself: the way out would lead back to it, for ever."""
     return _Chain(
         name=names.LOOP_CHAIN,
         filter_chain_match=_Match(destination_port=UInt32Value(value=names.OUTBOUND_PORT)),
-        filters=chains.to_cluster("loop", names.BLACKHOLE_CLUSTER).messages,
+        filters=chains.to_cluster(terms, "loop", names.BLACKHOLE_CLUSTER).messages,
     )
 
 
@@ -193,7 +201,7 @@ def _closed_chains(calls: Calling, family: int) -> Iterator[_Chain]:
             filter_chain_match=_Match(
                 destination_port=UInt32Value(value=port), prefix_ranges=map(_single, addresses)
             ),
-            filters=chains.to_cluster("closed", names.BLACKHOLE_CLUSTER).messages,
+            filters=chains.to_cluster(calls.terms, "closed", names.BLACKHOLE_CLUSTER).messages,
         )
 
 

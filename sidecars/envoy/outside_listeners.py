@@ -63,7 +63,7 @@ def inspectors(ports: Iterable[OutsidePort]) -> tuple[_ListenerFilter, ...]:
 def _range_chains(
     terms: MeshTerms, port: OutsidePort, what: OutsideRange, networks: list[str]
 ) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
-    out = chains.to_cluster(f"egress.{port.port}", names.PASSTHROUGH_CLUSTER)
+    out = chains.to_cluster(terms, f"egress.{port.port}", names.PASSTHROUGH_CLUSTER)
     if what.connections:
         yield (
             _Chain(
@@ -87,7 +87,7 @@ def _range_chains(
         manager = connection_manager(route, terms, None, order.outside())
         name = names.outside_chain("http", port.port, what)
         chain = _Chain(name=name, filter_chain_match=match, filters=[manager])
-        yield chain, frozenset({reference(ROUTE, route)})
+        yield chain, frozenset({reference(ROUTE, route), *chains.written(terms)})
 
 
 def _match(port: Port, networks: Iterable[str]) -> _Match:

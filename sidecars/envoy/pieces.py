@@ -28,6 +28,7 @@ from catalog.policy.proxy import (
     ExternalDestination,
     InboundPort,
     InterceptionKind,
+    Logging,
     MeshTerms,
     OnlyRules,
     OutboundService,
@@ -86,9 +87,9 @@ def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
         return
     for each in policy.reachable:
         if each.common:
-            yield Pieces(_batches, (policy.terms, each))
+            yield Pieces(_batches, (policy.terms.of_destinations, each))
         else:
-            yield from each_piece(_reached(policy.terms, each))
+            yield from each_piece(_reached(policy.terms.of_destinations, each))
     yield from _own_listeners(calling)
 
 
@@ -118,6 +119,8 @@ def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
     asked = {each.server for port in policy.inbound for each in _counting(port)}
     for server in sorted(asked):
         yield _Judged(clusters.rate_limits, (server,), AllInbound())
+    if policy.logs.collector is not None:
+        yield _Judged(clusters.extension, (policy.logs.collector,), AllInbound())
     calls = (each for part in policy.reachable for each in part.services)
     if policy.tracing is not None and (served or any(each.protocol.is_http for each in calls)):
         told = policy.tracing
@@ -131,14 +134,18 @@ def _counting(port: InboundPort) -> tuple[RateLimitService, ...]:
 def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:
     """Yield all that a proxy's own calls need; who it is makes no difference."""
     for each in calling.reachable:
-        yield from _batches(calling.terms, each)
+        yield from _batches(calling.terms.of_destinations, each)
     yield from _own_listeners(calling)
 
 
 def _own_listeners(calling: Calling) -> Iterator[Piece]:
-    bare = replace(calling, reachable=tuple(map(_of_listener, calling.reachable)))
+    terms = replace(calling.terms, logs=Logging())
+    bare = replace(calling, terms=terms, reachable=tuple(map(_of_listener, calling.reachable)))
     yield _Judged(
-        outbound_listeners.outbound, (bare,), AllOutbound(), ahead=outbound_listeners.chain_by_chain
+        outbound_listeners.outbound,
+        (bare, calling.terms.logs),
+        AllOutbound(),
+        ahead=outbound_listeners.chain_by_chain,
     )
     if calling.interception is not InterceptionKind.TRANSPARENT:
         return

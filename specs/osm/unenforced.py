@@ -24,8 +24,6 @@ UNENFORCED: Final[Mapping[Kind, str]] = {
     ),
     Kind("Backpressure", _POLICY): "the number of connections is not limited",
     Kind("EgressGateway", _POLICY): "traffic leaves the mesh from the clients' own sidecars, if at all",
-    Kind("Telemetry", _POLICY): "access logs are the same for all sidecars",
-    Kind("ExtensionService", _CONFIG): "no sidecar calls it",
     Kind("MultiClusterService", _CONFIG): _ELSEWHERE,
     Kind("OsmConfig", _CONFIG): "it was the MeshConfig's first form; the mesh is configured by a MeshConfig",
     Kind("Plugin", _PLUGIN): _FILTERS,

@@ -14,6 +14,7 @@ from specs.headers import LONGEST as LONGEST_HEADER
 from specs.headers import NAME as HEADER_NAME
 from specs.osm.egress import MATCHES
 from specs.osm.retry import WITHOUT_EFFECT
+from specs.osm.telemetry import FILE, PROTOCOLS
 from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
 from specs.policy.health_check import CHECKED_PATH, LONGEST_PATH
 from specs.policy.upstream_policy import COOKIE_PATH as PATH_OF_COOKIE
@@ -91,6 +92,8 @@ EGRESS_HOST: Final = _pattern(
     rf"(\*\.)?{DNS_SUBDOMAIN}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*",
     maxLength=LONGEST_NAME,
 )
+FILE_PATH: Final = _pattern("absolute path", f"({FILE})?", maxLength=256)
+GRPC: Final = _in_any_case(*PROTOCOLS)
 SERVER_NAME: Final = _pattern(
     "DNS name, or `*.` and one", rf"(\*\.)?{_ANY_CASE_LABEL}(\.{_ANY_CASE_LABEL})*", maxLength=LONGEST_NAME
 )

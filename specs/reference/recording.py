@@ -181,10 +181,10 @@ class Recorder(Fields):
         self._note(name, Whole(low, high, default))
         return super().whole(name, low, high, default)
 
-    def percent(self, name: str) -> float:
+    def percent(self, name: str, default: float | None = None) -> float:
         """Note a share of a hundred."""
         self._note(name, Percent())
-        return super().percent(name)
+        return super().percent(name, default)
 
     def section(self, name: str, *, required: bool = False) -> Fields:
         """Note a mapping."""

@@ -18,7 +18,7 @@ from google.protobuf import any_pb2, json_format
 from google.protobuf.message import Message
 
 from catalog.lint.problems import problems
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.proxy import Logging, ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.inventory import by_sidecar
@@ -135,9 +135,10 @@ def _folded(value: Any) -> Any:
 
 _LOGS: Final = {
     str([json.loads(json_format.MessageToJson(log))]): f"[{name}]"
-    for name, log in (
-        ("requests", access_log.requests()),
-        ("judged requests", access_log.judged_requests()),
-        ("connections", access_log.connections()),
+    for name, logs in (
+        ("requests", access_log.requests),
+        ("judged requests", access_log.judged_requests),
+        ("connections", access_log.connections),
     )
+    for log in logs(Logging())
 }

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from agent.envoy.environment import environment
 from agent.envoy.lifecycle import Ending
@@ -173,9 +173,14 @@ class LiveMesh:
         """
         logged = [f"{uuid}: {text}" for uuid, log in self.logs.items() if (text := _complaints(log))]
         rejected = [uuid for uuid in self.envoys if await self.stat(uuid, "update_rejected")]
-        outdated = [uuid for uuid in self.envoys if await self.stat(uuid, "runtime.deprecated_feature_use")]
+        outdated = [uuid for uuid in self.envoys if await self._outdated(uuid)]
         counted = (f"{uuid} rejected an update" for uuid in rejected)
         return "\n".join((*logged, *counted, *(f"{uuid} was sent deprecated fields" for uuid in outdated)))
+
+    async def _outdated(self, uuid: str) -> bool:
+        """Say whether it was sent deprecated fields but for one, of which it has logged each."""
+        used = await self.stat(uuid, "runtime.deprecated_feature_use")
+        return used > self.logs[uuid].read_text().count(OF_OLDER_ENVOYS)
 
     async def _has_it(self, envoy: RunningEnvoy) -> bool:
         if await envoy.round() != str(self._round):
@@ -258,7 +263,12 @@ class LiveMesh:
 
 def _complaints(log: Path) -> str:
     """Return the lines of a log that are about more than a stream's end."""
-    return "".join(line for line in log.read_text().splitlines(keepends=True) if _LOST not in line)
+    lines = log.read_text().splitlines(keepends=True)
+    return "".join(line for line in lines if _LOST not in line and OF_OLDER_ENVOYS not in line)
+
+
+OF_OLDER_ENVOYS: Final = "OpenTelemetryAccessLogConfig.common_config"
+"""A field that newer Envoys warn of, and the oldest that are tried cannot do without."""
 
 
 async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:

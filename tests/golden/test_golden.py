@@ -95,6 +95,8 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         from envoy_data_plane.envoy.config.listener import v3 as listener_v3
         from envoy_data_plane.envoy.config.route import v3 as route_v3
         from envoy_data_plane.envoy.config.trace import v3 as _trace_v3
+        from envoy_data_plane.envoy.extensions.access_loggers.file import v3 as _file_v3
+        from envoy_data_plane.envoy.extensions.access_loggers.open_telemetry import v3 as _otlp_v3
         from envoy_data_plane.envoy.extensions.access_loggers.stream import v3 as _stream_v3
         from envoy_data_plane.envoy.extensions.filters.http.ext_authz import v3 as _ext_authz_v3
         from envoy_data_plane.envoy.extensions.filters.http.fault import v3 as _fault_v3
@@ -119,7 +121,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         # Imported for their messages, which stand inside others as Any.
         assert all((_stream_v3, _http_rbac_v3, _router_v3, _original_v3, _inspector_v3, _hcm_v3))
         assert all((_rbac_v3, _tcp_v3, _http_v3, _trace_v3, _ext_authz_v3, _uuid_v3, _http_rate_v3, _rate_v3))
-        assert all((_asked_v3, _http_asked_v3))
+        assert all((_asked_v3, _http_asked_v3, _file_v3, _otlp_v3))
         assert all((_http_inspector_v3,))
         assert all((_previous_v3, _fault_v3, _who_v3))
         kinds: dict[str, Any] = {
@@ -173,7 +175,7 @@ def _deprecated(message: Message, path: str) -> Iterator[str]:
         here = f"{path}.{descriptor.name}"
         if descriptor.GetOptions().deprecated:
             yield here
-        for each in value.values() if hasattr(value, "values") else _each(value):
+        for each in value.values() if callable(getattr(value, "values", None)) else _each(value):
             if isinstance(each, Message):
                 yield from _deprecated(each, here)
 

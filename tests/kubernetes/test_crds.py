@@ -35,6 +35,7 @@ ONLY_THE_READER = {
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
     ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise
+    ("ExtensionService", "spec.host"),
     ("UpstreamTrafficSetting", "spec.rateLimit.global.http.rateLimitService.host"),  # likewise
     ("MeshConfig", "spec.observability.tracing.address"),
     ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source

@@ -20,6 +20,7 @@ from mesh.ingress import IngressBackend, IngressPort, Proof
 from mesh.kinds import (
     DEPLOYMENT,
     EGRESS,
+    EXTENSION_SERVICE,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
@@ -28,6 +29,7 @@ from mesh.kinds import (
     ROUTE_POLICY,
     SERVICE,
     TCP_ROUTE,
+    TELEMETRY,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UPSTREAM_POLICY,
@@ -53,6 +55,15 @@ from mesh.rate_services import CountedConnections, CountedRequests, RateLimitSer
 from mesh.retries import FailedWith, Retries, Retry
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
+from mesh.telemetry import (
+    AccessLog,
+    ExtensionService,
+    JsonFormat,
+    LogExport,
+    LogFilter,
+    Telemetry,
+    TextFormat,
+)
 from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, LoadBalancing, UpstreamPolicy
 from mesh.workload import (
     Capture,
@@ -101,6 +112,7 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
     _route_policy(others, mesh)
     _upstream_policy(others, mesh)
     _mutual_tls(others, mesh)
+    _telemetry(others, mesh)
     kind = dice.randrange(24)
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
@@ -160,6 +172,25 @@ def _limits(dice: random.Random, mesh: Mesh) -> None:
         dice.choice(("", "2026-01-01T00:00:00Z")),
     )
     _put(dice, mesh, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, key), setting)
+
+
+def _telemetry(dice: random.Random, mesh: Mesh) -> None:
+    if dice.random() < 0.7:
+        return
+    key, service = _key(dice), _key(dice)
+    export = dice.choice((None, LogExport(service, (("a", "%DURATION%"),))))
+    log = AccessLog(
+        dice.choice((None, TextFormat("%DURATION%"), JsonFormat('{"a": "%DURATION%"}'))),
+        stdout=dice.random() < 0.5,
+        export=export,
+        filter=LogFilter(dice.choice((None, 500)), percent=dice.choice((1.0, 100.0))),
+    )
+    selector = dice.choice(((), (("app", dice.choice(NAMES)),)))
+    said = dice.choice((None, log)), dice.choice((None, 5.0))
+    _put(dice, mesh, ObjectKey.of(TELEMETRY, key), Telemetry(key, selector, *said))
+    if dice.random() < 0.7:
+        found = ExtensionService(service, HostPort("collector", dice.choice((4317, 4318))))
+        _put(dice, mesh, ObjectKey.of(EXTENSION_SERVICE, service), found)
 
 
 def _retry(dice: random.Random, mesh: Mesh) -> None:

@@ -34,6 +34,7 @@ from mesh.retries import Retry
 from mesh.roots import MeshRootCertificate
 from mesh.routing import RoutePolicy
 from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
+from mesh.telemetry import ExtensionService, Telemetry
 from mesh.upstreams import UpstreamPolicy
 from mesh.workload import (
     Explicit,
@@ -285,6 +286,8 @@ def object_key(thing: object) -> ObjectKey:
             | Retry(key=name)
             | RoutePolicy(key=name)
             | UpstreamPolicy(key=name)
+            | Telemetry(key=name)
+            | ExtensionService(key=name)
             | TCPRoute(key=name)
             | TrafficSplit(key=name)
             | TrafficTarget(key=name)
@@ -315,6 +318,8 @@ def _value(thing: object) -> MeshObject:
         | Retry
         | RoutePolicy
         | UpstreamPolicy
+        | Telemetry
+        | ExtensionService
         | MutualTLS,
     )
     return thing

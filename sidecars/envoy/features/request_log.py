@@ -1,4 +1,4 @@
-"""A line for each request, on Envoy's standard output."""
+"""A line for each request: on Envoy's standard output, unless a Telemetry says otherwise."""
 
 from dataclasses import dataclass
 
@@ -18,5 +18,5 @@ class RequestLog(Feature):
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the log."""
-        del terms
-        manager.access_log.append(access_log.judged_requests() if self.inbound else access_log.requests())
+        logged = access_log.judged_requests if self.inbound else access_log.requests
+        manager.access_log.extend(logged(terms.logs))

@@ -12,6 +12,7 @@ from typing import Final
 from mesh.config import SidecarSettings
 from mesh.kinds import (
     EGRESS,
+    EXTENSION_SERVICE,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
@@ -21,6 +22,7 @@ from mesh.kinds import (
     ROUTE_POLICY,
     SERVICE,
     TCP_ROUTE,
+    TELEMETRY,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UPSTREAM_POLICY,
@@ -204,6 +206,19 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
         short_names=("mtls",),
         categories=(_OURS,),
         columns=(Column("Mode", ("spec.mode",), "Whether some callers need no certificate."),),
+    ),
+    TELEMETRY: Installed(
+        short_names=("telemetry",),
+        categories=_OSM,
+        columns=(Column("Selector", ("spec.selector",), "Whose traffic.", wide=True),),
+    ),
+    EXTENSION_SERVICE: Installed(
+        short_names=("extsvc",),
+        categories=_OSM,
+        columns=(
+            Column("Host", ("spec.host",), "Where it is."),
+            Column("Port", ("spec.port",), "Its port."),
+        ),
     ),
     UPSTREAM_TRAFFIC_SETTING: Installed(
         short_names=("upstreamtrafficsetting",),

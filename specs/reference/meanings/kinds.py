@@ -25,6 +25,11 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
         "How much of what a service is sent is taken, at once and in a time.",
         osm_policy.UPSTREAM_TRAFFIC_SETTING,
     ),
+    kinds.TELEMETRY: ("What sidecars tell of requests and connections, and whom.", osm_policy.TELEMETRY),
+    kinds.EXTENSION_SERVICE: (
+        "A server beside the mesh that sidecars ask or tell.",
+        osm_policy.EXTENSION_SERVICE,
+    ),
     kinds.MESH_ROOT_CERTIFICATE: ("A root of the mesh, and whether it signs.", osm.MESH_ROOT_CERTIFICATE),
     kinds.MESH_CONFIG: ("The settings of the mesh.", osm.MESH_CONFIG),
     kinds.INGRESS_BACKEND: ("Who may call from outside the mesh, and which ports.", osm.INGRESS_BACKEND),

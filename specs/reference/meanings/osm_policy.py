@@ -9,6 +9,8 @@ from specs.reference.meaning import (
     EGRESS_HOST,
     EGRESS_MATCH,
     EGRESS_PROTOCOL,
+    FILE_PATH,
+    GRPC,
     HEADER,
     LABEL,
     NAME,
@@ -180,4 +182,39 @@ RETRY: Final[Meanings] = {
     "spec.retryPolicy.retryBackoffBaseInterval": Meaning(
         "About how long is waited before the first; ten times as long at most.", "`25ms`", DURATION
     ),
+}
+
+TELEMETRY: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("Of several for one sidecar the oldest counts."),
+    "spec": Meaning("What is told of which sidecars' traffic."),
+    "spec.selector": Meaning("Labels of workloads of the namespace.", "all of the namespace"),
+    "spec.accessLog": Meaning("A line for each request, or connection.", "as in the mesh"),
+    "spec.accessLog.format": Meaning(
+        "Text with Envoy's operators, or an object in JSON of such texts.", "the sidecar's own, JSON"
+    ),
+    "spec.accessLog.stdout": Meaning("Whether it goes to the sidecar's standard output. A field of ours."),
+    "spec.accessLog.file": Meaning("A file that it goes to besides. A field of ours.", "none", FILE_PATH),
+    "spec.accessLog.openTelemetry": Meaning("A collector that is told of it besides, by OTLP.", "none"),
+    "spec.accessLog.openTelemetry.extensionService": Meaning("The collector, as an object."),
+    "spec.accessLog.openTelemetry.extensionService.name": Meaning("Its name.", form=NAME),
+    "spec.accessLog.openTelemetry.extensionService.namespace": Meaning(
+        "Its namespace.", "the object's", LABEL
+    ),
+    "spec.accessLog.openTelemetry.attributes": Meaning("What stands beside each record, with operators."),
+    "spec.accessLog.filter": Meaning("What is logged: that of which all holds. Fields of ours.", "all"),
+    "spec.accessLog.filter.minStatus": Meaning(
+        "Requests answered with this status or a higher one; connections that ended with an error.", "all"
+    ),
+    "spec.accessLog.filter.minDuration": Meaning("What took as long or longer: 1ms to 1h.", "all", DURATION),
+    "spec.accessLog.sampling": Meaning("How many of a hundred are logged. A field of ours.", "`100`"),
+    "spec.tracing": Meaning("What is traced, where the mesh has a collector of spans. A field of ours."),
+    "spec.tracing.sampling": Meaning("How many requests of a hundred, of those that come without a trace."),
+}
+
+EXTENSION_SERVICE: Final[Meanings] = {
+    "spec": Meaning("Where it is."),
+    "spec.host": Meaning("Its name in the DNS, or its address.", form=SERVER),
+    "spec.port": Meaning("Its port."),
+    "spec.protocol": Meaning("How it is called: over gRPC in plain text.", "`grpc`", GRPC),
+    "spec.connectTimeout": Meaning("How long a connection is waited for: 1ms to 1h.", "5s", DURATION),
 }

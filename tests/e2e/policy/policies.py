@@ -93,6 +93,26 @@ def split(name: str, apex: str, weights: Mapping[str, int], *matches: str) -> Do
     return _object("split", "TrafficSplit", "shop", name, spec)
 
 
+def telemetry(name: str, **spec: Any) -> Document:
+    """Make a Telemetry of the shop."""
+    return {
+        "apiVersion": "policy.openservicemesh.io/v1alpha1",
+        "kind": "Telemetry",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": spec,
+    }
+
+
+def extension_service(name: str, port: int) -> Document:
+    """Make an ExtensionService of the shop, on this machine."""
+    return {
+        "apiVersion": "config.openservicemesh.io/v1alpha2",
+        "kind": "ExtensionService",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"host": "127.0.0.1", "port": port},
+    }
+
+
 def limiting_host(host: str, **spec: Any) -> Document:
     """Make an UpstreamTrafficSetting of a host outside, `few`."""
     made = upstream_traffic("few", **spec)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -12,7 +12,10 @@ from aiohttp import web
 
 from protos.envoy.service.auth.v3 import external_auth_pb2
 from protos.envoy.service.ratelimit.v3 import rls_pb2
+from protos.opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from protos.opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from protos.opentelemetry.proto.common.v1 import common_pb2
+from protos.opentelemetry.proto.logs.v1 import logs_pb2
 from protos.opentelemetry.proto.trace.v1 import trace_pb2
 
 _DENIED = 7
@@ -185,3 +188,46 @@ class OtlpCollector:
             while len(found := [each for each in self.spans if each[1].trace_id.hex() == trace]) < count:
                 await asyncio.sleep(0.05)
         return found
+
+
+@dataclass
+class LogCollector:
+    """`opentelemetry.proto.collector.logs.v1.LogsService`: keeps records, each with its resource's labels."""
+
+    port: int = 0
+    records: list[tuple[dict[str, Any], logs_pb2.LogRecord]] = field(default_factory=list)
+
+    @classmethod
+    async def start(cls, ends: AsyncExitStack) -> Self:
+        """Serve on a free port until the stack is unwound."""
+        made = cls()
+        server = grpc.aio.server()
+        handler = grpc.unary_unary_rpc_method_handler(
+            made._export,
+            request_deserializer=logs_service_pb2.ExportLogsServiceRequest.FromString,
+            response_serializer=logs_service_pb2.ExportLogsServiceResponse.SerializeToString,
+        )
+        service = "opentelemetry.proto.collector.logs.v1.LogsService"
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": handler}),))
+        made.port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        ends.push_async_callback(server.stop, None)
+        return made
+
+    async def _export(
+        self, request: logs_service_pb2.ExportLogsServiceRequest, _: object
+    ) -> logs_service_pb2.ExportLogsServiceResponse:
+        for told in request.resource_logs:
+            labels = pairs(told.resource.attributes)
+            for scope in told.instrumentation_library_logs:  # scope_logs, by its older name
+                self.records += [(labels, each) for each in scope.logs]
+        return logs_service_pb2.ExportLogsServiceResponse()
+
+
+def pairs(found: Iterable[common_pb2.KeyValue]) -> dict[str, Any]:
+    """Return attributes as they are written in JSON: mappings and texts."""
+    return {each.key: _value(each.value) for each in found}
+
+
+def _value(found: common_pb2.AnyValue) -> Any:
+    return pairs(found.kvlist_value.values) if found.HasField("kvlist_value") else found.string_value

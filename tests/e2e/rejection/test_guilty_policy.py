@@ -206,3 +206,28 @@ async def test_an_envoy_that_takes_it_admits_by_it(envoy: str, tmp_path: Path) -
             assert isinstance(only, Envoy)
             await until(lambda: callers.are(200, 200, 403, 200, 403))
         assert await rejections(server) == []
+
+
+@pytest.mark.usefixtures("application")
+async def test_a_log_that_cannot_be_written_holds_nothing_up(envoy: str, tmp_path: Path) -> None:
+    """Envoy refuses a listener whose log it cannot open: it gets all else, and the Telemetry is named."""
+    missing = tmp_path / "missing" / "access.log"
+    logs = f"""
+apiVersion: policy.openservicemesh.io/v1alpha1
+kind: Telemetry
+metadata: {{name: logs, namespace: shop}}
+spec: {{accessLog: {{file: {missing}}}}}
+"""
+    control = ControlPlane(tmp_path)
+    control.write(*_policy("/none", "/only"))
+    async with control.running() as server:
+        callers = Callers(server, tmp_path)
+        async with running(envoy, server, tmp_path / "only", AdsProtocol.DELTA, "shop.shop.shop"):
+            await until(lambda: callers.are(403, 200, 403, 200, 403))
+            control.write(*_policy("/none", "/only|/secret", "/moved"), logs)
+            await until(lambda: callers.are(403, 200, 200, 403, 200))
+
+            async def named() -> bool:
+                return [each["object"] for each in await rejections(server)] == ["Telemetry shop/logs"]
+
+            await until(named)

@@ -57,6 +57,8 @@ PLURALS = {
     "Egress": "egresses",
     "MutualTLS": "mutualtlses",
     "Retry": "retries",
+    "Telemetry": "telemetries",
+    "ExtensionService": "extensionservices",
     "RoutePolicy": "routepolicies",
     "UpstreamPolicy": "upstreampolicies",
 }

@@ -14,21 +14,26 @@ from catalog.lint.problems import problems as found_from_nothing
 from catalog.policy.inbound import inbound_ports
 from catalog.policy.limits import connection_limits
 from catalog.policy.outbound import visible
-from catalog.policy.proxy import ServiceDestination
+from catalog.policy.proxy import Logging, ServiceDestination
 from catalog.policy.reachable import reachable
+from catalog.policy.telemetry import logging
 from catalog.relations.groups import groups
+from catalog.store.view import View
 from delivery.problems import AllProblems
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Step
+from engine.derived import derived
 from engine.graph import Graph
 from engine.node import Derivation
 from mesh.config import MeshConfig
+from mesh.host_port import HostPort
 from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
 from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
 from mesh.names import Namespace
 from mesh.retries import FailedWith, Retries, Retry
 from mesh.roots import MeshRootCertificate, Role, SecretName
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
+from mesh.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
 from mesh.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
@@ -149,6 +154,7 @@ RETRIED = {"Retries", "Retries by source"}
 PLAIN = {"MutualTLSes", "MutualTLSes by namespace"}
 ROUTED = {"RoutePolicies", "RoutePolicies by service"}
 ROOTS = {"MeshRootCertificates": ", the set of keys"}
+TOLD = {"Telemetries", "Telemetries by namespace", "ExtensionServices"}
 REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
 """Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
 
@@ -167,6 +173,7 @@ def test_every_table_and_index_has_its_mutant() -> None:
         | RETRIED
         | ROUTED
         | REACHED
+        | TOLD
         | ROOTS.keys()
         | PLAIN
     )
@@ -229,6 +236,30 @@ def test_problems_of_settings_follow_egresses(forgotten: str, monkeypatch: pytes
     after = [each.code for each in problems.all()]
     assert before == [Code.UNKNOWN_HOST.value]
     assert (Code.UNKNOWN_HOST.value not in after) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(TOLD)])
+def test_logs_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collector comes, then a Telemetry that names it, which is edited; and the collector goes."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    things: tuple[object, ...] = (a.service("shop"), a.workload("shop", "10.0.0.1"))
+    collector = ExtensionService(a.policy_key("c"), HostPort("collector", 4317))
+    view = a.view(*things)
+    pin = Pin(_logging, view, "here")
+    seen = [pin.value()]
+    for more in ((0.0,), (1.0,), (1.0, collector)):
+        log = AccessLog(export=LogExport(collector.key), filter=LogFilter(percent=more[0]))
+        found = (Telemetry(a.policy_key("t"), access_log=log), *more[1:])
+        view.apply(view.edits_to(a.view(*things, *found).known()))
+        seen.append(pin.value())
+    told = [(each.log.filter.percent, each.collector is not None) for each in seen]
+    assert (told == [(100.0, False), (0.0, False), (1.0, False), (1.0, True)]) is (not forgotten)
+
+
+@derived
+def _logging(view: View, _: str) -> Logging:
+    (group,) = groups(view)
+    return logging(view, group)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(RETRIED)])

@@ -39,6 +39,8 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
             yield clusters.external(policy.headers, place)
     if any(to is None for _, to, _ in ways):
         yield clusters.passthrough_http(policy.headers)
+    if policy.logs.collector is not None:
+        yield clusters.extension(policy.logs.collector)
     opened = [*filter(inbound_listeners.is_open, policy.inbound)]
     for server in {each.server for port in opened for each in port.rates.services}:
         yield clusters.rate_limits(server)

@@ -16,10 +16,12 @@ from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
 from engine.table import Table
 from mesh.config import MeshConfig
+from mesh.host_port import HostPort
 from mesh.kinds import (
     CERTIFICATE,
     EGRESS,
     ENDPOINT_SLICE,
+    EXTENSION_SERVICE,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
@@ -30,6 +32,7 @@ from mesh.kinds import (
     ROUTE_POLICY,
     SERVICE,
     TCP_ROUTE,
+    TELEMETRY,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UPSTREAM_POLICY,
@@ -43,6 +46,7 @@ from mesh.objects import EndpointSlice, ObjectKey
 from mesh.origins import InFile
 from mesh.retries import FailedWith, Retries, Retry
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
+from mesh.telemetry import AccessLog, ExtensionService, LogExport, Telemetry
 from mesh.upstreams import Ejecting, UpstreamPolicy
 from providers.dns.slices import FoundSlice
 from sidecars.contract.driver import Piece
@@ -72,6 +76,8 @@ THINGS = (
         a.service_key("bank"),
         (RouteRule((a.http("money"),), RouteActions(timedelta(seconds=1))),),
     ),
+    Telemetry(a.policy_key("logs"), access_log=AccessLog(export=LogExport(a.policy_key("collector")))),
+    ExtensionService(a.policy_key("collector"), HostPort("collector", 4317)),
     UpstreamPolicy(a.policy_key("reach"), a.service_key("bank"), Ejecting(3)),
     MutualTLS(a.policy_key("moving"), TlsMode.PERMISSIVE, plaintext=PlainText()),
     Retry(
@@ -252,6 +258,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
         ENDPOINT_SLICE,
         HTTP_ROUTE_GROUP,
         INGRESS_BACKEND,
+        EXTENSION_SERVICE,
         MESH_CONFIG,
         MESH_ROOT_CERTIFICATE,
         MUTUAL_TLS,
@@ -260,6 +267,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
         ROUTE_POLICY,
         SERVICE,
         TCP_ROUTE,
+        TELEMETRY,
         TRAFFIC_SPLIT,
         TRAFFIC_TARGET,
         UPSTREAM_POLICY,
@@ -286,7 +294,7 @@ def test_what_changes_a_resource_is_among_what_it_is_made_from(thing: object) ->
                 found = whole.objects_behind(group, type_url, name)
                 assert named in [each.key for each in found], (group, name)
                 compared += 1
-    assert compared or named.kind == WORKLOAD
+    assert compared or named.kind in (WORKLOAD, TELEMETRY)
 
 
 def _resources(serving: Serving) -> dict[groups.ProxyGroup, dict[tuple[TypeUrl, ResourceName], str]]:

@@ -30,6 +30,7 @@ WIDELY_READ = {
         "catalog.relations.permissive.is_permissive",
         "services by label",
         "MutualTLSes by namespace",
+        "catalog.relations.telemetry.of_namespace",
     ),
     *("catalog.lint.lint._fine()", "further problems"),
 }

@@ -55,6 +55,8 @@ BODIES = {
         "ports: [{number: 443, protocol: https}]}"
     ),
     kinds.UPSTREAM_TRAFFIC_SETTING: ("spec: {host: db.shop, connectionSettings: {tcp: {maxConnections: 1}}}"),
+    kinds.TELEMETRY: "spec: {accessLog: {sampling: 1}}",
+    kinds.EXTENSION_SERVICE: "spec: {host: collector, port: 4317}",
     kinds.MESH_CONFIG: "spec: {}",
     kinds.MESH_ROOT_CERTIFICATE: "spec: {provider: {tresor: {ca: {secretRef: {name: a}}}}}",
     kinds.ROUTE_POLICY: "spec: {service: db, rules: [{timeout: {request: 1s}}]}",

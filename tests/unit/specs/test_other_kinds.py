@@ -25,8 +25,11 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
     ("group", "kind", "said"),
     [
         ("policy", "AccessControl", OUTSIDE),
-        ("policy", "Telemetry", "is not enforced here: access logs are the same for all sidecars"),
-        ("config", "ExtensionService", "is not enforced here: no sidecar calls it"),
+        (
+            "policy",
+            "AccessCert",
+            "is not enforced here: no certificate is issued for clients outside the mesh",
+        ),
         ("config", "MultiClusterService", "is not enforced here: services of other clusters are not known"),
     ],
 )
@@ -212,6 +215,6 @@ items:
     secrets = "apiVersion: v1\nkind: SecretList\nitems: [{metadata: {name: a}, data: {a: aHVudGVyMg==}}, {}]"
     assert complaints(secrets) == [("info", "MW1031", "kind", '"Secret"')] * 2
     unenforced = (
-        "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: TelemetryList\nitems: [{metadata: {name: a}}]"
+        "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: AccessCertList\nitems: [{metadata: {name: a}}]"
     )
-    assert complaints(unenforced) == [("warning", "MW1030", "kind", '"Telemetry"')]
+    assert complaints(unenforced) == [("warning", "MW1030", "kind", '"AccessCert"')]

@@ -56,8 +56,8 @@ def test_the_newest_version_that_is_read_is_watched(served: tuple[str, ...], cho
 
 def test_a_kind_that_is_not_enforced_is_watched_in_its_newest_version() -> None:
     """Of which nothing is read but that it is there."""
-    kind = Kind("Telemetry", "policy.openservicemesh.io")
-    old = Resource(kind.group, "v1alpha1", "telemetries", kind.name)
+    kind = Kind("AccessCert", "policy.openservicemesh.io")
+    old = Resource(kind.group, "v1alpha1", "accesscerts", kind.name)
     new = replace(old, version="v1beta1")
     assert planned(Plan(), Served((old, new)), NOW, HOLD).watched[kind] == new
 

@@ -174,20 +174,20 @@ async def test_where_nobody_may_know_which_kinds_there_are_the_core_is_read(clus
 
 async def test_policy_that_is_not_enforced_is_told_so_where_that_may_be_read(cluster: Cluster) -> None:
     """Where it may not, that makes nothing old: it is one warning, and the source is as well as it was."""
-    logs = crd("policy.openservicemesh.io", "v1alpha1", "telemetries", "Telemetry")
+    logs = crd("policy.openservicemesh.io", "v1alpha1", "accesscerts", "AccessCert")
     plugin = crd("plugin.flomesh.io", "v1alpha1", "plugins", "Plugin")
     cluster.served += [logs, plugin]
     cluster.put(logs, {"metadata": {"name": "out", "namespace": "shop"}, "spec": {"hosts": ["x.test"]}})
     async with at_work(cluster) as running:
         (told,) = running.source.problems()
-        assert (told.code, told.severity, str(told.key)) == ("MW1030", "warning", "Telemetry shop/out")
-    cluster.forbidden = {"telemetries", "plugins"}
+        assert (told.code, told.severity, str(told.key)) == ("MW1030", "warning", "AccessCert shop/out")
+    cluster.forbidden = {"accesscerts", "plugins"}
     async with at_work(cluster) as running:
         (said,) = running.source.problems()
         assert (said.code, said.severity) == ("MW1113", "warning")
-        assert "may not list plugins.plugin.flomesh.io" in said.expected
+        assert "may not list accesscerts.policy.openservicemesh.io" in said.expected
         assert "of each of these 2: it is not enforced here" in said.expected
-        assert "plugins.plugin.flomesh.io, telemetries.policy.openservicemesh.io" in str(said.origin)
+        assert "accesscerts.policy.openservicemesh.io, plugins.plugin.flomesh.io" in str(said.origin)
         fresh = running.source.freshness()
         assert {each.name for each in fresh.watches if not each.needed} == {logs.name, plugin.name}
         assert (fresh.error, fresh.last_full_read is None) == ("", False)

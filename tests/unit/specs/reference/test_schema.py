@@ -43,6 +43,7 @@ ONLY_THE_READER = {
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
     ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise
+    ("ExtensionService", "spec.host"),
     ("UpstreamTrafficSetting", "spec.rateLimit.global.http.rateLimitService.host"),  # likewise
     ("MeshConfig", "spec.observability.tracing.address"),
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
@@ -259,7 +260,7 @@ def test_patterns_are_those_of_javascript_too() -> None:
         ("v1", "Secret", True),
         ("v1", "ServiceList", True),
         ("apps/v1", "ControllerRevision", True),
-        ("policy.openservicemesh.io/v1alpha1", "Telemetry", True),
+        ("policy.openservicemesh.io/v1alpha1", "AccessCert", True),
         ("policy.openservicemesh.io/v1alpha1", "Egres", False),
         ("example.com/v1", "Anything", True),
     ],

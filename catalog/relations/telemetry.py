@@ -1,0 +1,59 @@
+"""Which Telemetry objects are for a workload's proxy, and which of them count.
+
+One that selects the workload by its labels comes before one for its whole namespace, and that before one for
+the mesh: without a selector, in the namespace of the MeshConfig in force. Of equals the oldest counts
+(`metadata.creationTimestamp`; those without one last), then the first by name. Access logs and sampling are
+decided each by themselves.
+"""
+
+from collections.abc import Iterator
+
+from catalog.store.osm import telemetries, telemetries_in
+from catalog.store.view import View, config_order, configs
+from engine.derived import derived
+from mesh.names import Namespace
+from mesh.policy import PolicyKey
+from mesh.telemetry import Telemetry
+from mesh.workload import Workload
+
+
+def precedence(found: Telemetry) -> tuple[bool, bool, str, PolicyKey]:
+    """Return the sort key of a Telemetry among those of one namespace that are for a workload."""
+    return (not found.selector, not found.created, found.created, found.key)
+
+
+@derived
+def of_namespace(view: View, namespace: Namespace) -> tuple[Telemetry, ...]:
+    """Return those that may be for workloads of a namespace, in the order in which they count."""
+    found = sorted(telemetries_in(view).found(namespace), key=precedence)
+    home = min(configs(view), key=config_order, default=None)
+    if home is not None and home.namespace != namespace:
+        everywhere = (each for each in telemetries_in(view).found(home.namespace) if not each.selector)
+        found += sorted(everywhere, key=precedence)
+    return tuple(found)
+
+
+def telling(view: View, workload: Workload) -> tuple[PolicyKey, ...]:
+    """Return those that count for a workload's proxy: each says something that no earlier one does."""
+    return tuple(each.key for each in _counting(view, workload))
+
+
+def _counting(view: View, workload: Workload) -> Iterator[Telemetry]:
+    logs = sampling = False
+    for each in of_namespace(view, workload.key.namespace):
+        if not selects(each, workload):
+            continue
+        more = (each.access_log is not None and not logs) or (each.sampling is not None and not sampling)
+        logs, sampling = logs or each.access_log is not None, sampling or each.sampling is not None
+        if more:
+            yield each
+
+
+def selects(found: Telemetry, workload: Workload) -> bool:
+    """Say whether a workload has all labels that a Telemetry asks for."""
+    return not found.selector or set(found.selector) <= set(workload.labels)
+
+
+def told(view: View, keys: tuple[PolicyKey, ...]) -> tuple[Telemetry, ...]:
+    """Return the Telemetry objects of these keys; one that has gone is no more among them."""
+    return tuple(each for key in keys if (each := telemetries(view).get(key)) is not None)

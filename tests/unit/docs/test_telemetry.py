@@ -1,0 +1,29 @@
+"""docs/telemetry.md is true: its examples are read without a word, and every field is in its tables."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from mesh.kinds import EXTENSION_SERVICE, TELEMETRY, Kind
+from providers.directory.manifests import Manifests
+from specs.reference.meanings.kinds import KINDS
+
+PAGE: Final = (Path(__file__).parents[3] / "docs" / "telemetry.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("text", re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+def test_examples_are_read_without_a_word(text: str) -> None:
+    """As a user pastes them."""
+    state = Manifests().apply("example.yaml", text)
+    assert len(state.objects()) == 2
+    assert state.problems() == ()
+
+
+@pytest.mark.parametrize("kind", [TELEMETRY, EXTENSION_SERVICE])
+def test_every_field_is_in_its_table(kind: Kind) -> None:
+    """By its own name, as it is written."""
+    fields = {place.rpartition(".")[2] for place in KINDS[kind][1] if place.startswith("spec.")}
+    named = set(re.findall(r"\w+", " ".join(re.findall(r"`(.*?)`", PAGE)))) | set(re.findall(r"\w+", PAGE))
+    assert fields <= named

@@ -1,0 +1,190 @@
+"""Telemetry and ExtensionService: what is read of them, and which formats no sidecar would take."""
+
+from datetime import timedelta
+
+import pytest
+
+from mesh.host_port import HostPort
+from mesh.names import Namespace
+from mesh.policy import PolicyKey
+from mesh.telemetry import (
+    AccessLog,
+    ExtensionService,
+    JsonFormat,
+    LogExport,
+    LogFilter,
+    LogFormat,
+    Telemetry,
+    TextFormat,
+)
+from specs.osm.log_formats import OPERATORS, fault
+from tests.meshes.reading import complaints, reading, value
+
+KEY = PolicyKey(Namespace("shop"), "a")
+
+
+def telemetry(spec: str) -> str:
+    """Write a Telemetry."""
+    return (
+        "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: Telemetry\n"
+        f"metadata: {{name: a, namespace: shop}}\nspec: {spec}"
+    )
+
+
+def service(spec: str) -> str:
+    """Write an ExtensionService."""
+    return (
+        "apiVersion: config.openservicemesh.io/v1alpha2\nkind: ExtensionService\n"
+        f"metadata: {{name: a, namespace: shop}}\nspec: {spec}"
+    )
+
+
+def written(text: str) -> LogFormat | None:
+    """Return what a format is read as, without a complaint."""
+    found = value(telemetry(f"{{accessLog: {{format: '{text}'}}}}"))
+    assert isinstance(found, Telemetry)
+    assert found.access_log is not None
+    return found.access_log.format
+
+
+def test_all_that_a_telemetry_says() -> None:
+    """OSM's fields, and ours."""
+    spec = """
+  selector: {tier: web, app: shop}
+  accessLog:
+    format: '%DURATION%'
+    stdout: false
+    file: /var/log/envoy/access.log
+    openTelemetry:
+      extensionService: {namespace: monitoring, name: collector}
+      attributes: {b: x, a: '%REQ(:path)%'}
+    filter: {minStatus: 500, minDuration: 1s}
+    sampling: 12.5
+  tracing: {sampling: 1}"""
+    assert value(telemetry(spec)) == Telemetry(
+        KEY,
+        (("app", "shop"), ("tier", "web")),
+        AccessLog(
+            TextFormat("%DURATION%"),
+            stdout=False,
+            file="/var/log/envoy/access.log",
+            export=LogExport(
+                PolicyKey(Namespace("monitoring"), "collector"), (("a", "%REQ(:path)%"), ("b", "x"))
+            ),
+            filter=LogFilter(500, timedelta(seconds=1), 12.5),
+        ),
+        1.0,
+    )
+
+
+def test_what_is_not_said_is_as_in_the_mesh() -> None:
+    """An empty Telemetry changes nothing; an empty access log is the sidecar's own."""
+    assert value(telemetry("{}")) == Telemetry(KEY)
+    assert value(telemetry("{accessLog: {}}")) == Telemetry(KEY, access_log=AccessLog())
+
+
+def test_an_extension_service() -> None:
+    """Its protocol in any case; nothing else is spoken than gRPC."""
+    found = value(service("{host: Collector.Example.org, port: 4317, protocol: H2C, connectTimeout: 500ms}"))
+    wait = timedelta(milliseconds=500)
+    assert found == ExtensionService(KEY, HostPort("collector.example.org", 4317), wait)
+
+
+def test_formats() -> None:
+    """An object in JSON is one, in one order; all else is text. OSM's own operator is one of Envoy's."""
+    assert written('{"b": "%DURATION%", "a": [1, {"c": "x"}]}') == JsonFormat(
+        '{"a": [1, {"c": "x"}], "b": "%DURATION%"}'
+    )
+    assert written('["%DURATION%"]') == TextFormat('["%DURATION%"]')
+    assert written("%REQ_WITHOUT_QUERY(X-ENVOY-ORIGINAL-PATH?:PATH)%") == TextFormat(
+        "%PATH(NQ:ORIG_OR_PATH)%"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no operator",
+        "100%%",
+        "%REQ(:path)%%RESP(x)%",
+        "%REQ(X-A?B):10%",
+        "%START_TIME(%Y-%m-%dT%H:%M:%S.%3fZ)%",
+        "%START_TIME(%s)%",
+        "%START_TIME()%",
+        "%DYNAMIC_METADATA(envoy.filters.http.rbac:shadow_effective_policy_id)%",
+        "%METADATA(ROUTE:a:b)%",
+        "%FILTER_STATE(a.b:PLAIN)%",
+        "%RESPONSE_CODE_DETAILS(ALLOW_WHITESPACES)%",
+        "%QUERY_PARAM(a)%",
+        "%GRPC_STATUS(SNAKE_STRING)%",
+        "%COMMON_DURATION(DS_RX_BEG:US_TX_END:ms)%",
+        *(f"%{each}%" for each in sorted(OPERATORS)),
+    ],
+)
+def test_operators_that_all_sidecars_take(text: str) -> None:
+    """Each by itself; that Envoy takes them is seen in tests/acceptance."""
+    assert fault(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "bad"),
+    [
+        ("100%", "%"),
+        ("50% of", "%"),
+        ("%duration%", "%duration%"),
+        ("%DURATON%", "%DURATON%"),
+        ("a %REQ% b", "%REQ%"),
+        ("%REQ()%", "%REQ()%"),
+        ("%REQ(a b)%", "%REQ(a b)%"),
+        ("%REQ(a):x%", "%REQ(a):x%"),
+        ("%DURATION(a)%", "%DURATION(a)%"),
+        ("%DURATION%%", "%"),
+        ("%ENVIRONMENT(TOKEN)%", "%ENVIRONMENT(TOKEN)%"),
+        ("%START_TIME(%1f%s%n)%", "%START_TIME(%1f%s%n)%"),
+        ("%DOWNSTREAM_PEER_CERT%", "%DOWNSTREAM_PEER_CERT%"),
+    ],
+)
+def test_operators_that_some_would_refuse(text: str, bad: str) -> None:
+    """With what is wrong with them; secrets of the proxy's among them."""
+    assert fault(text) == bad
+
+
+LOG = "{{accessLog: {{{0}}}}}"
+FORMAT = "spec.accessLog.format"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "field"),
+    [
+        (telemetry(LOG.format("format: '%NOPE%'")), "MW1013", FORMAT),
+        (telemetry(LOG.format('format: \'{"a": {"b": "%NOPE%"}}\'')), "MW1013", FORMAT),
+        (telemetry(LOG.format("format: ''")), "MW1013", FORMAT),
+        (telemetry(LOG.format(f"format: {'a' * 8193}")), "MW1013", FORMAT),
+        (telemetry(LOG.format("format: {a: b}")), "MW1010", FORMAT),
+        (telemetry(LOG.format("file: access.log")), "MW1013", "spec.accessLog.file"),
+        (telemetry(LOG.format("stdout: 'no'")), "MW1010", "spec.accessLog.stdout"),
+        (telemetry(LOG.format("sampling: 101")), "MW1013", "spec.accessLog.sampling"),
+        (telemetry(LOG.format("filter: {minStatus: 99}")), "MW1013", "spec.accessLog.filter.minStatus"),
+        (
+            telemetry(LOG.format("openTelemetry: {}")),
+            "MW1011",
+            "spec.accessLog.openTelemetry.extensionService",
+        ),
+        (
+            telemetry(LOG.format("openTelemetry: {extensionService: {name: a}, attributes: {a: '%NOPE%'}}")),
+            "MW1013",
+            "spec.accessLog.openTelemetry.attributes.a",
+        ),
+        (telemetry("{selector: {app: 1}}"), "MW1010", "spec.selector[app]"),
+        (telemetry("{tracing: {}}"), "MW1011", "spec.tracing.sampling"),
+        (telemetry("{accesslog: {}}"), "MW1012", "spec.accesslog"),
+        (service("{port: 1}"), "MW1011", "spec.host"),
+        (service("{host: a}"), "MW1011", "spec.port"),
+        (service("{host: a, port: 1, protocol: http}"), "MW1013", "spec.protocol"),
+    ],
+)
+def test_what_is_refused_is_named(text: str, code: str, field: str) -> None:
+    """By its field, and nothing of the object is in force."""
+    assert ("error", code, field) in [each[:3] for each in complaints(text)]
+    assert reading(text).objects == ()
