@@ -128,8 +128,9 @@ format: setup ## format and mend what can be mended
 	$(BIN)/ruff format $(OURS)
 	$(BIN)/ruff check --fix $(OURS)
 
-differential: setup envoy ## fresh random policies, real Envoys against the oracle (CASES=500, SEED=n)
+differential: setup envoy ## fresh random policies, and many request targets, real Envoys against the oracle (CASES=500, SEED=n, TARGETS=n)
 	$(BIN)/python -m tests.differential --cases $(or $(CASES),200) $(if $(SEED),--seed $(SEED))
+	MESHWRIGHT_TARGETS=$(or $(TARGETS),300) $(BIN)/pytest tests/differential/test_paths.py
 
 acceptance: setup envoy ## random manifests, whatever the readers accept of them pushed to an Envoy (CASES=10000, SEED=n)
 	$(BIN)/python -m tests.acceptance --cases $(or $(CASES),1000) $(if $(SEED),--seed $(SEED))

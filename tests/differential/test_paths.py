@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-COUNT = int(os.environ.get("MESHWRIGHT_TARGETS", "300"))
+COUNT = int(os.environ.get("MESHWRIGHT_TARGETS", "120"))
 AT_ONCE = 16
 ALICE = ServiceIdentity(Namespace("shop"), ServiceAccountName("alice"))
 V1 = next(each for each in WORKLOADS if each.account == "v1")
