@@ -71,3 +71,7 @@ class Code(ProblemCode):
         "MW1113",
         "Objects of a cluster cannot be read; what was last known of them stays in force.",
     )
+    ROOT_ELSEWHERE = (
+        "MW1114",
+        "A MeshRootCertificate is not in the control plane's namespace; it is not in force.",
+    )

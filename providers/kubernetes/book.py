@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from kube.seen import Item
-from mesh.kinds import ENDPOINT_SLICE, MESH_CONFIG, NAMESPACE, POD
+from mesh.kinds import ENDPOINT_SLICE, MESH_ROOT_CERTIFICATE, NAMESPACE, POD
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InCluster
-from mesh.problems import Severity
-from providers.kubernetes.scope import Labels, Scope
+from mesh.problems import Problem, Severity
+from providers.kubernetes.scope import AT_HOME, Labels, Scope
 from providers.objects import Form, Objects, read_form
+from specs.codes import Code
 from specs.core.endpoints import SERVICE_LABEL
 from specs.reader import Reading
 from specs.shown import read_shown
@@ -85,13 +86,34 @@ class Book:
         if key.kind == ENDPOINT_SLICE and not _labels(document).get(SERVICE_LABEL):
             return None  # of a Service of another cluster, say (multicluster.kubernetes.io/service-name)
         origin = InCluster(self.cluster, item.version, _generation(document))
+        if self._is_root_elsewhere(key):
+            return read_form(item.body, ((origin, self._not_taken(key, origin)),), before)
         return read_form(item.body, ((origin, _quiet(key, read_shown(document, origin))),), before)
 
     def _counts(self, key: ObjectKey) -> bool:
-        if key.kind == MESH_CONFIG and key.namespace == self.scope.home:
+        if key.kind in AT_HOME and key.namespace == self.scope.home:
             return True
         # What belongs to no namespace belongs to all.
         return not (of := key.name if key.kind == NAMESPACE else key.namespace) or self.has(of)
+
+    def _is_root_elsewhere(self, key: ObjectKey) -> bool:
+        """Say whether a root is declared where others than the mesh's own people may write."""
+        home = self.scope.home
+        return key.kind == MESH_ROOT_CERTIFICATE and bool(home) and key.namespace != home
+
+    def _not_taken(self, key: ObjectKey, origin: InCluster) -> Reading:
+        home = self.scope.home
+        wanted = f"only those in {home}, the control plane's namespace, say which roots the mesh has"
+        said = Problem(
+            code=Code.ROOT_ELSEWHERE,
+            severity=Severity.ERROR,
+            origin=origin,
+            key=key,
+            field="metadata.namespace",
+            value=key.namespace,
+            expected=wanted,
+        )
+        return Reading(problems=(said,), key=key)
 
 
 def _generation(document: Mapping[str, object]) -> int:

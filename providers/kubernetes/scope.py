@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
+from mesh.kinds import MESH_CONFIG, MESH_ROOT_CERTIFICATE
 from mesh.names import is_dns_label, is_dns_subdomain
 
 IGNORED: Final = "openservicemesh.io/ignore"
@@ -12,6 +13,9 @@ IGNORED: Final = "openservicemesh.io/ignore"
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 """The label that every namespace has: its name."""
+
+AT_HOME: Final = (MESH_CONFIG, MESH_ROOT_CERTIFICATE)
+"""What is read in the control plane's own namespace, whether that is in the mesh or not."""
 
 Labels = Mapping[str, str]
 
@@ -94,7 +98,8 @@ def _is_value(text: str) -> bool:
 class Scope:
     """Whose objects count: those of the `namespaces` (empty: of all) whose labels fit the `selector`.
 
-    `home` is the control plane's own namespace: a MeshConfig there is read whether it is in the mesh or not.
+    `home` is the control plane's own namespace: a MeshConfig there is read whether it is in the mesh or not,
+    and MeshRootCertificates are taken from there alone. Whoever may write one chooses whom all believe.
     """
 
     namespaces: tuple[str, ...] = ()

@@ -11,13 +11,13 @@ from kube.figures import Figures
 from kube.reflector import Reflector
 from kube.resource import Key, Resource
 from kube.seen import Item
-from mesh.kinds import MESH_CONFIG, NAMESPACE, Kind
+from mesh.kinds import NAMESPACE, Kind
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from providers.guard import Guarded
 from providers.kubernetes.book import Changes
 from providers.kubernetes.resources import Plan
-from providers.kubernetes.scope import Scope
+from providers.kubernetes.scope import AT_HOME, Scope
 
 Place = tuple[Resource, str | None]
 """A kind, and the namespace in which it is watched: None for all."""
@@ -109,6 +109,6 @@ def places(plan: Plan, scope: Scope) -> Iterator[Place]:
             yield resource, None
             continue
         names: tuple[str | None, ...] = scope.namespaces or (None,)
-        if scope.namespaces and kind == MESH_CONFIG and scope.home:
+        if scope.namespaces and kind in AT_HOME and scope.home:
             names = tuple(dict.fromkeys((*names, scope.home)))
         yield from ((resource, name) for name in names)

@@ -3,6 +3,7 @@
 import itertools
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from kube.seen import Item
 from mesh.kinds import (
     ENDPOINT_SLICE,
     MESH_CONFIG,
+    MESH_ROOT_CERTIFICATE,
     NAMESPACE,
     POD,
     SERVICE,
@@ -33,6 +35,7 @@ _VERSIONS = {
     TRAFFIC_TARGET: "access.smi-spec.io/v1alpha3",
     WORKLOAD: "meshwright.dev/v1alpha1",
     MESH_CONFIG: "config.openservicemesh.io/v1alpha2",
+    MESH_ROOT_CERTIFICATE: "config.openservicemesh.io/v1alpha2",
     ENDPOINT_SLICE: "discovery.k8s.io/v1",
 }
 
@@ -203,6 +206,26 @@ def test_a_mesh_config_counts_in_the_control_planes_own_namespace() -> None:
         }
     )
     assert names(found) == ["MeshConfig osm-system/osm-mesh-config"]
+
+
+@pytest.mark.parametrize("home", ["", "osm-system"])
+def test_the_roots_of_the_mesh_are_said_at_home_alone(home: str) -> None:
+    """Who may write one elsewhere changes nothing, and is told; the home need not be in the mesh."""
+    spec = {"provider": {"tresor": {"ca": {"secretRef": {"name": "r"}}}}}
+    places = ["osm-system", "shop"]
+    changes = {
+        key(MESH_ROOT_CERTIFICATE, "r", each): item(
+            MESH_ROOT_CERTIFICATE, {"metadata": {"name": "r", "namespace": each}, "spec": spec}
+        )
+        for each in places
+    }
+    book = Book("east", Scope.of(namespaces=["shop"], home=home)).taken(changes)
+    said = [(each.code, str(each.key), each.field, each.value) for each in book.state.problems()]
+    if not home:  # nobody knows where the control plane is
+        assert (names(book), said) == (["MeshRootCertificate shop/r"], [])
+        return
+    assert names(book) == ["MeshRootCertificate osm-system/r"]
+    assert said == [("MW1114", "MeshRootCertificate shop/r", "metadata.namespace", "shop")]
 
 
 def test_an_object_means_what_it_was_written_as_in_whatever_version_it_is_shown() -> None:
