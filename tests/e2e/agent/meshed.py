@@ -260,10 +260,12 @@ class Meshed:
         calls = [self.books(caller, each) for caller in ADDRESSES for each in self.families(caller)]
         return {status for status, _ in await asyncio.gather(*calls)} == {200}
 
-    def log(self, name: str, caller: str) -> list[dict[str, Any]]:
-        """Return a proxy's access log of calls that came in from that identity."""
+    def log(self, name: str, caller: str | None) -> list[dict[str, Any]]:
+        """Return a proxy's access log of calls that came in from that identity; None: from nobody known."""
         lines = (self.state / name / "agent.log").read_text().splitlines()
         found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        if caller is None:
+            return [each for each in found if "caller" in each and each["caller"] is None]
         return [each for each in found if str(each.get("caller")).endswith(f"/sa/{caller}")]
 
     async def stat(self, name: str, pattern: str) -> int:

@@ -9,6 +9,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from demo.transparent import as_user
 from mesh.workload import Capture, Transparent
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import PROXY_UID
-from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, V4, V6, Meshed, policy
+from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, SWITCH, V4, V6, Meshed, policy
 from tests.e2e.agent.scenes import is_alive, when
 from tests.e2e.policy.applications import GREETER, HTTP
 from tests.e2e.policy.calls import CLOSED, exchange, load
@@ -43,6 +44,34 @@ KINDS: dict[str, tuple[socket.AddressFamily, Transparent, tuple[str, ...]]] = {
 }
 BOOKS = (200, f"{HTTP} /books")
 REFUSED = (0, "")
+MUTUAL_TLS = """
+---
+apiVersion: policy.meshwright.dev/v1alpha1
+kind: MutualTLS
+metadata: {{name: opening, namespace: default}}
+spec:
+  mode: {mode}
+  serviceAccounts: [shop]
+  plaintext: {{sources: [{sources}], matches: [{{kind: HTTPRouteGroup, name: books}}]}}
+"""
+INGRESS_BACKEND = """
+---
+apiVersion: policy.openservicemesh.io/v1alpha1
+kind: IngressBackend
+metadata: {{name: opening, namespace: default}}
+spec:
+  backends: [{{name: shop, port: {{number: {port}, protocol: http}}}}]
+  sources: [{sources}]
+  matches: [{{apiGroup: specs.smi-spec.io/v1alpha4, kind: HTTPRouteGroup, name: books}}]
+"""
+THE_SWITCH = ", ".join(
+    f"{{kind: IPRange, name: '{SWITCH[each]}/{bits}'}}" for each, bits in ((V4, 32), (V6, 128))
+)
+SOMEBODY_ELSE = "{kind: IPRange, name: 10.79.0.0/16}"
+OPENING = {
+    "MutualTLS": MUTUAL_TLS.format(mode="Permissive", sources="{sources}"),
+    "IngressBackend": INGRESS_BACKEND.format(port=HTTP, sources="{sources}"),
+}
 _log = structlog.get_logger(__name__)
 
 
@@ -111,6 +140,26 @@ async def test_nothing_passes_that_is_not_allowed(meshed: Meshed) -> None:
     assert await meshed.get("shop", f"http://{CALLED_AT[V4]}/books") == BOOKS
     meshed.apply(policy("alice", "shop"))
     await until(lambda: _gets(meshed, BOOKS))
+
+
+@pytest.mark.parametrize("kind", OPENING)
+async def test_callers_in_plain_text_come_in_by_an_object_that_says_so(meshed: Meshed, kind: str) -> None:
+    """By the address that they really have, for its requests; who has a certificate calls as before."""
+    rules = policy("alice", "shop")
+    for sources, wanted in ((THE_SWITCH, {BOOKS}), (SOMEBODY_ELSE, {REFUSED}), (THE_SWITCH, {BOOKS})):
+        meshed.apply(rules + OPENING[kind].replace("{sources}", sources))
+        await until(partial(_gets_in_plain_text, meshed, wanted))
+        assert [await meshed.books("alice", each) for each in (V4, V6)] == [BOOKS, BOOKS]
+    assert {status for status, _ in await _in_plain_text(meshed, "letters")} == {403}
+    with meshed.place("switch").open_socket() as at:
+        at.setblocking(False)
+        assert await exchange(ADDRESSES["shop"][V4], GREETER, first=True, at=at) == CLOSED
+    await until(lambda: _is_logged_in_plain_text(meshed, f"{kind} default/opening"))
+
+    meshed.apply(rules + MUTUAL_TLS.format(mode="Strict", sources=THE_SWITCH))
+    await until(lambda: _gets_in_plain_text(meshed, {REFUSED}))
+    assert [await meshed.books("alice", each) for each in (V4, V6)] == [BOOKS, BOOKS]
+    meshed.apply(rules)
 
 
 async def test_connectivity_makes_a_request_that_is_led_to_the_sidecar(meshed: Meshed) -> None:
@@ -301,6 +350,24 @@ def _host(address: str) -> str:
 
 async def _logged(meshed: Meshed, caller: str, count: int) -> bool:
     return len(meshed.log("shop", caller)) >= count
+
+
+async def _in_plain_text(meshed: Meshed, what: str = "books") -> list[tuple[int, str]]:
+    """Ask the shop from outside the mesh, at its own addresses of both families."""
+    where = ADDRESSES["shop"]
+    at = {V4: f"http://{where[V4]}:{HTTP}/{what}", V6: f"http://[{where[V6]}]:{HTTP}/{what}"}
+    return [await meshed.get("switch", at[each], each) for each in (V4, V6)]
+
+
+async def _gets_in_plain_text(meshed: Meshed, wanted: set[tuple[int, str]]) -> bool:
+    return set(await _in_plain_text(meshed)) == wanted
+
+
+async def _is_logged_in_plain_text(meshed: Meshed, policy: str) -> bool:
+    """Say whether the shop's proxy has logged callers of both families, and the object that let them in."""
+    logged = meshed.log("shop", None)
+    there = {_host(each["caller_address"]) for each in logged if each.get("policy") == policy}
+    return there == {SWITCH[V4], SWITCH[V6]}
 
 
 async def _gets(meshed: Meshed, wanted: tuple[int, str]) -> bool:
