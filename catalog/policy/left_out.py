@@ -4,11 +4,14 @@ A unit is a part of policy as a value: a match of an HTTPRouteGroup wherever a r
 an object (a TrafficTarget) admits where it names no matches, a TrafficSplit for all requests, permissive
 mode. Equal parts are one unit, an edited one is another: what is known of a unit lapses by itself. Its id is
 made from its content, and is the same in every process. A rule of a RoutePolicy is one, and each of its
-matches; and what a Retry says is tried again; and what a Telemetry says is logged.
+matches; what a Retry says is tried again; what a Telemetry says is logged; what an UpstreamTrafficSetting
+limits, rates and connections each; of an UpstreamPolicy whom it ejects, whom it asks, and each key of a
+consistent hash.
 
 To leave out a unit denies what it alone would admit, and never admits anything. A request that only a split
 without its match would have taken goes where it goes without the split. Calls are tried again as the mesh's
-defaults have it where no Retry says it, and logged as proxies do by themselves where no Telemetry does.
+defaults have it where no Retry says it, logged as proxies do by themselves where no Telemetry does, and
+limited and led to endpoints as where nobody says it.
 """
 
 import functools
@@ -31,13 +34,23 @@ from catalog.policy.proxy import (
     ProxyPolicy,
     Reachable,
     RequestRule,
+    ServiceDestination,
 )
 from mesh.hashing import Shared
-from mesh.kinds import RETRY, TELEMETRY
+from mesh.kinds import RETRY, TELEMETRY, UPSTREAM_POLICY, UPSTREAM_TRAFFIC_SETTING
+from mesh.limits import ConnectionLimits, RateLimits
 from mesh.policy import HTTPMatch
 from mesh.retries import Retries
+from mesh.upstreams import Ejecting, HashKey, HealthCheck
 
-Unit = HTTPMatch | AccessRule | OutboundRoute | RequestRule | Retries | Logging | EveryoneInTheMesh
+Limiting = RateLimits | ConnectionLimits
+"""What UpstreamTrafficSettings say."""
+Reaching = Ejecting | HealthCheck | HashKey
+"""What UpstreamPolicies say."""
+Calling = RequestRule | Retries | Logging | Limiting | Reaching
+"""What is done with calls that are admitted; they are made without it as well."""
+
+Unit = HTTPMatch | AccessRule | OutboundRoute | EveryoneInTheMesh | Calling
 
 UnitId = NewType("UnitId", str)
 
@@ -67,6 +80,10 @@ def describe(unit: Unit) -> str:
             return RETRY.name
         case Logging(by):
             return f"{TELEMETRY} {by}"
+        case RateLimits() | ConnectionLimits():
+            return UPSTREAM_TRAFFIC_SETTING.name
+        case Ejecting() | HealthCheck() | HashKey():
+            return UPSTREAM_POLICY.name
         case EveryoneInTheMesh():
             return "permissive mode"
 
@@ -80,14 +97,12 @@ def units(value: object) -> Iterator[Unit]:
                 yield from units(each)
         case Logging(by) if by is not None:
             yield value
-        case InboundPort(access=access):
-            if isinstance(access, EveryoneInTheMesh):
-                yield EveryoneInTheMesh()
-            # By matches where there are any: one that is refused must not cost its neighbours.
-            for rule in access.rules:
-                yield from (rule,) if rule.matches is None else rule.matches
+        case InboundPort():
+            yield from _of_inbound(value)
         case OutboundService() if value.protocol.is_http:
             yield from _of_calls(value)
+        case ServiceDestination():
+            yield from _of_destination(value)
         case OutsideRange(hosts=hosts):
             for host in hosts:
                 for way in host.routes:
@@ -96,8 +111,28 @@ def units(value: object) -> Iterator[Unit]:
             pass
 
 
+def _of_inbound(port: InboundPort) -> Iterator[Unit]:
+    if port.rates != RateLimits():
+        yield port.rates
+    if isinstance(port.access, EveryoneInTheMesh):
+        yield EveryoneInTheMesh()
+    # By matches where there are any: one that is refused must not cost its neighbours.
+    for rule in port.access.rules:
+        yield from (rule,) if rule.matches is None else rule.matches
+
+
+def _of_destination(found: ServiceDestination) -> Iterator[Unit]:
+    if found.limits != ConnectionLimits():
+        yield found.limits
+    if found.ejecting is not None:
+        yield found.ejecting
+    if found.checking is not None:
+        yield found.checking
+
+
 def _of_calls(service: OutboundService) -> Iterator[Unit]:
     for route in service.routes:
+        yield from route.keys
         if route.split is not None:
             yield from (route,) if route.matches is None else route.matches
     for rule in service.rules:
@@ -130,7 +165,15 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
         case OutsideRange():
             return replace(value, hosts=tuple(_host_without(each, left_out) for each in value.hosts))
         case InboundPort():
-            return replace(value, access=_access_without(value.access, left_out))
+            rates = RateLimits() if value.rates in left_out else value.rates
+            return replace(value, access=_access_without(value.access, left_out), rates=rates)
+        case ServiceDestination():
+            return replace(
+                value,
+                limits=ConnectionLimits() if value.limits in left_out else value.limits,
+                ejecting=None if value.ejecting in left_out else value.ejecting,
+                checking=None if value.checking in left_out else value.checking,
+            )
         case OutboundService() if value.protocol.is_http:
             rules = (_treated_without(each, left_out) for each in value.rules)
             return replace(
@@ -205,12 +248,13 @@ def _routes_without(
 
 
 def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> OutboundRoute | None:
+    keys = tuple(each for each in route.keys if each not in left_out)
     if route.split is None:
-        return route
+        return replace(route, keys=keys)
     if route.matches is None:
-        return None if route in left_out else route
+        return None if route in left_out else replace(route, keys=keys)
     matches = tuple(each for each in route.matches if each not in left_out)
-    return replace(route, matches=matches) if matches else None
+    return replace(route, matches=matches, keys=keys) if matches else None
 
 
 def _treated_without(rule: RequestRule, left_out: AbstractSet[Unit]) -> RequestRule | None:

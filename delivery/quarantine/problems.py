@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from typing import Final
 
-from catalog.policy.left_out import Unit
+from catalog.policy.left_out import Calling, Unit
 from catalog.policy.provenance import MadeFrom
 from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, Logging, OutboundRoute, RequestRule
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
-from catalog.store.osm import retries
+from catalog.store.osm import retries, settings
+from catalog.store.own import upstream_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from delivery.quarantine.findings import Rejected, UnitOut
@@ -34,12 +35,15 @@ from mesh.kinds import (
     UPSTREAM_POLICY,
     UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
+    Kind,
 )
+from mesh.limits import ConnectionLimits, RateLimits
 from mesh.objects import ObjectKey
 from mesh.origins import FromSource
-from mesh.policy import HTTPMatch
+from mesh.policy import HTTPMatch, PolicyKey
 from mesh.problems import Problem, Problems, Severity
 from mesh.retries import Retries
+from mesh.upstreams import Ejecting, HashKey, HealthCheck
 from sidecars.type_words import short_type
 from xds.cache import NodeKey
 from xds.protocol.resource import ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
@@ -158,8 +162,8 @@ def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[Object
             return ObjectKey.of(TRAFFIC_SPLIT, key), ""
         case RequestRule(by):
             return ObjectKey.of(ROUTE_POLICY, by), ""
-        case Retries():
-            return _retry(view, unit, behind), ""
+        case Retries() | RateLimits() | ConnectionLimits() | Ejecting() | HealthCheck() | HashKey():
+            return _saying(view, unit, behind), ""
         case Logging(by) if by is not None:
             return ObjectKey.of(TELEMETRY, by), ""
         case HTTPMatch():
@@ -199,11 +203,31 @@ def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tu
     return (None, "") if first is None else (first[0], f"spec.matches[{first[1]}]")
 
 
-def _retry(view: View, said: Retries, behind: Iterable[MadeFrom]) -> ObjectKey | None:
-    """Return the Retry that says this; of several that say the same one of those that are behind it."""
+def _saying(view: View, unit: Calling, behind: Iterable[MadeFrom]) -> ObjectKey | None:
+    """Return the object that says this; of several that say the same one of those that are behind it.
+
+    Of rates and health checks a resource may be made from less than is said: then it is the one behind it.
+    """
     there = {each.key for each in behind}
-    found = (ObjectKey.of(RETRY, key) for key, retry in retries(view).held().items() if retry.retries == said)
+    kind, said = _sayings(view, unit)
+    found = [ObjectKey.of(kind, key) for key, parts in said if unit in parts]
+    if not found and isinstance(unit, RateLimits | HealthCheck):
+        found = [key for key in there if key.kind == kind]
     return min(found, key=lambda each: (each not in there, each), default=None)
+
+
+def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tuple[object, ...]]]]:
+    """Return the kind that says such a thing, and what each object of it says."""
+    match unit:
+        case RateLimits() | ConnectionLimits():
+            limiting = settings(view).held().items()
+            return UPSTREAM_TRAFFIC_SETTING, [(key, (each.rates, each.connections)) for key, each in limiting]
+        case Ejecting() | HealthCheck() | HashKey():
+            reaching = upstream_policies(view).held().items()
+            parts = [(key, (each.ejecting, each.checking, each.load.key)) for key, each in reaching]
+            return UPSTREAM_POLICY, [*parts]
+        case _:
+            return RETRY, [(key, (each.retries,)) for key, each in retries(view).held().items()]
 
 
 def _left_out(serving: Serving) -> Iterable[Problem]:
@@ -248,7 +272,7 @@ def _problem(
 
 def _outcome(unit: Unit) -> str:
     """Return what becomes of traffic without a unit."""
-    if isinstance(unit, RequestRule | Retries):
+    if isinstance(unit, Calling):
         return "calls are made as without it"
     return "what it alone would allow is denied"
 

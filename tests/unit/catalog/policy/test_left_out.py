@@ -1,5 +1,7 @@
 """Policy without some units: it never admits more, and what the units do not concern stays."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,11 +13,15 @@ from catalog.policy.proxy import (
     OnlyRules,
     OutboundRoute,
     ProxyPolicy,
+    ServiceDestination,
 )
+from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from mesh.policy import HeaderMatch, HTTPMatch
 from mesh.retries import FailedWith, Retries
 from mesh.service import Protocol
+from mesh.upstreams import Ejecting, HashKey, HealthCheck, KeyKind
 from tests.unit.delivery.quarantine.guilty import (
+    SHOP,
     admitted,
     covers,
     identity,
@@ -80,6 +86,35 @@ def test_what_a_retry_says_is_left_out_alone() -> None:
     assert {*units(of)} == {match("x"), five}
     assert without(of, frozenset({five})) == policy(splits=[split("s", "x")])
     assert without(of, frozenset({one})) == of
+
+
+def test_what_limits_calls_is_left_out_each_by_itself() -> None:
+    """Who may call stays as it is, and so does what another part of the policy says."""
+    rates, limits = RateLimits(requests=RateLimit(5, RateUnit.SECOND)), ConnectionLimits(connections=1)
+    ejecting, checking = Ejecting(failures=3), HealthCheck("/well")
+    bare = port(80, Protocol.HTTP, OnlyRules((rule("a", "x"),)))
+    limited = replace(bare, rates=rates)
+    assert {*units(limited)} == {rates, match("x")}
+    assert without(limited, {rates}) == bare
+    assert {*units(bare)} == {match("x")}
+
+    plain = ServiceDestination(SHOP, "80", True, "shop", (identity("shop"),), ())
+    every = replace(plain, limits=limits, ejecting=ejecting, checking=checking)
+    assert ([*units(plain)], {*units(every)}) == ([], {limits, ejecting, checking})
+    assert without(every, {limits}) == replace(every, limits=ConnectionLimits())
+    assert without(every, {ejecting}) == replace(every, ejecting=None)
+    assert without(every, {checking}) == replace(every, checking=None)
+    assert without(every, {limits, ejecting, checking, rates}) == plain
+
+
+def test_a_key_of_a_consistent_hash_is_left_out_alone() -> None:
+    """Any endpoint is chosen then; matches of the same route stay."""
+    key, other = HashKey(KeyKind.HEADER, "x-user"), HashKey(KeyKind.QUERY, "user")
+    (called,) = policy(splits=[split("s", "x")]).outbound
+    keyed = replace(called, routes=tuple(replace(each, keys=(key, other)) for each in called.routes))
+    assert {*units(keyed)} == {match("x"), key, other}
+    found = without(keyed, {key})
+    assert found == replace(called, routes=tuple(replace(each, keys=(other,)) for each in called.routes))
 
 
 def test_two_callers_of_one_target_are_narrowed_together() -> None:

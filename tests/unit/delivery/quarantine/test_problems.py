@@ -2,18 +2,33 @@
 
 from dataclasses import replace
 
+import pytest
+
+from catalog.policy.left_out import Unit
 from catalog.policy.provenance import MadeFrom
 from delivery.quarantine.findings import Rejected
 from delivery.quarantine.problems import PROBLEMS, Rejections, problem
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
-from mesh.kinds import HTTP_ROUTE_GROUP, RETRY, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD, Kind
+from mesh.kinds import (
+    HTTP_ROUTE_GROUP,
+    RETRY,
+    SERVICE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    UPSTREAM_POLICY,
+    UPSTREAM_TRAFFIC_SETTING,
+    WORKLOAD,
+    Kind,
+)
+from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.origins import FromSource, InFile
 from mesh.problems import Problem, Severity
 from mesh.retries import FailedWith, Retries, Retry
+from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, LoadBalancing, UpstreamPolicy
 from sidecars.contract.reasons import Reason
 from sidecars.envoy.driver import EnvoyDriver
 from specs.kinds import kind_meant
@@ -71,6 +86,44 @@ def test_what_is_tried_again_is_held_against_its_retry() -> None:
     assert found.value == "rejected: bad regex"
     assert "it is left out, calls are made as without it, until it is edited" in found.expected
     assert problem(a.view(other), rejected, behind).key is None, "negative control: it is gone"
+
+
+SLOW = RateLimit(5, RateUnit.SECOND)
+CHECK = HealthCheck("/well")
+KEY = HashKey(KeyKind.HEADER, "x-user")
+EJECTING = Ejecting(failures=3)
+SETTING = UpstreamTrafficSetting(
+    a.policy_key("s"), "shop.default", ConnectionLimits(connections=1), RateLimits(requests=SLOW)
+)
+POLICY = UpstreamPolicy(
+    a.policy_key("u"),
+    a.service_key("shop"),
+    EJECTING,
+    LoadBalancing(Balancing.CONSISTENT_HASH, KEY),
+    CHECK,
+)
+
+
+@pytest.mark.parametrize(
+    ("unit", "kind", "name"),
+    [
+        (RateLimits(requests=SLOW), UPSTREAM_TRAFFIC_SETTING, "s"),
+        (ConnectionLimits(connections=1), UPSTREAM_TRAFFIC_SETTING, "s"),
+        (EJECTING, UPSTREAM_POLICY, "u"),
+        (CHECK, UPSTREAM_POLICY, "u"),
+        (KEY, UPSTREAM_POLICY, "u"),
+    ],
+)
+def test_what_is_said_of_calls_is_held_against_who_says_it(unit: Unit, kind: Kind, name: str) -> None:
+    """Else nobody is named; but for what a resource may know less of than the object says."""
+    rejected = replace(_rejected(), unit=unit)
+    found = problem(a.view(SETTING, POLICY), rejected, ())
+    assert found.key == ObjectKey(kind, Namespace("default"), name)
+    assert "it is left out, calls are made as without it, until it is edited" in found.expected
+    assert problem(a.view(), rejected, ()).key is None
+    behind = (_made_from(SERVICE, "shop", 1), _made_from(kind, "x", 2))
+    knows_less = isinstance(unit, RateLimits | HealthCheck)
+    assert problem(a.view(), rejected, behind).key == (behind[1].key if knows_less else None)
 
 
 def test_what_is_long_is_cut() -> None:

@@ -1,0 +1,60 @@
+"""What is made without a part of policy for calls is what is made where nobody says such a thing."""
+
+from dataclasses import replace
+from types import UnionType
+
+import pytest
+
+from catalog.policy.left_out import Limiting, Reaching
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.view import View
+from mesh.limits import UpstreamTrafficSetting
+from mesh.objects import MeshObject, Sourced
+from mesh.upstreams import LoadBalancing, UpstreamPolicy
+from sidecars.contract.driver import each_piece
+from sidecars.envoy.driver import EnvoyDriver
+from tests.golden.cases import view
+from xds.protocol.resource import ENDPOINT, ResourceName, TypeUrl
+
+Made = dict[tuple[TypeUrl, ResourceName], bytes]
+
+
+def _made(found: View, left_out: UnionType | None = None) -> tuple[dict[str, Made], int]:
+    """Return what each workload's proxy is sent but for endpoints, and how much was left out of it."""
+    made: dict[str, Made] = {}
+    count = 0
+    for key, workload in found.workloads.items():
+        made[str(key)] = {}
+        for piece in each_piece(EnvoyDriver().pieces(proxy_policy(found, group_of(found, workload)))):
+            out = {each for each in piece.units if left_out is not None and isinstance(each, left_out)}
+            count += len(out)
+            for each in piece.without(out).resources():
+                if each.type_url != ENDPOINT:  # where each is, whom one chooses of them, is said there too
+                    made[str(key)][each.type_url, each.name] = each.body
+    return made, count
+
+
+def _silent(found: Sourced) -> Sourced:
+    """Return an object that says nothing of calls that could be left out."""
+    match found.value:
+        case UpstreamTrafficSetting() as setting:
+            value: MeshObject = UpstreamTrafficSetting(setting.key, setting.host, created=setting.created)
+        case UpstreamPolicy(load=load) as policy:
+            value = replace(policy, ejecting=None, checking=None, load=LoadBalancing(load.balancing))
+        case value:
+            pass
+    return replace(found, value=value)
+
+
+@pytest.mark.parametrize(
+    ("case", "units"), [("limits", Limiting), ("upstreams", Reaching), ("health_checks", Reaching)]
+)
+def test_without_what_objects_say_it_is_as_if_nobody_said_it(case: str, units: UnionType) -> None:
+    """Resource by resource, so that nothing of it is left and nothing else goes."""
+    given = view(case)
+    silent = View.build({key: _silent(each) for key, each in given.sourced.held().items()}, given.settings)
+    found, count = _made(given, units)
+    assert count > 0
+    assert found == _made(silent)[0]
+    assert _made(given)[0] != found, "negative control: they say something"
