@@ -3,10 +3,29 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.policy.proxy import InboundPort, InterceptionKind, OutboundService, ProxyPolicy
-from mesh.kinds import EGRESS, MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, WORKLOAD, Kind
+from catalog.policy.proxy import (
+    InboundPort,
+    InterceptionKind,
+    OutboundService,
+    ProxyPolicy,
+    ServiceDestination,
+)
+from mesh.kinds import (
+    EGRESS,
+    MESH_CONFIG,
+    RETRY,
+    ROUTE_POLICY,
+    SERVICE,
+    TRAFFIC_SPLIT,
+    UPSTREAM_POLICY,
+    UPSTREAM_TRAFFIC_SETTING,
+    WORKLOAD,
+    Kind,
+)
+from mesh.limits import ConnectionLimits, RateLimits
 from mesh.objects import ObjectKey
 from mesh.service import ExternalHost
+from mesh.upstreams import Balancing
 from sidecars.contract.driver import Capability
 
 
@@ -14,8 +33,9 @@ from sidecars.contract.driver import Capability
 class Requirement:
     """A capability, and what makes it necessary.
 
-    That is an object; a kind alone where it is the workload's own manifest (Workload), or MeshConfig; a host
-    outside the mesh that is called.
+    That is an object; a kind alone where it is the workload's own manifest (Workload), or MeshConfig, or
+    where the policy has what objects of a kind say without their names; a host outside the mesh that is
+    called.
     """
 
     capability: Capability
@@ -48,11 +68,15 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
         yield from _of_inbound(port)
     for service in policy.outbound:
         yield from _of_outbound(service)
+    for destination in policy.service_destinations:
+        yield from _of_destination(destination)
     for key in {each for out in policy.outside for each in out.by}:
         yield Requirement(Capability.EGRESS, ObjectKey.of(EGRESS, key))
 
 
 def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
+    if port.rates != RateLimits():
+        yield Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING)
     if not port.protocol.is_http:
         for service in port.services:
             yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, service))
@@ -63,6 +87,14 @@ def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
             yield Requirement(Capability.CALLERS_FROM_OUTSIDE, rule.by)
 
 
+def _of_destination(found: ServiceDestination) -> Iterator[Requirement]:
+    if found.limits != ConnectionLimits():
+        yield Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING)
+    chosen = found.balancing is not Balancing.ROUND_ROBIN
+    if chosen or found.ejecting is not None or found.checking is not None:
+        yield Requirement(Capability.UPSTREAM_POLICIES, UPSTREAM_POLICY)
+
+
 def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
     match service.upstream:
         case ExternalHost() as host:
@@ -71,6 +103,10 @@ def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
             yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, key))
         case _:
             pass
+    if service.retries is not None:
+        yield Requirement(Capability.RETRIES, RETRY)
+    for rule in service.rules:
+        yield Requirement(Capability.ROUTE_POLICIES, ObjectKey.of(ROUTE_POLICY, rule.by))
     splitting = Capability.TRAFFIC_SPLITS if service.protocol.is_http else Capability.TCP_SPLITS
     for route in service.routes:
         if route.split is not None:

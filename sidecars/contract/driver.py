@@ -41,6 +41,10 @@ class Capability(enum.StrEnum):
     CALLERS_FROM_OUTSIDE = "callers-from-outside"
     EXTERNAL_AUTHORIZATION = "external-authorization"
     TRACING = "tracing"
+    RETRIES = "retries"
+    ROUTE_POLICIES = "route-policies"
+    LIMITS = "limits"
+    UPSTREAM_POLICIES = "upstream-policies"
 
 
 def no_faults(resource: Resource) -> tuple[str, ...]:

@@ -7,7 +7,17 @@ import pytest
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of, members
 from catalog.store.view import View
-from mesh.kinds import MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD
+from mesh.kinds import (
+    MESH_CONFIG,
+    RETRY,
+    ROUTE_POLICY,
+    SERVICE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    UPSTREAM_POLICY,
+    UPSTREAM_TRAFFIC_SETTING,
+    WORKLOAD,
+)
 from mesh.names import Namespace, ServiceName
 from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey
@@ -58,6 +68,52 @@ def test_transparent_interception_and_egress() -> None:
     assert Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG) not in _needs(
         view(workload("one"), egress)
     )
+
+
+OF_CALLS = """
+apiVersion: policy.openservicemesh.io/v1alpha1
+kind: Retry
+metadata: {name: again, namespace: shop}
+spec:
+  source: {kind: ServiceAccount, name: store, namespace: shop}
+  destinations: [{kind: Service, name: store, namespace: shop}]
+  retryPolicy: {retryOn: 5xx, numRetries: 2}
+---
+apiVersion: policy.openservicemesh.io/v1alpha1
+kind: UpstreamTrafficSetting
+metadata: {name: few, namespace: shop}
+spec:
+  host: store.shop
+  connectionSettings: {tcp: {maxConnections: 1}}
+  rateLimit: {local: {http: {requests: 1, unit: second}}}
+---
+apiVersion: policy.meshwright.dev/v1alpha1
+kind: UpstreamPolicy
+metadata: {name: random, namespace: shop}
+spec: {service: store, loadBalancing: {policy: Random}}
+---
+apiVersion: policy.meshwright.dev/v1alpha1
+kind: RoutePolicy
+metadata: {name: quick, namespace: shop}
+spec: {service: store, rules: [{timeout: {request: 1s}}]}
+"""
+
+
+def test_what_is_done_with_calls() -> None:
+    """A kind alone where policy has forgotten whose word it is; nothing of it where nobody says it."""
+    plain, said = (set(_needs(view(POLICY, workload("one"), *more))) for more in ((), (OF_CALLS,)))
+    quick = ObjectKey.of(ROUTE_POLICY, PolicyKey(Namespace("shop"), "quick"))
+    wanted = {
+        Requirement(Capability.RETRIES, RETRY),
+        Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING),
+        Requirement(Capability.UPSTREAM_POLICIES, UPSTREAM_POLICY),
+        Requirement(Capability.ROUTE_POLICIES, quick),
+    }
+    assert said == plain | wanted
+    assert not plain & wanted
+    incapable = problems(view(POLICY, workload("one", "document"), OF_CALLS), INSTALLED)
+    missing = {each.expected.split(",")[0].removeprefix("cannot do ") for each in incapable}
+    assert {each.capability for each in wanted} <= missing
 
 
 def test_envoy_can_do_everything() -> None:
