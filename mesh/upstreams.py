@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Final
 
 from mesh.calling import OutlierDetection
 from mesh.policy import PolicyKey
@@ -77,12 +78,18 @@ class LoadBalancing:
     key: HashKey | None = None
 
 
+HEALTH_RPC: Final = "/grpc.health.v1.Health/Check"
+"""The path by which a server of gRPC is asked (gRPC Health Checking Protocol)."""
+
+
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """How endpoints are asked whether they are well: by a GET of `path`; None: by a connection alone.
+    """How endpoints are asked whether they are well: by a GET of `path`, or by gRPC's protocol of health.
 
-    One that is well is left alone after `unhealthy` answers in a row that are none or not 200 to 399, and
-    called again after `healthy` others. An answer counts that is there within `timeout`.
+    `grpc` is the service that is asked about, empty for the server. Without either it is by a connection
+    alone. One that is well is left alone after `unhealthy` answers in a row that are none or whose status is
+    in none of the ranges `well` (first and last), and called again after `healthy` others. An answer counts
+    that is there within `timeout`.
     """
 
     path: str | None
@@ -90,6 +97,15 @@ class HealthCheck:
     timeout: timedelta = timedelta(seconds=1)
     healthy: int = 1
     unhealthy: int = 3
+    well: tuple[tuple[int, int], ...] = ((200, 399),)
+    grpc: str | None = None
+
+    @property
+    def request(self) -> tuple[str, str] | None:
+        """The method and path of the request that it is, which policy judges; None for a connection."""
+        if self.grpc is not None:
+            return ("POST", HEALTH_RPC)
+        return None if self.path is None else ("GET", self.path)
 
 
 @dataclass(frozen=True, slots=True)

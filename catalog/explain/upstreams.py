@@ -44,6 +44,9 @@ def _left_alone(ejecting: Ejecting) -> str:
 
 
 def _asked(check: HealthCheck) -> str:
-    how = "by a connection" if check.path is None else f"by GET {check.path}, at ports of HTTP,"
+    how = "by a connection"
+    if check.request is not None:
+        spoken = "HTTP" if check.grpc is None else "gRPC"
+        how = f"by {' '.join(check.request)}, at ports of {spoken},"
     every, counts = check.interval.total_seconds(), check.unhealthy
     return f"endpoints are asked {how} every {every:g} s, and left alone after {counts} failures in a row"

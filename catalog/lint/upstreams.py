@@ -7,6 +7,7 @@ from catalog.lint.codes import Code
 from catalog.lint.told import Place, meant
 from catalog.oracle.decide import admitting, places
 from catalog.oracle.requests import Request
+from catalog.policy.destinations import asked_in
 from catalog.policy.inbound import access
 from catalog.policy.outbound import protocol_of
 from catalog.policy.proxy import OnlyRules, admitted
@@ -17,10 +18,11 @@ from mesh.kinds import UPSTREAM_POLICY
 from mesh.objects import ObjectKey
 from mesh.problems import Problem
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.upstreams import UpstreamPolicy
+from mesh.upstreams import HealthCheck, UpstreamPolicy
 
 _NAMED: Final = 3
 """How many callers are named."""
+_SPOKEN: Final = {Protocol.HTTP: "HTTP", Protocol.GRPC: "gRPC"}
 
 
 def problems(view: View, policy: UpstreamPolicy) -> Iterator[Problem]:
@@ -57,26 +59,30 @@ def _of_key(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[
 
 def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[Problem]:
     """Yield what is wrong with a check that is a request: it is judged as its caller's others are."""
-    path = policy.checking.path if policy.checking is not None else None
-    if path is None or service.headless:
+    check = policy.checking
+    if check is None or check.request is None or service.headless:
         return
-    asked = [each for each in service.ports if protocol_of(place.view, service.key, each) is Protocol.HTTP]
+    method, path = check.request
+    spoken, section = asked_in(check), "http" if check.grpc is None else "grpc"
+    asked = [each for each in service.ports if protocol_of(place.view, service.key, each) is spoken]
     if not asked:
-        wanted = "it has no port of HTTP, and no other is asked so; say tcp: {}"
-        yield place.warning(Code.ASKS_NO_REQUESTS, "spec.healthCheck.http", "", wanted)
-    denied = sorted({str(who) for port in asked for who in _denied(place.view, service.key, port, path)})
+        wanted = f"it has no port of {_SPOKEN[spoken]}, and no other is asked so; say tcp: {{}}"
+        yield place.warning(Code.ASKS_NO_REQUESTS, f"spec.healthCheck.{section}", "", wanted)
+    denied = sorted({str(who) for port in asked for who in _denied(place.view, service.key, port, check)})
     if denied:
         names = ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if denied[_NAMED:] else "")
-        wanted = f"policy denies GET {path} to {names}; to them it is unhealthy: admit it, or say tcp"
-        yield place.warning(Code.HEALTH_NOT_ADMITTED, "spec.healthCheck.http.path", path, wanted)
+        wanted = f"policy denies {method} {path} to {names}; to them it is unhealthy: admit it, or say tcp"
+        field = "spec.healthCheck.http.path" if check.grpc is None else "spec.healthCheck.grpc"
+        yield place.warning(Code.HEALTH_NOT_ADMITTED, field, path, wanted)
 
 
-def _denied(view: View, key: ServiceKey, port: ServicePort, path: str) -> Iterator[ServiceIdentity]:
+def _denied(view: View, key: ServiceKey, port: ServicePort, check: HealthCheck) -> Iterator[ServiceIdentity]:
     """Yield the callers of a port that may send something there, and not this; all that rules name."""
+    method, path = check.request or ("", "")
     host = (("host", key.fqdn(view.settings.cluster_domain)),)
     for where in places(view, key, port):
         behind = where[0]
-        rules = access(view, behind.identity, behind.port, Protocol.HTTP).rules
+        rules = access(view, behind.identity, behind.port, asked_in(check)).rules
         for who in admitted(OnlyRules(rules), ServiceIdentity):
-            if admitting(view, Request(who, key, port.port, path=path, headers=host), where) is None:
+            if admitting(view, Request(who, key, port.port, method, path, host), where) is None:
                 yield who

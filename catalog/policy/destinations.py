@@ -87,12 +87,17 @@ def _destination(
 
 
 def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthCheck | None:
-    """Return how the endpoints of a target port are asked; a GET is for HTTP alone, and not gRPC."""
+    """Return how the endpoints of a target port are asked; by requests where it speaks that, and no other."""
     found, key = policy.checking, policy.service
-    if found is None or found.path is None:
+    if found is None or found.request is None:
         return found
     spoken = {protocol_of(view, key, each) for each in _ports(view, key, target_port)}
-    return found if spoken == {Protocol.HTTP} else None
+    return found if spoken == {asked_in(found)} else None
+
+
+def asked_in(found: HealthCheck) -> Protocol:
+    """Return what a port has to speak whose endpoints are asked by requests."""
+    return Protocol.HTTP if found.grpc is None else Protocol.GRPC
 
 
 def who_may_answer(view: View, found: ServiceDestination) -> Answering:

@@ -10,7 +10,6 @@ from protos.envoy.config.core.v3 import health_check_pb2
 from protos.envoy.type.v3 import range_pb2
 from sidecars.envoy.surviving import duration
 
-_WELL: Final = range_pb2.Int64Range(start=200, end=400)
 _COUNTED: Final = range_pb2.Int64Range(start=100, end=600)
 """By itself Envoy holds an endpoint unhealthy at the first answer that is not as expected."""
 
@@ -32,16 +31,20 @@ def ask(cluster: cluster_pb2.Cluster, wanted: HealthCheck, host: str) -> None:
         unhealthy_threshold=UInt32Value(value=wanted.unhealthy),
         healthy_threshold=UInt32Value(value=wanted.healthy),
     )
-    if wanted.path is None:
-        message.tcp_health_check.SetInParent()
+    if wanted.grpc is not None:
+        rpc = health_check_pb2.HealthCheck.GrpcHealthCheck(service_name=wanted.grpc, authority=host)
+        message.grpc_health_check.CopyFrom(rpc)
+    elif wanted.path is not None:
+        message.http_health_check.CopyFrom(_request(wanted, wanted.path, host))
     else:
-        message.http_health_check.CopyFrom(_request(wanted.path, host))
+        message.tcp_health_check.SetInParent()
     cluster.health_checks.append(message)
     if cluster.HasField("outlier_detection"):
         cluster.outlier_detection.successful_active_health_check_uneject_host.value = False
 
 
-def _request(path: str, host: str) -> health_check_pb2.HealthCheck.HttpHealthCheck:
+def _request(wanted: HealthCheck, path: str, host: str) -> health_check_pb2.HealthCheck.HttpHealthCheck:
+    well = [range_pb2.Int64Range(start=first, end=last + 1) for first, last in wanted.well]
     return health_check_pb2.HealthCheck.HttpHealthCheck(
-        host=host, path=path, expected_statuses=[_WELL], retriable_statuses=[_COUNTED]
+        host=host, path=path, expected_statuses=well, retriable_statuses=[_COUNTED]
     )

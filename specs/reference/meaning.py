@@ -16,7 +16,8 @@ from specs.osm.egress import MATCHES
 from specs.osm.retry import WITHOUT_EFFECT
 from specs.osm.telemetry import FILE, PROTOCOLS
 from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
-from specs.policy.health_check import CHECKED_PATH, LONGEST_PATH
+from specs.policy.health_check import CHECKED_PATH, LONGEST_PATH, LONGEST_SERVICE, STATUS
+from specs.policy.health_check import GRPC_SERVICE as GRPC_SERVICE_NAME
 from specs.policy.upstream_policy import COOKIE_PATH as PATH_OF_COOKIE
 from specs.policy.upstream_policy import LONGEST_NAME as LONGEST_KEY
 from specs.policy.upstream_policy import PARAMETER as QUERY_PARAMETER
@@ -114,6 +115,8 @@ COUNTED_HEADER: Final = _pattern(
 )
 HEADER_VALUE: Final = _pattern("printable ASCII characters", "[\t -~]+", maxLength=LONGEST_HEADER)
 CHECKED: Final = _pattern("path", CHECKED_PATH, maxLength=LONGEST_PATH)
+STATUSES: Final = _pattern("status, or two with a dash", STATUS)
+GRPC_SERVICE: Final = _pattern("name of a gRPC service", GRPC_SERVICE_NAME, maxLength=LONGEST_SERVICE)
 PARAMETER: Final = _pattern("name of a parameter", QUERY_PARAMETER, maxLength=LONGEST_KEY)
 COOKIE_PATH: Final = _pattern("path", f"({PATH_OF_COOKIE})?", maxLength=LONGEST_KEY)
 DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)

@@ -189,7 +189,11 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             Column("Balancing", ("spec.loadBalancing.policy",), "Which endpoint is chosen."),
         ),
         rules=(
-            Rule("spec.healthCheck", "has(self.http) != has(self.tcp)", CHECK_RULE),
+            Rule(
+                "spec.healthCheck",
+                "[has(self.http), has(self.grpc), has(self.tcp)].filter(e, e).size() == 1",
+                CHECK_RULE,
+            ),
             Rule(
                 "spec.loadBalancing",
                 "!has(self.policy) || self.policy != 'ConsistentHash' || has(self.hash)",

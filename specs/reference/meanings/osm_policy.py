@@ -206,7 +206,7 @@ TELEMETRY: Final[Meanings] = {
         "Requests answered with this status or a higher one; connections that ended with an error.", "all"
     ),
     "spec.accessLog.filter.minDuration": Meaning("What took as long or longer: 1ms to 1h.", "all", DURATION),
-    "spec.accessLog.sampling": Meaning("How many of a hundred are logged. A field of ours.", "`100`"),
+    "spec.accessLog.sampling": Meaning("How many of a hundred are logged. A field of ours.", "all"),
     "spec.tracing": Meaning("What is traced, where the mesh has a collector of spans. A field of ours."),
     "spec.tracing.sampling": Meaning("How many requests of a hundred, of those that come without a trace."),
 }

@@ -6,6 +6,7 @@ from specs.reference.meaning import (
     CHECKED,
     COOKIE_PATH,
     DURATION,
+    GRPC_SERVICE,
     HEADER,
     HEADER_VALUE,
     LABEL,
@@ -13,6 +14,7 @@ from specs.reference.meaning import (
     PARAMETER,
     ROUTE_GROUPS,
     SERVICE,
+    STATUSES,
     Meaning,
     Meanings,
 )
@@ -86,6 +88,11 @@ UPSTREAM_POLICY: Final[Meanings] = {
         "By a GET: an answer from 200 to 399 is well. Ports of gRPC and TCP are not asked."
     ),
     "spec.healthCheck.http.path": Meaning("Its path, with a query if one is wanted.", form=CHECKED),
+    "spec.healthCheck.http.expectedStatuses": Meaning(
+        "Answers that are well: statuses and ranges.", "200 to 399", STATUSES
+    ),
+    "spec.healthCheck.grpc": Meaning("By gRPC's protocol of health, at ports of gRPC."),
+    "spec.healthCheck.grpc.service": Meaning("The service that is asked about.", "the server", GRPC_SERVICE),
     "spec.healthCheck.tcp": Meaning("By a connection: whether the sidecar there is."),
     "spec.healthCheck.interval": Meaning("How often: 1s to 1h.", "10s", DURATION),
     "spec.healthCheck.timeout": Meaning("Within what an answer is there: 10ms to 1m.", "1s", DURATION),

@@ -41,14 +41,20 @@ async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
 async def start_grpc(
     name: str, address: str, ends: AsyncExitStack, own_tls: grpc.ServerCredentials | None = None
 ) -> None:
-    """Run the gRPC service `test.Echo`: unary `Say`, streaming `Count` and `Chat`."""
+    """Run the gRPC service `test.Echo`: unary `Say`, streaming `Count` and `Chat`; and that of health."""
     server = grpc.aio.server()
     methods = {
         "Say": grpc.unary_unary_rpc_method_handler(_say(name)),
         "Count": grpc.unary_stream_rpc_method_handler(_count),
         "Chat": grpc.stream_stream_rpc_method_handler(_chat),
     }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Echo", methods),))
+    health = {"Check": grpc.unary_unary_rpc_method_handler(_health(name))}
+    server.add_generic_rpc_handlers(
+        (
+            grpc.method_handlers_generic_handler("test.Echo", methods),
+            grpc.method_handlers_generic_handler("grpc.health.v1.Health", health),
+        )
+    )
     if own_tls is None:
         server.add_insecure_port(f"{address}:{GRPC}")
     else:
@@ -102,6 +108,13 @@ def lines(name: str, first: bytes = b"") -> Callable[..., Any]:
         writer.close()
 
     return handle
+
+
+def _health(name: str) -> Callable[..., Any]:
+    async def check(request: bytes, context: object) -> bytes:
+        return b"\x08\x02" if name in UNWELL else b"\x08\x01"  # status: NOT_SERVING, or SERVING
+
+    return check
 
 
 def _say(name: str) -> Callable[..., Any]:

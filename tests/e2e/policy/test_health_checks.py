@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+import grpc
+import grpc.aio
 import pytest
 
-from tests.e2e.policy.applications import HTTP, UNWELL
+from tests.e2e.policy.applications import GRPC, HTTP, UNWELL
 from tests.e2e.policy.policies import (
     ALL,
     EVERYTHING,
@@ -125,3 +127,40 @@ async def test_a_connection_asks_the_sidecar_alone(mesh: PolicyMesh) -> None:
     await until(asked_again, 30)
     await healthy(mesh, 2)
     await answered_by(mesh, {"v1", "v2"})
+
+
+async def test_grpc_asks_ports_of_grpc(mesh: PolicyMesh) -> None:
+    """By its own protocol of health; ports of HTTP are not asked so."""
+    await mesh.enforce(*OPEN)
+    address, port = mesh.place("client", "both", GRPC)
+    async with grpc.aio.insecure_channel(f"{address}:{port}") as channel:
+        say = channel.unary_unary("/test.Echo/Say")
+
+        async def answering() -> set[bytes]:
+            return {(await say(b"hello")).partition(b":")[0] for _ in range(12)}
+
+        assert await answering() == {b"v1", b"v2"}
+        UNWELL.add("v1")
+        await mesh.enforce(*OPEN, checked(grpc={"service": "test.Echo"}))
+
+        async def left_alone() -> bool:
+            return await answering() == {b"v2"}
+
+        await until(left_alone, 30)
+        assert set(await mesh.answering("client", "both", 20)) == {"v1", "v2"}
+        UNWELL.clear()
+
+        async def back() -> bool:
+            return await answering() == {b"v1", b"v2"}
+
+        await until(back, 30)
+
+
+async def test_what_is_expected_is_well(mesh: PolicyMesh) -> None:
+    """An answer of 503 where that is said, and then nothing else."""
+    await mesh.enforce(*OPEN)
+    await mesh.answering("client", "both", 2)
+    UNWELL.add("v1")
+    await mesh.enforce(*OPEN, checked(http={"path": "/well", "expectedStatuses": ["503"]}))
+    await healthy(mesh, 1)
+    await answered_by(mesh, {"v1"})

@@ -17,7 +17,7 @@ from mesh.service import Protocol
 from mesh.upstreams import HealthCheck, UpstreamPolicy
 from tests.meshes import values as a
 
-GET, CONNECT = HealthCheck("/well"), HealthCheck(None)
+GET, CONNECT, RPC = HealthCheck("/well"), HealthCheck(None), HealthCheck(None, grpc="shop.v1.Cart")
 PORTS = (a.port(80, 8080), a.port(81, 8081, Protocol.GRPC), a.port(90, 9090, a.TCP))
 MESH = (
     a.service("shop", *PORTS),
@@ -56,7 +56,8 @@ def said(view: View) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("permissive", [False, True])
 @pytest.mark.parametrize(
-    ("how", "at"), [(GET, {"shop:8080"}), (CONNECT, {"shop:8080", "shop:8081", "shop:9090"})]
+    ("how", "at"),
+    [(GET, {"shop:8080"}), (RPC, {"shop:8081"}), (CONNECT, {"shop:8080", "shop:8081", "shop:9090"})],
 )
 def test_requests_ask_ports_of_http_and_connections_all(
     how: HealthCheck, at: set[str], *, permissive: bool
@@ -93,8 +94,22 @@ def test_a_service_of_tcp_is_not_asked_by_requests() -> None:
     assert said(a.view(*MESH, checked("raw", CONNECT))) == []
 
 
+def test_a_service_without_a_port_of_grpc_is_not_asked_by_rpc() -> None:
+    """Which is said; and whom policy denies it, who may send something else there."""
+    assert said(a.view(*MESH, checked("raw", RPC))) == [("MW2124", "spec.healthCheck.grpc")]
+    assert said(a.view(*MESH, checked("shop", RPC))) == []
+    assert said(a.view(*MESH, CLERK, SOME, checked("shop", RPC))) == [("MW2125", "spec.healthCheck.grpc")]
+    health = a.route_group("some", a.match("some", "/grpc.health.v1.Health/Check"))
+    assert said(a.view(*MESH, CLERK, health, checked("shop", RPC))) == []
+
+
 def test_explain_says_how_endpoints_are_asked() -> None:
     """In words."""
     view = a.view(*MESH, checked("shop", GET))
     found = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
     assert any("by GET /well, at ports of HTTP, every 10 s" in each.text for each in found.steps)
+    found = explain(
+        a.view(*MESH, checked("shop", RPC)), Request(a.identity("buyer"), a.service_key("shop"), Port(81))
+    )
+    rpc = "by POST /grpc.health.v1.Health/Check, at ports of gRPC, every 10 s"
+    assert any(rpc in each.text for each in found.steps)

@@ -46,9 +46,18 @@ def test_every_field() -> None:
     assert value(text) == UpstreamPolicy(PolicyKey(Namespace("shop"), "p"), WEB, ejecting, load)
 
 
+_STATUSES = "spec.healthCheck.http.expectedStatuses[0]"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("grpc: {}", HealthCheck(None, grpc="")),
+        ("grpc: {service: shop.v1.Cart}", HealthCheck(None, grpc="shop.v1.Cart")),
+        (
+            "http: {path: /, expectedStatuses: ['404', 200-299, '404']}",
+            HealthCheck("/", well=((200, 299), (404, 404))),
+        ),
         ("tcp: {}", HealthCheck(None, timedelta(seconds=10), timedelta(seconds=1), 1, 3)),
         (
             "http: {path: '/w?a'}, interval: 1h, timeout: 10ms, healthyThreshold: 100, unhealthyThreshold: 2",
@@ -122,6 +131,12 @@ def test_a_cookie(text: str, ttl: timedelta | None, path: str) -> None:
         (asked("http: {path: '/a b'}"), "spec.healthCheck.http.path", "MW1013"),
         (asked("http: {path: '/a#b'}"), "spec.healthCheck.http.path", "MW1013"),
         (asked("http: {path: '/', method: GET}"), "spec.healthCheck.http.method", "MW1012"),
+        (asked("tcp: {}, grpc: {}"), "spec.healthCheck", "MW1013"),
+        (asked("grpc: {service: 'a b'}"), "spec.healthCheck.grpc.service", "MW1013"),
+        (asked("http: {path: /, expectedStatuses: [200]}"), _STATUSES, "MW1013"),
+        (asked("http: {path: /, expectedStatuses: ['2xx']}"), _STATUSES, "MW1013"),
+        (asked("http: {path: /, expectedStatuses: [299-200]}"), _STATUSES, "MW1013"),
+        (asked("http: {path: /, expectedStatuses: ['600']}"), _STATUSES, "MW1013"),
         (asked("tcp: {port: 80}"), "spec.healthCheck.tcp.port", "MW1012"),
         (asked("tcp: {}, interval: 999ms"), "spec.healthCheck.interval", "MW1013"),
         (asked("tcp: {}, timeout: 61s"), "spec.healthCheck.timeout", "MW1013"),
