@@ -7,7 +7,7 @@ from catalog.lint.lint import Lint
 from catalog.lint.reach import workloads_in
 from catalog.lint.told import Place, meant
 from catalog.policy.ingress import requests
-from catalog.policy.mutual_tls import admitted_by, callers_of, precedence
+from catalog.policy.mutual_tls import admitted_by, callers_of, deciding, precedence
 from catalog.relations.backing import services_of
 from catalog.relations.endpoints import addresses_behind
 from catalog.relations.ports import served
@@ -37,7 +37,7 @@ def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
         wanted = f"MutualTLS {first.key} for the same is older or first by name; that one counts"
         yield place.error(Code.OVERRULED_MUTUAL_TLS, "spec", str(found.mode), wanted)
     elif found.mode is TlsMode.PERMISSIVE:
-        yield from _of_plain(place, found, serving)
+        yield from _of_plain(place, found, its)
 
 
 def _of_accounts(place: Place, found: MutualTLS, there: tuple[Workload, ...]) -> Iterator[Problem]:
@@ -56,7 +56,7 @@ def _of_ports(place: Place, found: MutualTLS, serving: list[tuple[Port, Protocol
             yield place.warning(Code.UNKNOWN_TLS_PORT, "spec.ports", str(port), wanted)
 
 
-def _of_plain(place: Place, found: MutualTLS, serving: list[tuple[Port, Protocol]]) -> Iterator[Problem]:
+def _of_plain(place: Place, found: MutualTLS, its: list[Workload]) -> Iterator[Problem]:
     view, field = place.view, "spec.plaintext"
     said = admitted_by(view, found)
     if said is None:
@@ -65,8 +65,16 @@ def _of_plain(place: Place, found: MutualTLS, serving: list[tuple[Port, Protocol
         return
     yield from _of_sources(place, said)
     yield from _of_matches(place, said)
-    here = [each for each in serving if not found.ports or each[0] in found.ports]
-    if any(protocol is Protocol.TCP_SERVER_FIRST for _, protocol in here):
+    meant_for = [
+        (protocol, deciding(view, each.identity, number) == found)
+        for each in its
+        if each.uuid is not None
+        for number, protocol in _served(view, each)
+        if not found.ports or number in found.ports
+    ]
+    if meant_for and not any(decides for _, decides in meant_for):
+        return  # nearer ones say all
+    if any(protocol is Protocol.TCP_SERVER_FIRST and decides for protocol, decides in meant_for):
         wanted = (
             "a port's server speaks first: who calls it in plain text waits in vain, and is cut off; "
             "a certificate is what such a port is called with"
@@ -76,7 +84,8 @@ def _of_plain(place: Place, found: MutualTLS, serving: list[tuple[Port, Protocol
         who = "anybody" if said.from_everywhere else f"whoever is in {', '.join(map(str, callers[:5]))}"
         whom = ", ".join(found.accounts) or f"every workload of {found.key.namespace}"
         ports = f" at ports {', '.join(map(str, found.ports))}" if found.ports else ""
-        wanted = f"{who} calls {whom}{ports} without a certificate; Strict ends that"
+        but = "" if all(decides for _, decides in meant_for) else ", where no other MutualTLS is nearer,"
+        wanted = f"{who} calls {whom}{ports}{but} without a certificate; Strict ends that"
         yield place.warning(Code.PLAIN_TEXT, "spec.mode", str(found.mode), wanted)
 
 

@@ -86,10 +86,12 @@ def overruled(name: str, mode: TlsMode = STRICT) -> tuple[Code, str, str, str]:
         ((*FIRST, mtls()), [OPEN, (Code.PLAIN_SERVER_FIRST, "m", "spec.plaintext", "")]),
         ((*FIRST, mtls(ports=(8080,))), [OPEN]),
         ((*FIRST, mtls(accounts=("shop",))), [OPEN]),
-        # Of those for the same the oldest counts, then the first by name; a nearer one is not in its way.
+        # Of those for the same the oldest counts, then the first by name; nearer ones may leave nothing open.
         ((mtls(), mtls(STRICT, None, "n")), [OPEN, overruled("n")]),
         ((mtls(), mtls(STRICT, None, "n", created="2026-01-01T00:00:00Z")), [overruled("m", PERMISSIVE)]),
-        ((mtls(), mtls(STRICT, None, "n", ("shop",))), [OPEN]),
+        ((mtls(), mtls(STRICT, None, "n", ("shop",))), []),
+        ((*FIRST, mtls(), mtls(STRICT, None, "n", ("db",))), [OPEN]),
+        ((*FIRST, mtls(), mtls(STRICT, None, "n", ports=(8080, 9000, 3306))), []),
         ((mtls(), mtls(STRICT, None, "n", ports=(8080,))), [OPEN]),
         ((mtls(ports=(8080,)), mtls(STRICT, None, "n", ports=(9000,))), [OPEN]),
         ((mtls(ports=(8080, 9000)), mtls(STRICT, None, "n", ports=(9000,))), [OPEN, overruled("n")]),
@@ -104,6 +106,10 @@ def test_what_is_open_is_said_with_whom_and_where() -> None:
     """A warning, in words by which one finds what to close: of each open one, so that none is forgotten."""
     (everybody,) = problems(a.view(*SHOP, mtls(plaintext=EVERYBODY)))
     (near,) = problems(a.view(*SHOP, mtls(accounts=("shop",), ports=(8080,))))
+    (partly,) = problems(a.view(*SHOP, mtls(plaintext=EVERYBODY), mtls(STRICT, None, "n", ports=(8080,))))
+    assert partly.expected.startswith(
+        "anybody calls every workload of default, where no other MutualTLS is nearer, "
+    )
     assert (everybody.severity, near.severity) == (Severity.WARNING, Severity.WARNING)
     assert everybody.expected == (
         "anybody calls every workload of default without a certificate; Strict ends that"
