@@ -19,6 +19,7 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     [Retry] -> retries
     [RoutePolicy], access -> routing
     [UpstreamPolicy] -> upstreams
+    [ExternalAuthorization] -> authorization
     [MutualTLS], ingress, permissive -> mutual_tls
     groups, scope, conflicts, permissive, outbound, destinations, retries, routing -> reachable
     addresses, backing -> closed

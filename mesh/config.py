@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from mesh.authorization import Authorizer
 from mesh.host_port import HostPort
 from mesh.names import InterfaceName, Port
 
@@ -59,20 +60,6 @@ class Exclusions:
     interfaces: tuple[InterfaceName, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalAuthorization:
-    """Who is asked about every HTTP request that policy admits: a gRPC service, `envoy.service.auth.v3`.
-
-    Sidecars call it in plain text at `server`, whose host is a name in the DNS or an IP address. A request of
-    which it says nothing within `timeout` is refused, or passes where it `fails_open`.
-    """
-
-    server: HostPort
-    stat_prefix: str
-    timeout: timedelta
-    fails_open: bool = False
-
-
 class TracingProtocol(enum.StrEnum):
     """How spans are told, and by which headers of requests they are joined; the values are a manifest's."""
 
@@ -106,5 +93,5 @@ class MeshConfig:
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
     exclusions: Exclusions = field(default_factory=Exclusions)
     """For every pod that is given a sidecar from then on; nothing that runs already changes."""
-    authorization: ExternalAuthorization | None = None
+    authorization: Authorizer | None = None
     tracing: Tracing | None = None

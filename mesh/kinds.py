@@ -70,6 +70,7 @@ WORKLOAD: Final = _known("Workload", "meshwright.dev")
 ROUTE_POLICY: Final = _known("RoutePolicy", "policy.meshwright.dev")
 UPSTREAM_POLICY: Final = _known("UpstreamPolicy", "policy.meshwright.dev")
 MUTUAL_TLS: Final = _known("MutualTLS", "policy.meshwright.dev")
+EXTERNAL_AUTHORIZATION: Final = _known("ExternalAuthorization", "policy.meshwright.dev")
 
 ADMISSION: Final = Kind("admission")
 CERTIFICATE: Final = Kind("certificate")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from mesh.authorization import ExternalAuthorization
 from mesh.config import MeshConfig
 from mesh.egress import Egress
 from mesh.identity import ServiceIdentity
@@ -120,7 +121,8 @@ class NamespaceObject:
 
 
 MeshObject = (
-    Egress
+    ExternalAuthorization
+    | Egress
     | EndpointSlice
     | ExtensionService
     | HTTPRouteGroup

@@ -12,6 +12,7 @@ from catalog.policy.proxy import (
 )
 from mesh.kinds import (
     EGRESS,
+    EXTERNAL_AUTHORIZATION,
     MESH_CONFIG,
     RETRY,
     ROUTE_POLICY,
@@ -60,8 +61,6 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
             yield Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD)
     if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
         yield Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG)
-    if policy.authorization is not None and any(port.protocol.is_http for port in policy.inbound):
-        yield Requirement(Capability.EXTERNAL_AUTHORIZATION, MESH_CONFIG)
     if policy.tracing is not None:
         yield Requirement(Capability.TRACING, MESH_CONFIG)
     for port in policy.inbound:
@@ -80,6 +79,9 @@ def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
     if not port.protocol.is_http:
         for service in port.services:
             yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, service))
+    if port.asked is not None:
+        by = MESH_CONFIG if port.asked.by is None else ObjectKey.of(EXTERNAL_AUTHORIZATION, port.asked.by)
+        yield Requirement(Capability.EXTERNAL_AUTHORIZATION, by)
     for rule in port.access.rules:
         if rule.matches is not None:
             yield Requirement(Capability.HTTP_ROUTES, rule.by)

@@ -15,6 +15,7 @@ from mesh.kinds import (
     ENDPOINT_SLICE,
     ENDPOINTS,
     EXTENSION_SERVICE,
+    EXTERNAL_AUTHORIZATION,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     JOB,
@@ -56,6 +57,7 @@ from specs.osm.telemetry import extension_service, telemetry
 from specs.osm.unenforced import UNENFORCED
 from specs.osm.upstream_traffic import upstream_traffic_setting
 from specs.own.workload import workload
+from specs.policy.external_authorization import external_authorization
 from specs.policy.mutual_tls import mutual_tls
 from specs.policy.route_policy import route_policy
 from specs.policy.upstream_policy import upstream_policy
@@ -100,6 +102,7 @@ _READERS: Final = (
     Reader(WORKLOAD, ("v1alpha1",), workload),
     Reader(ROUTE_POLICY, ("v1alpha1",), route_policy),
     Reader(UPSTREAM_POLICY, ("v1alpha1",), upstream_policy),
+    Reader(EXTERNAL_AUTHORIZATION, ("v1alpha1",), external_authorization),
     Reader(MUTUAL_TLS, ("v1alpha1",), mutual_tls),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),

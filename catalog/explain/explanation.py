@@ -106,4 +106,4 @@ def _answering(
         if not permissive and not isinstance(at_server, TurnedDown):
             yield from of_place(view, at_server, place)
         if oracle.admitting(view, request, place) is not None and place[1]:
-            yield from preconditions.authorized(view)
+            yield from preconditions.authorized(view, place)

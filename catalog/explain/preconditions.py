@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from catalog.explain.answering import answering
-from catalog.explain.steps import Objects, Step, origin_of_object
+from catalog.explain.steps import Objects, Step, origin_of, origin_of_object
 from catalog.oracle import decide as oracle
-from catalog.oracle.decide import TurnedDown
+from catalog.oracle.decide import Place, TurnedDown
 from catalog.oracle.preconditions import Told
 from catalog.oracle.requests import Request
 from catalog.relations.endpoints import endpoints
@@ -15,7 +15,7 @@ from catalog.store.objects import workload_object
 from catalog.store.view import View
 from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
-from mesh.kinds import MESH_CONFIG
+from mesh.kinds import EXTERNAL_AUTHORIZATION, MESH_CONFIG
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.policy import TrafficSplit
@@ -49,12 +49,17 @@ def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
         yield Step(said, mesh_configs(view))
 
 
-def authorized(view: View) -> Iterator[Step]:
+def authorized(view: View, place: tuple[Place, bool]) -> Iterator[Step]:
     """Yield who is asked about a request that policy admits; what is answered is not known here."""
-    asked = view.config.authorization
+    asked, by = oracle.asked(view, place), oracle.counting(view, place)
+    origin = mesh_configs(view) if by is None else origin_of(view, EXTERNAL_AUTHORIZATION, by.key)
     if asked is not None:
-        text = f"the authorizer at {asked.server} is asked besides, and may refuse it (403)"
-        yield Step(text, mesh_configs(view), depth=1)
+        said = "" if by is None else f", as ExternalAuthorization {by.key} has it"
+        text = f"the authorizer at {asked.server} is asked besides{said}, and may refuse it (403)"
+        yield Step(text, origin, depth=1)
+    elif by is not None and view.config.authorization is not None:
+        text = f"ExternalAuthorization {by.key} is disabled: the mesh's authorizer is not asked"
+        yield Step(text, origin, depth=1)
 
 
 def mesh_configs(view: View) -> Objects:

@@ -148,3 +148,19 @@ class Code(ProblemCode):
     )
     NO_WAY_TO_SIDECAR = "MW2140", "A workload has addresses of IPv6 alone, and its sidecar takes IPv4 alone."
     PAST_SIDECAR = "MW2141", "A workload has an address of IPv6, and its sidecar takes IPv4 alone."
+    OVERRULED_AUTHORIZATION = (
+        "MW2150",
+        "Another ExternalAuthorization for the same workloads and ports takes precedence.",
+    )
+    UNKNOWN_ASKING_ACCOUNT = (
+        "MW2151",
+        "No workload has a ServiceAccount that an ExternalAuthorization is for.",
+    )
+    UNKNOWN_ASKING_PORT = (
+        "MW2152",
+        "An ExternalAuthorization names a port at which none of its workloads is called.",
+    )
+    NOT_ASKED_ABOUT = (
+        "MW2153",
+        "An ExternalAuthorization names a port that speaks no HTTP; nobody is asked there.",
+    )

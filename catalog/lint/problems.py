@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final
 
 from catalog.lint import (
+    authorization,
     effect,
     egress,
     families,
@@ -40,8 +41,8 @@ from catalog.store.osm import (
 )
 from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
+from catalog.store.own import external_authorizations, route_policies, upstream_policies
 from catalog.store.own import mutual_tls as all_mutual_tls
-from catalog.store.own import route_policies, upstream_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets
@@ -87,6 +88,7 @@ class Linter:
             ObservedAll(of_route_policy, lint, route_policies(view)),
             ObservedAll(of_upstream_policy, lint, upstream_policies(view)),
             ObservedAll(of_mutual_tls, lint, all_mutual_tls(view)),
+            ObservedAll(of_authorization, lint, external_authorizations(view)),
             ObservedAll(of_egress, lint, egresses(view)),
             ObservedAll(of_telemetry, lint, telemetries(view)),
             ObservedAll(of_extension_service, lint, extension_services(view)),
@@ -193,6 +195,12 @@ def of_upstream_policy(lint: Lint, key: PolicyKey) -> Problems:
 def of_mutual_tls(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a MutualTLS."""
     return tuple(mutual_tls.problems(lint, key))
+
+
+@derived
+def of_authorization(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of an ExternalAuthorization."""
+    return tuple(authorization.problems(lint, key))
 
 
 @derived

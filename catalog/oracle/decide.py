@@ -32,6 +32,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from catalog.oracle.authorization import asked, counting
 from catalog.oracle.callers import is_of_the_mesh
 from catalog.oracle.ingress import IngressVerdict, called_there, ingress_verdicts, lets_in, seen
 from catalog.oracle.mutual_tls import PlainVerdict, lets_plain_in, plain_verdict
@@ -69,11 +70,13 @@ __all__ = [
     "accepts_everyone",
     "admitting",
     "arriving",
+    "asked",
     "at_client",
     "at_server",
     "backends",
     "called_there",
     "chooses_endpoint",
+    "counting",
     "decide",
     "fits",
     "ingress_verdicts",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from catalog.policy.access import Everything, Matching, Nothing, grant
+from catalog.policy.authorization import asked_at
 from catalog.policy.ingress import ingress_rules
 from catalog.policy.limits import rate_limits
 from catalog.policy.mutual_tls import plain_rule
@@ -81,6 +82,7 @@ def _port(
         listen=_listen(group, number),
         escaped_slashes=_escaped_slashes(protocol, behind),
         rates=_rates(view, protocol, behind),
+        asked=asked_at(view, group.identity, number, protocol),
         mesh_names=tuple(each.fqdn(view.settings.cluster_domain) for each in told_apart),
     )
 

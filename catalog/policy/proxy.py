@@ -8,9 +8,10 @@ from typing import Any, Final, Self, TypeVar
 
 from catalog.policy.outside import OutsidePort
 from catalog.store.settings import DenialReasons, HeaderLimits
+from mesh.authorization import Authorizer
 from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
 from mesh.calling import Resilience
-from mesh.config import ExternalAuthorization, TlsVersion, Tracing
+from mesh.config import TlsVersion, Tracing
 from mesh.hashing import HashedOnce, Shared, hashed_once
 from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
@@ -71,16 +72,14 @@ class Logging:
 class MeshTerms(HashedOnce):
     """What holds for every proxy of the mesh: whom it believes, how it speaks TLS, which headers it takes.
 
-    `denials`: to whom it says why it has denied a request. `authorization`: whom it asks about requests that
-    policy admits. `tracing`: whom it tells of all. `resilience`: what it does about endpoints that fail.
-    `logs`: what it writes of requests and connections.
+    `denials`: to whom it says why it has denied a request. `tracing`: whom it tells of all. `resilience`:
+    what it does about endpoints that fail. `logs`: what it writes of requests and connections.
     """
 
     trust_domain: TrustDomain
     tls: TlsRange
     headers: HeaderLimits
     denials: DenialReasons = DenialReasons.CALLERS
-    authorization: ExternalAuthorization | None = None
     tracing: Tracing | None = None
     resilience: Resilience = field(default_factory=Resilience)
     logs: Logging = field(default_factory=Logging)
@@ -159,13 +158,21 @@ def _of_callers(rule: AccessRule, *, plain: bool) -> AccessRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """Who is asked about requests that policy admits: `by` an object, None: by all of the mesh."""
+
+    authorizer: Authorizer
+    by: PolicyKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class InboundPort:
     """A port at which the workload is called, and who may.
 
     `listen` is where the proxy binds in explicit interception, None in transparent; `application` is where
     the application listens, `otherwise` where it may listen instead. `rates`: how much it takes of those who
-    may call. `mesh_names` are those that callers of the mesh ask for in TLS, where some rule admits who shows
-    no certificate; else there are none.
+    may call. `asked`: who may refuse what policy admits. `mesh_names` are those that callers of the mesh ask
+    for in TLS, where some rule admits who shows no certificate; else there are none.
     """
 
     port: Port
@@ -178,6 +185,7 @@ class InboundPort:
     rates: RateLimits = field(default_factory=RateLimits)
     mesh_names: tuple[str, ...] = ()
     otherwise: SocketAddress | None = None
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -344,7 +352,6 @@ class ProxyPolicy:
     transparent: Transparent = field(default_factory=Transparent)
     headers: HeaderLimits = field(default_factory=HeaderLimits)
     denials: DenialReasons = DenialReasons.CALLERS
-    authorization: ExternalAuthorization | None = None
     tracing: Tracing | None = None
     outside: tuple[OutsidePort, ...] = ()
     resilience: Resilience = field(default_factory=Resilience)
@@ -368,7 +375,6 @@ class ProxyPolicy:
             self.tls,
             self.headers,
             self.denials,
-            self.authorization,
             self.tracing,
             self.resilience,
             self.logs,

@@ -67,7 +67,6 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         transparent=_transparent(group),
         headers=view.settings.headers,
         denials=view.settings.denials,
-        authorization=view.config.authorization,
         tracing=tracing(view, group),
         resilience=view.settings.resilience,
         logs=logging(view, group),

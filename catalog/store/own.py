@@ -3,7 +3,8 @@
 from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
-from mesh.kinds import MUTUAL_TLS, ROUTE_POLICY, UPSTREAM_POLICY
+from mesh.authorization import ExternalAuthorization
+from mesh.kinds import EXTERNAL_AUTHORIZATION, MUTUAL_TLS, ROUTE_POLICY, UPSTREAM_POLICY
 from mesh.mutual_tls import MutualTLS
 from mesh.routing import RoutePolicy
 from mesh.upstreams import UpstreamPolicy
@@ -19,3 +20,10 @@ upstream_policies_by_service: Final = IN_VIEW.index(
 
 mutual_tls: Final = kind(MutualTLS, MUTUAL_TLS, "MutualTLSes", lambda found: found.key)
 mutual_tls_in: Final = IN_VIEW.index("MutualTLSes by namespace", mutual_tls, lambda key, _: (key.namespace,))
+
+external_authorizations: Final = kind(
+    ExternalAuthorization, EXTERNAL_AUTHORIZATION, "ExternalAuthorizations", lambda found: found.key
+)
+external_authorizations_in: Final = IN_VIEW.index(
+    "ExternalAuthorizations by namespace", external_authorizations, lambda key, _: (key.namespace,)
+)

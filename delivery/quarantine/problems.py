@@ -20,6 +20,7 @@ from mesh.identity import ProxyName
 from mesh.kinds import (
     EGRESS,
     ENDPOINT_SLICE,
+    EXTERNAL_AUTHORIZATION,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
@@ -71,6 +72,7 @@ _POLICIES: Final = (
     INGRESS_BACKEND,
     MUTUAL_TLS,
     TELEMETRY,
+    EXTERNAL_AUTHORIZATION,
 )
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
 

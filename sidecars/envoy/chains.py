@@ -65,7 +65,7 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
         route = names.inbound_routes(port.port)
         features = order.inbound(policy.trust_domain, policy.denials, port)
         manager = connection_manager(route, policy.terms, policy.primary, features)
-        needed = frozenset({reference(ROUTE, route), *_asked(policy.terms, inbound=True), *_counting(port)})
+        needed = frozenset({reference(ROUTE, route), *_told(policy.terms), *_asked(port), *_counting(port)})
         return Filters((*_counted(port), manager), needed)
     if caller is None:
         rules = rbac.rules(divided(port.access).proven, policy.trust_domain)
@@ -135,7 +135,7 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
     if service.protocol.is_http:
         route = names.outbound_routes(service)
         manager = connection_manager(route, terms, service.upstream, order.outbound(service))
-        return Filters((manager,), frozenset({reference(ROUTE, route), *_asked(terms, inbound=False)}))
+        return Filters((manager,), frozenset({reference(ROUTE, route), *_told(terms)}))
     return to_clusters(
         terms,
         f"outbound.{service.upstream}|{service.port}",
@@ -149,13 +149,17 @@ def _tries(retry: RetryPolicy | None) -> int:
     return 1 + retry.retries if retry is not None and RetryOn.CONNECT_FAILURE in retry.on else 1
 
 
-def _asked(terms: MeshTerms, *, inbound: bool) -> Iterator[Reference]:
-    """Yield the clusters of those whom a connection manager asks or tells of requests."""
+def _told(terms: MeshTerms) -> Iterator[Reference]:
+    """Yield the clusters of those whom a connection manager tells of requests."""
     if terms.tracing is not None:
         yield reference(CLUSTER, names.TRACING_CLUSTER)
-    if inbound and terms.authorization is not None:
-        yield reference(CLUSTER, names.AUTHORIZER_CLUSTER)
     yield from written(terms)
+
+
+def _asked(port: InboundPort) -> Iterator[Reference]:
+    """Yield the cluster of who is asked about what comes to a port."""
+    if port.asked is not None:
+        yield reference(CLUSTER, names.authorizer_cluster(port.asked))
 
 
 def written(terms: MeshTerms) -> Iterator[Reference]:

@@ -89,9 +89,9 @@ def external(headers: HeaderLimits, wanted: ExternalDestination) -> Resource:
     return encode(message)
 
 
-def authorizer(server: HostPort) -> Resource:
-    """Return the cluster of the mesh's authorizer: gRPC in plain text."""
-    return _grpc(names.AUTHORIZER_CLUSTER, server)
+def authorizer(name: str, server: HostPort) -> Resource:
+    """Return the cluster of an authorizer: gRPC in plain text."""
+    return _grpc(name, server)
 
 
 def rate_limits(server: HostPort) -> Resource:

@@ -5,6 +5,7 @@ from typing import Final
 
 from catalog.policy.outside import OutsideRange
 from catalog.policy.proxy import (
+    Asked,
     Destination,
     ExternalDestination,
     OutboundService,
@@ -56,6 +57,11 @@ def cluster(place: WeightedBackend | Destination) -> str:
         case WeightedBackend(upstream):
             name = f"{upstream}|{place.target_port}"
     return f"{name}|as-called" if place.as_called else name
+
+
+def authorizer_cluster(asked: Asked) -> str:
+    """Return the name of the cluster of an authorizer: the mesh's, or one that an object names."""
+    return AUTHORIZER_CLUSTER if asked.by is None else f"{AUTHORIZER_CLUSTER}|{asked.authorizer.server}"
 
 
 def rate_limit_cluster(server: HostPort) -> str:

@@ -102,7 +102,12 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
     for port in policy.inbound:
         if inbound_listeners.is_open(port):
             bare = replace(
-                port, services=(), listen=None, escaped_slashes=EscapedSlashes.REJECT, mesh_names=()
+                port,
+                services=(),
+                listen=None,
+                escaped_slashes=EscapedSlashes.REJECT,
+                mesh_names=(),
+                asked=None,
             )
             behind = replace(bare, access=OnlyRules(), rates=RateLimits())
             yield _Judged(clusters.application, (headers, primary, behind), Application(port.services))
@@ -114,10 +119,11 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
 def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
     """Yield what makes the clusters of those whom proxies ask or tell of requests, where any come."""
     served = any(port.protocol.is_http and inbound_listeners.is_open(port) for port in policy.inbound)
-    if policy.authorization is not None and served:
-        yield _Judged(clusters.authorizer, (policy.authorization.server,), MeshWide())
-    asked = {each.server for port in policy.inbound for each in _counting(port)}
-    for server in sorted(asked):
+    asking = (port.asked for port in policy.inbound if inbound_listeners.is_open(port))
+    for each in sorted({(names.authorizer_cluster(it), it.authorizer.server) for it in asking if it}):
+        yield _Judged(clusters.authorizer, each, AllInbound())
+    counting = {each.server for port in policy.inbound for each in _counting(port)}
+    for server in sorted(counting):
         yield _Judged(clusters.rate_limits, (server,), AllInbound())
     if policy.logs.collector is not None:
         yield _Judged(clusters.extension, (policy.logs.collector,), AllInbound())

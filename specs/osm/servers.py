@@ -5,13 +5,13 @@ One that is switched off is not read: what stands there has no effect, whatever 
 
 import re
 from dataclasses import replace
-from datetime import timedelta
 from typing import Final
 
-from mesh.config import ExternalAuthorization, Tracing, TracingProtocol
+from mesh.authorization import Authorizer
+from mesh.config import Tracing, TracingProtocol
 from mesh.host_port import HostPort
 from mesh.names import Namespace
-from specs.durations import parse_duration
+from specs.authorizers import STAT_PREFIX, patience
 from specs.fields import Fields
 from specs.references import host
 
@@ -21,13 +21,10 @@ _COLLECTING: Final = {TracingProtocol.ZIPKIN: 9411, TracingProtocol.OTLP: 4317}
 """Where collectors listen by default."""
 
 _PATH: Final = re.compile("/[!-~]*")
-_STAT_PREFIX: Final = "inboundExtAuthz"
-_TIMEOUT: Final = timedelta(seconds=1)
-_LONGEST: Final = timedelta(minutes=5)
 _PREFIX_LENGTH: Final = 64
 
 
-def external_authorization(fields: Fields) -> ExternalAuthorization | None:
+def external_authorization(fields: Fields) -> Authorizer | None:
     """Read `inboundExternalAuthorization`; None where nobody is to be asked."""
     fields.accept(*_AUTHORIZATION)
     if not fields.flag("enable"):
@@ -35,10 +32,10 @@ def external_authorization(fields: Fields) -> ExternalAuthorization | None:
     where, port = host(fields, "address"), fields.port("port")
     if not (fields.raw("address") and fields.has("port")):
         fields.wrong("enable", "needs the authorizer's address and port beside it")
-    return ExternalAuthorization(
+    return Authorizer(
         server=HostPort(where, port or 1),
         stat_prefix=_stat_prefix(fields),
-        timeout=_timeout(fields),
+        timeout=patience(fields),
         fails_open=fields.flag("failureModeAllow"),
     )
 
@@ -64,18 +61,7 @@ def tracing(fields: Fields, home: Namespace) -> Tracing | None:
 
 
 def _stat_prefix(fields: Fields) -> str:
-    text = fields.text("statPrefix") or _STAT_PREFIX
+    text = fields.text("statPrefix") or STAT_PREFIX
     if not text.isprintable() or len(text) > _PREFIX_LENGTH:
         fields.wrong("statPrefix", f"must be a word of up to {_PREFIX_LENGTH} characters")
     return text
-
-
-def _timeout(fields: Fields) -> timedelta:
-    text = fields.text("timeout")
-    if not text:
-        return _TIMEOUT
-    found = parse_duration(text)
-    if found is None or not timedelta(milliseconds=1) <= found <= _LONGEST:
-        fields.wrong("timeout", "must be a duration from 1ms to 5m, such as 1s")
-        return _TIMEOUT
-    return found

@@ -4,12 +4,12 @@ from typing import Final
 
 from mesh.kinds import SERVICE
 from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import ServiceAccountName, is_dns_subdomain
 from mesh.policy import PolicyKey
 from specs.codes import Code
 from specs.fields import Fields
-from specs.manifest import NAME_RULE, Manifest
+from specs.manifest import Manifest
 from specs.places import IP_RANGE, Places
+from specs.policy.workloads import filled, subjects
 from specs.references import route_group
 
 MODES: Final = tuple(each.value for each in TlsMode)
@@ -23,9 +23,7 @@ def mutual_tls(manifest: Manifest) -> MutualTLS:
     if not fields.has("mode"):
         fields.required_text("mode", "must be Strict or Permissive")
     mode = TlsMode(fields.choice("mode", MODES, TlsMode.STRICT.value))
-    _filled(fields, "serviceAccounts", "it is for all workloads of the namespace")
-    _filled(fields, "ports", "it is for all ports")
-    accounts, ports = _accounts(fields), fields.ports("ports")
+    accounts, ports = subjects(fields)
     plaintext = _plaintext(fields.section("plaintext")) if fields.has("plaintext") else None
     fields.close()
     if plaintext is not None and mode is TlsMode.STRICT and not fields.notes.refused:
@@ -40,26 +38,9 @@ def mutual_tls(manifest: Manifest) -> MutualTLS:
     )
 
 
-def _filled(fields: Fields, name: str, absent: str) -> None:
-    """Refuse a list that is there and empty: to some it would be nobody, to others everybody."""
-    if fields.has(name) and fields.raw(name) == []:
-        fields.wrong(name, f"must not be empty; absent, {absent}", Code.EMPTY)
-
-
-def _accounts(fields: Fields) -> tuple[ServiceAccountName, ...]:
-    found = set()
-    for index, name in enumerate(fields.texts("serviceAccounts")):
-        if is_dns_subdomain(name):
-            found.add(ServiceAccountName(name))
-        else:
-            path = f"{fields.at('serviceAccounts')}[{index}]"
-            fields.notes.refuse(Code.WRONG_VALUE, path, NAME_RULE, name)
-    return tuple(sorted(found))
-
-
 def _plaintext(fields: Fields) -> PlainText:
-    _filled(fields, "sources", "it is everybody who calls in plain text")
-    _filled(fields, "matches", "it is every request")
+    filled(fields, "sources", "it is everybody who calls in plain text")
+    filled(fields, "matches", "it is every request")
     places = Places()
     for section in fields.sections("sources"):
         _source(section, places)

@@ -243,6 +243,14 @@ def _mutual_tls(dice: Dice, pool: "Pool") -> Document:
     return spec | {each: parts[each] for each in dice.few(tuple(parts), 2)}
 
 
+def _authorization(dice: Dice, pool: "Pool") -> Document:
+    if dice.odds(4):
+        return {"disabled": True}
+    asked = {"host": dice.choice((*HOSTS, "opa.opa", "fd00::7")), "port": dice.choice((9191, 1, 65535, 0))}
+    more = {"timeout": dice.choice(DURATIONS), "failureModeAllow": True, "ports": list(pool.ports)}
+    return asked | {each: more[each] for each in dice.few(tuple(more), 2)}
+
+
 def _ingress(dice: Dice, pool: "Pool") -> Document:
     tls = {"skipClientCertValidation": dice.odds(2), "sniHosts": dice.few(HOSTS[:3], 2)}
     protocol = dice.choice(("http", "https"))
@@ -282,6 +290,7 @@ KINDS: Final[dict[str, tuple[str, Callable[[Dice, "Pool"], Document]]]] = {
     "RoutePolicy": (_OURS, _routes),
     "UpstreamPolicy": (_OURS, _upstreams),
     "MutualTLS": (_OURS, _mutual_tls),
+    "ExternalAuthorization": (_OURS, _authorization),
     "UpstreamTrafficSetting": (_OSM, _limits),
     "Retry": (_OSM, _retry),
     "IngressBackend": (_OSM, _ingress),

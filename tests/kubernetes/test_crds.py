@@ -42,6 +42,9 @@ ONLY_THE_READER = {
     ("MutualTLS", "spec.plaintext.sources[].name"),  # likewise
     ("MutualTLS", "spec.plaintext.sources[].namespace"),
     ("MutualTLS", "spec.plaintext"),  # has no effect beside Strict
+    ("ExternalAuthorization", "spec.host"),  # letters and dots that are no name; absent where disabled
+    ("ExternalAuthorization", "spec.port"),  # likewise absent
+    ("ExternalAuthorization", "spec.ports"),  # a list that is empty
     ("MutualTLS", "spec.ports"),  # a list that is empty
     ("IngressBackend", "spec.sources[].namespace"),  # a Service must have one, and nothing else
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port

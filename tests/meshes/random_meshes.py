@@ -11,6 +11,7 @@ from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.material import ServiceCertificate
+from mesh.authorization import Authorizer, ExternalAuthorization
 from mesh.callers import IpRange
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.egress import Egress, EgressPort, EgressProtocol
@@ -21,6 +22,7 @@ from mesh.kinds import (
     DEPLOYMENT,
     EGRESS,
     EXTENSION_SERVICE,
+    EXTERNAL_AUTHORIZATION,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
@@ -113,6 +115,7 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
     _upstream_policy(others, mesh)
     _mutual_tls(others, mesh)
     _telemetry(others, mesh)
+    _authorization(others, mesh)
     kind = dice.randrange(24)
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
@@ -240,6 +243,17 @@ def _mutual_tls(dice: random.Random, mesh: Mesh) -> None:
     _put(dice, mesh, ObjectKey.of(MUTUAL_TLS, key), found)
 
 
+def _authorization(dice: random.Random, mesh: Mesh) -> None:
+    if dice.random() < 0.9:
+        return
+    key, asked = _key(dice), Authorizer(HostPort(dice.choice(("opa", "10.0.0.7")), 9191), "asked", A_SECOND)
+    accounts = dice.choice(((), (ServiceAccountName(dice.choice(NAMES)),)))
+    ports = dice.choice(((), (Port(8080),)))
+    found = ExternalAuthorization(key, dice.choice((None, asked)), accounts, ports)
+    _put(dice, mesh, ObjectKey.of(EXTERNAL_AUTHORIZATION, key), found)
+
+
+A_SECOND = timedelta(seconds=1)
 SETTINGS = (
     MeshSettings(),
     *[MeshSettings(endpoint_admission=EndpointAdmission.READY)] * 3,

@@ -7,6 +7,7 @@ import catalog.store.osm
 import catalog.store.smi  # noqa: F401 - declares the policies that a view may be made of
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
+from mesh.authorization import ExternalAuthorization
 from mesh.callers import IpRange
 from mesh.config import MeshConfig
 from mesh.egress import Egress, EgressPort, EgressProtocol
@@ -282,6 +283,7 @@ def object_key(thing: object) -> ObjectKey:
             | HTTPRouteGroup(key=name)
             | IngressBackend(key=name)
             | MeshRootCertificate(key=name)
+            | ExternalAuthorization(key=name)
             | MutualTLS(key=name)
             | Retry(key=name)
             | RoutePolicy(key=name)
@@ -320,6 +322,7 @@ def _value(thing: object) -> MeshObject:
         | UpstreamPolicy
         | Telemetry
         | ExtensionService
-        | MutualTLS,
+        | MutualTLS
+        | ExternalAuthorization,
     )
     return thing

@@ -4,9 +4,11 @@ It is told the request's head and who calls, and no body: to wait for one would 
 answer of it admits what policy refuses, which it is never asked about.
 """
 
+from dataclasses import dataclass
+
 from google.protobuf.duration_pb2 import Duration
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.proxy import Asked, MeshTerms
 from protos.envoy.config.core.v3 import config_source_pb2, grpc_service_pb2
 from protos.envoy.extensions.filters.http.ext_authz.v3 import ext_authz_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
@@ -17,20 +19,22 @@ from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.typed import packed
 
 
+@dataclass(frozen=True, slots=True)
 class Authorization(Feature):
-    """The mesh's authorizer, if it has one; it answers 403 where that says no, or nothing in time."""
+    """The authorizer of a port; the sidecar answers 403 where that says no, or nothing in time."""
 
-    __slots__ = ()
+    asked: Asked
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the filter."""
-        asked = terms.authorization
-        if asked is None:
-            return
+        del terms
+        asked = self.asked.authorizer
         timeout = Duration()
         timeout.FromTimedelta(asked.timeout)
         service = grpc_service_pb2.GrpcService(
-            envoy_grpc=grpc_service_pb2.GrpcService.EnvoyGrpc(cluster_name=names.AUTHORIZER_CLUSTER),
+            envoy_grpc=grpc_service_pb2.GrpcService.EnvoyGrpc(
+                cluster_name=names.authorizer_cluster(self.asked)
+            ),
             timeout=timeout,
         )
         found = ext_authz_pb2.ExtAuthz(

@@ -41,7 +41,6 @@ from sidecars.envoy.features.upgrades import Upgrades
 
 _OF_ALL: Final = (Limits(), Upgrades(), Spans())
 _UNDELIVERED: Final = Undelivered()
-_AUTHORIZATION: Final = Authorization()
 _ROUTER: Final = Router()
 
 
@@ -50,8 +49,9 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
     paths, log = Paths(port.escaped_slashes, guarded=True), RequestLog(inbound=True)
     looked_for = Denials(port.access, trust_domain, denials)
     rates = (Rates(port.rates),) if port.rates.looks_at_requests else ()
+    asked = (Authorization(port.asked),) if port.asked is not None else ()
     access = Access(port.access, trust_domain)
-    return (*_OF_ALL, log, paths, looked_for, _UNDELIVERED, access, *rates, _AUTHORIZATION, _ROUTER)
+    return (*_OF_ALL, log, paths, looked_for, _UNDELIVERED, access, *rates, *asked, _ROUTER)
 
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:

@@ -13,6 +13,7 @@ from mesh.config import SidecarSettings
 from mesh.kinds import (
     EGRESS,
     EXTENSION_SERVICE,
+    EXTERNAL_AUTHORIZATION,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
@@ -205,6 +206,11 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
                 HASH_RULE,
             ),
         ),
+    ),
+    EXTERNAL_AUTHORIZATION: Installed(
+        short_names=("extauthz",),
+        categories=(_OURS,),
+        columns=(Column("Host", ("spec.host",), "Who is asked."),),
     ),
     MUTUAL_TLS: Installed(
         short_names=("mtls",),

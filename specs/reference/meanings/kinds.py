@@ -18,6 +18,10 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     kinds.TRAFFIC_SPLIT: ("To which services the calls of one go, in which ratio.", smi.TRAFFIC_SPLIT),
     kinds.ROUTE_POLICY: ("What becomes of requests on their way to a service.", policy.ROUTE_POLICY),
     kinds.UPSTREAM_POLICY: ("How callers reach the endpoints of a service.", policy.UPSTREAM_POLICY),
+    kinds.EXTERNAL_AUTHORIZATION: (
+        "Who is asked about requests that policy admits.",
+        policy.EXTERNAL_AUTHORIZATION,
+    ),
     kinds.MUTUAL_TLS: ("Who must show a certificate, and who may call in plain text.", policy.MUTUAL_TLS),
     kinds.EGRESS: ("What may leave the mesh, and whose calls.", osm_policy.EGRESS),
     kinds.RETRY: ("What a caller tries again.", osm_policy.RETRY),

@@ -9,6 +9,7 @@ from specs.reference.meaning import (
     GRPC_SERVICE,
     HEADER,
     HEADER_VALUE,
+    HOST,
     LABEL,
     NAME,
     PARAMETER,
@@ -136,4 +137,18 @@ MUTUAL_TLS: Final[Meanings] = {
     "spec.plaintext.matches[].apiGroup": Meaning("The kind's.", form=ROUTE_GROUPS),
     "spec.plaintext.matches[].kind": Meaning("Of what is referred to there is one kind."),
     "spec.plaintext.matches[].name": Meaning("Its name, in the object's namespace.", form=NAME),
+}
+
+EXTERNAL_AUTHORIZATION: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("Of several for the same the oldest counts."),
+    "spec": Meaning("Who is asked about requests to which ports of which workloads."),
+    "spec.serviceAccounts": Meaning(
+        "Whose workloads: ServiceAccounts of the namespace.", "all of the namespace", NAME
+    ),
+    "spec.ports": Meaning("Target ports of theirs, as numbers.", "all of them"),
+    "spec.disabled": Meaning("Nobody is asked, the mesh's authorizer neither; nothing else is said then."),
+    "spec.host": Meaning("Where the authorizer is.", form=HOST),
+    "spec.port": Meaning("Its port, for gRPC in plain text."),
+    "spec.timeout": Meaning("How long it may take to answer, from 1ms to 5m.", "1s", DURATION),
+    "spec.failureModeAllow": Meaning("Whether a request passes of which it says nothing in time."),
 }

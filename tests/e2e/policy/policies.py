@@ -129,6 +129,16 @@ def upstream_traffic(service: str, **spec: Any) -> Document:
     }
 
 
+def authorization(name: str, **spec: object) -> Document:
+    """Make an ExternalAuthorization of namespace shop."""
+    return {
+        "apiVersion": "policy.meshwright.dev/v1alpha1",
+        "kind": "ExternalAuthorization",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": spec,
+    }
+
+
 def retry(name: str, source: str, services: tuple[str, ...], policy: Document) -> Document:
     """Make a Retry of an account, `<namespace>/<name>`, for services."""
     return {

@@ -1,16 +1,29 @@
 """The MeshConfig's authorizer and collector: who is asked about a request, and who is told of it."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 
 import pytest
 import pytest_asyncio
 
 from protos.opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.e2e.policy.applications import ECHO
-from tests.e2e.policy.policies import ALL, EVERYTHING, Document, config, http, path, routes, target
+from tests.e2e.policy.policies import (
+    ALL,
+    EVERYTHING,
+    Document,
+    authorization,
+    config,
+    http,
+    path,
+    routes,
+    target,
+)
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.servers import Authorizer, Collector, OtlpCollector
+from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,
@@ -112,3 +125,62 @@ async def test_both_ends_tell_by_otlp(mesh: PolicyMesh) -> None:
         assert called.parent_span_id == calling.span_id
         assert {each.trace_id.hex() for _, each in collector.spans} == {trace}
         await mesh.enforce(*rules)
+
+
+async def test_an_account_has_an_authorizer_of_its_own(mesh: PolicyMesh, authorizer: Authorizer) -> None:
+    """In place of the mesh's; what policy refuses it never hears of, and no header makes anybody another."""
+    to_v1, to_v2 = (
+        target(f"to-{each}", f"shop/{each}", ("shop/client",), http("g")) for each in ("v1", "v2")
+    )
+    rules = (routes("g", path("/a.*")), to_v1, to_v2)
+    authorizer.asked.clear()
+    authorizer.decide = lambda request: request.attributes.request.http.path != "/ab"
+    own = authorization("own", serviceAccounts=["v1"], host="127.0.0.1", port=authorizer.port)
+    await mesh.enforce(*rules, own, asking(9, timeout="200ms"))
+    thief = {
+        "x-forwarded-client-cert": "URI=spiffe://cluster.local/ns/shop/sa/thief",
+        "source.principal": "x",
+    }
+
+    # Connections that are open are drained with the listener that they came by.
+    async def one_is_asked_about() -> bool:
+        assert (await mesh.get("client", "v1", "/a", headers=thief)).status == 200
+        return "/a" in {each.attributes.request.http.path for each in authorizer.asked}
+
+    async def refused(service: str, path: str) -> bool:
+        return (await mesh.get("client", service, path)).status == 403
+
+    await until(one_is_asked_about, seconds=20)
+    await until(partial(refused, "v1", "/ab"), seconds=20)
+    assert await refused("v1", "/b")
+    assert (await mesh.get("v2", "v1", "/a")).status != 200
+    await until(partial(refused, "v2", "/a"), seconds=20)  # the mesh's is not there
+    heard = [each.attributes for each in authorizer.asked]
+    assert {each.request.http.path for each in heard} == {"/a", "/ab"}
+    assert {each.source.principal for each in heard} == {"spiffe://cluster.local/ns/shop/sa/client"}
+
+
+async def test_an_account_s_authorizer_is_gone_or_hangs(mesh: PolicyMesh) -> None:
+    """Refused in time, or passed as far as policy admits, as the object says; and one that asks nobody."""
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+
+    async def answers(status: int) -> None:
+        # Connections that are open are drained with the listener that they came by.
+        async def does() -> bool:
+            return (await mesh.get("client", "v1")).status == status
+
+        await until(does, seconds=20)
+
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        for port in (9, hanging.getsockname()[1]):
+            said = {"host": "127.0.0.1", "port": port, "timeout": "200ms"}
+            await mesh.enforce(*rules, authorization("own", **said))
+            await answers(403)
+            await mesh.enforce(*rules, authorization("own", **said, failureModeAllow=True))
+            await answers(200)
+            assert (await mesh.get("v2", "v1")).status != 200
+        await mesh.enforce(*rules, asking(9, timeout="200ms"))
+        await answers(403)
+    await mesh.enforce(*rules, authorization("own", disabled=True), asking(9, timeout="200ms"))
+    await answers(200)
+    await mesh.enforce(*rules)

@@ -56,6 +56,7 @@ def test_what_is_neither_is_refused(text: str) -> None:
 PLURALS = {
     "Egress": "egresses",
     "MutualTLS": "mutualtlses",
+    "ExternalAuthorization": "externalauthorizations",
     "Retry": "retries",
     "Telemetry": "telemetries",
     "ExtensionService": "extensionservices",

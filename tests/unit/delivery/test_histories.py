@@ -25,6 +25,7 @@ from delivery.snapshots.published import Step
 from engine.derived import derived
 from engine.graph import Graph
 from engine.node import Derivation
+from mesh.authorization import Authorizer, ExternalAuthorization
 from mesh.config import MeshConfig
 from mesh.host_port import HostPort
 from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
@@ -152,6 +153,7 @@ NAMED = {"Egresses by UpstreamTrafficSetting"}
 """Those that problems alone need of settings for hosts outside; see its test."""
 RETRIED = {"Retries", "Retries by source"}
 PLAIN = {"MutualTLSes", "MutualTLSes by namespace"}
+ASKED = {"ExternalAuthorizations", "ExternalAuthorizations by namespace"}
 ROUTED = {"RoutePolicies", "RoutePolicies by service"}
 ROOTS = {"MeshRootCertificates": ", the set of keys"}
 TOLD = {"Telemetries", "Telemetries by namespace", "ExtensionServices"}
@@ -176,6 +178,7 @@ def test_every_table_and_index_has_its_mutant() -> None:
         | TOLD
         | ROOTS.keys()
         | PLAIN
+        | ASKED
     )
     assert names() == KILLED_BY.keys() | others
 
@@ -369,6 +372,22 @@ def test_callers_in_plain_text_follow_their_policy(forgotten: str, monkeypatch: 
         view.apply(view.edits_to(a.view(*things, policy).known()))
         seen.append([len(each.access.rules) for each in pin.value()])
     assert (seen == [[0], [1], [0]]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(ASKED)])
+def test_who_is_asked_follows_its_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One comes, and is edited."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    things = (a.service("shop"), a.workload("shop", "10.0.0.1"))
+    view = a.view(*things)
+    (group,) = groups(view)
+    pin = Pin(inbound_ports, view, group)
+    seen = [[each.asked is not None for each in pin.value()]]
+    for asked in (Authorizer(HostPort("opa", 9191), "asked", timedelta(seconds=1)), None):
+        policy = ExternalAuthorization(a.policy_key("p"), asked)
+        view.apply(view.edits_to(a.view(*things, policy).known()))
+        seen.append([each.asked is not None for each in pin.value()])
+    assert (seen == [[False], [True], [False]]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(CLAIMED)])

@@ -15,6 +15,7 @@ from delivery.snapshots.rendering import GroupInput, resources
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
 from engine.table import Table
+from mesh.authorization import Authorizer, ExternalAuthorization
 from mesh.config import MeshConfig
 from mesh.host_port import HostPort
 from mesh.kinds import (
@@ -22,6 +23,7 @@ from mesh.kinds import (
     EGRESS,
     ENDPOINT_SLICE,
     EXTENSION_SERVICE,
+    EXTERNAL_AUTHORIZATION,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
@@ -79,6 +81,9 @@ THINGS = (
     Telemetry(a.policy_key("logs"), access_log=AccessLog(export=LogExport(a.policy_key("collector")))),
     ExtensionService(a.policy_key("collector"), HostPort("collector", 4317)),
     UpstreamPolicy(a.policy_key("reach"), a.service_key("bank"), Ejecting(3)),
+    ExternalAuthorization(
+        a.policy_key("opa"), Authorizer(HostPort("opa.example", 9191), "asked", timedelta(seconds=1))
+    ),
     MutualTLS(a.policy_key("moving"), TlsMode.PERMISSIVE, plaintext=PlainText()),
     Retry(
         a.policy_key("again"),
@@ -257,6 +262,7 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
         EGRESS,
         ENDPOINT_SLICE,
         HTTP_ROUTE_GROUP,
+        EXTERNAL_AUTHORIZATION,
         INGRESS_BACKEND,
         EXTENSION_SERVICE,
         MESH_CONFIG,

@@ -31,6 +31,7 @@ WIDELY_READ = {
         "services by label",
         "MutualTLSes by namespace",
         "catalog.relations.telemetry.of_namespace",
+        "ExternalAuthorizations by namespace",
     ),
     *("catalog.lint.lint._fine()", "further problems"),
 }

@@ -62,6 +62,7 @@ BODIES = {
     kinds.ROUTE_POLICY: "spec: {service: db, rules: [{timeout: {request: 1s}}]}",
     kinds.UPSTREAM_POLICY: "spec: {service: db}",
     kinds.MUTUAL_TLS: "spec: {mode: Strict}",
+    kinds.EXTERNAL_AUTHORIZATION: "spec: {host: opa, port: 9191}",
     kinds.RETRY: (
         "spec:\n  source: {kind: ServiceAccount, name: db, namespace: shop}\n"
         "  destinations: [{kind: Service, name: db, namespace: shop}]\n  retryPolicy: {retryOn: 5xx}"

@@ -28,7 +28,8 @@ from catalog.oracle.decide import (
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from mesh.config import ExternalAuthorization, MeshConfig
+from mesh.authorization import Authorizer
+from mesh.config import MeshConfig
 from mesh.host_port import HostPort
 from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import Port
@@ -372,7 +373,7 @@ def test_who_is_asked_besides_is_told_where_policy_admits() -> None:
     """What the authorizer says of a request is not known here; of what policy refuses it is not asked."""
     asked = MeshConfig(
         permissive=True,
-        authorization=ExternalAuthorization(HostPort("opa.opa", 9191), "asked", timedelta(seconds=1)),
+        authorization=Authorizer(HostPort("opa.opa", 9191), "asked", timedelta(seconds=1)),
     )
     text = "the authorizer at opa.opa:9191 is asked besides, and may refuse it (403)"
     steps = explained(asked).steps

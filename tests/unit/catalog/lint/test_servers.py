@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from catalog.lint.problems import problems
-from mesh.config import ExternalAuthorization, MeshConfig, Tracing
+from mesh.authorization import Authorizer
+from mesh.config import MeshConfig, Tracing
 from mesh.host_port import HostPort
 from tests.meshes import values as a
 
@@ -21,9 +22,7 @@ def found(config: MeshConfig, *, sidecar: bool = True) -> list[tuple[str, str, s
 
 def asked(host: str) -> MeshConfig:
     """Make the MeshConfig with an authorizer."""
-    return MeshConfig(
-        authorization=ExternalAuthorization(HostPort(host, 9191), "asked", timedelta(seconds=1))
-    )
+    return MeshConfig(authorization=Authorizer(HostPort(host, 9191), "asked", timedelta(seconds=1)))
 
 
 @pytest.mark.parametrize(

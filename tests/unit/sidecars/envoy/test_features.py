@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import pytest
 
-from catalog.policy.proxy import MeshTerms, OnlyRules
+from catalog.policy.proxy import Asked, MeshTerms, OnlyRules
 from catalog.store.settings import DenialReasons
-from mesh.config import ExternalAuthorization, Tracing
+from mesh.authorization import Authorizer
+from mesh.config import Tracing
 from mesh.host_port import HostPort
 from mesh.limits import RateLimit, RateLimits, RateUnit
 from mesh.names import ServiceName
@@ -27,10 +28,10 @@ from tests.unit.sidecars.envoy.test_translate import SHOP, inbound, outbound, po
 
 TERMS = replace(
     policy().terms,
-    authorization=ExternalAuthorization(HostPort("opa", 9191), "asked", timedelta(seconds=1)),
     tracing=Tracing(HostPort("jaeger", 9411)),
 )
-INBOUND = order.inbound(TERMS.trust_domain, TERMS.denials, inbound(OnlyRules()))
+ASKED = Asked(Authorizer(HostPort("opa", 9191), "asked", timedelta(seconds=1)))
+INBOUND = order.inbound(TERMS.trust_domain, TERMS.denials, replace(inbound(OnlyRules()), asked=ASKED))
 RULES = ["envoy.filters.http.rbac", "meshwright.looked_for"]
 OUTBOUND = order.outbound(outbound(Protocol.HTTP))
 
@@ -53,7 +54,7 @@ def test_the_order_of_filters() -> None:
     ]
     asked = CountedRequests(RateLimitService(HostPort("limiter", 8081), "shop"), ((RemoteAddress(),),))
     rates = RateLimits(requests=RateLimit(1, RateUnit.SECOND), counted_requests=asked)
-    limited = replace(inbound(OnlyRules()), rates=rates)
+    limited = replace(inbound(OnlyRules()), rates=rates, asked=ASKED)
     features = order.inbound(TERMS.trust_domain, TERMS.denials, limited)
     assert [each.name for each in manager_of(*features).http_filters] == [
         "meshwright.looked_for",
@@ -88,9 +89,9 @@ def test_a_reason_is_looked_for_and_told_as_the_setting_says() -> None:
         told = [each.headers_to_add[0].header.key for each in manager.local_reply_config.mappers]
         made[reasons] = [*looked_for, DENIED_HEADER in told]
     assert made == {
-        DenialReasons.CALLERS: [True, 4, True],
-        DenialReasons.LOG: [True, 4, False],
-        DenialReasons.OFF: [False, 3, False],
+        DenialReasons.CALLERS: [True, 3, True],
+        DenialReasons.LOG: [True, 3, False],
+        DenialReasons.OFF: [False, 2, False],
     }
 
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from mesh.authorization import Authorizer
 from mesh.config import (
     Exclusions,
-    ExternalAuthorization,
     MeshConfig,
     SidecarDriverSettings,
     SidecarSettings,
@@ -150,9 +150,7 @@ def test_of_very_many_pruned_fields_some_are_named() -> None:
     assert problem.expected.endswith("spec.x019 and 480 more")
 
 
-ASKED = ExternalAuthorization(
-    HostPort("opa.opa.svc.cluster.local", 9191), "inboundExtAuthz", timedelta(seconds=1)
-)
+ASKED = Authorizer(HostPort("opa.opa.svc.cluster.local", 9191), "inboundExtAuthz", timedelta(seconds=1))
 TOLD = Tracing(HostPort("jaeger.osm-system.svc.cluster.local", 9411), "/api/v2/spans")
 
 
@@ -174,13 +172,13 @@ def _telling(fields: str) -> str:
         ),
         (
             "enable: true, address: 'fd00::7', port: 1, statPrefix: p, timeout: 9ms, failureModeAllow: true",
-            ExternalAuthorization(HostPort("fd00::7", 1), "p", timedelta(milliseconds=9), fails_open=True),
+            Authorizer(HostPort("fd00::7", 1), "p", timedelta(milliseconds=9), fails_open=True),
         ),
         ("enable: false, address: '!', port: 70000", None),
         ("enable: null", None),
     ],
 )
-def test_who_is_asked(fields: str, expected: ExternalAuthorization | None) -> None:
+def test_who_is_asked(fields: str, expected: Authorizer | None) -> None:
     """As OSM's fields have it, with its defaults; what is switched off is not read."""
     assert value(_asking(fields)) == MeshConfig(authorization=expected)
 

@@ -1,0 +1,53 @@
+"""Problems of ExternalAuthorizations: what is not there, which of several counts, what is not asked about."""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.lint import Lint
+from catalog.lint.servers import behind_sidecars
+from catalog.lint.subjects import Subjects, are_alike
+from catalog.lint.told import Place
+from catalog.policy.authorization import precedence
+from catalog.store.own import external_authorizations, external_authorizations_in
+from catalog.store.view import View
+from mesh.authorization import ExternalAuthorization
+from mesh.kinds import EXTERNAL_AUTHORIZATION
+from mesh.objects import ObjectKey
+from mesh.policy import PolicyKey
+from mesh.problems import Problem
+
+
+def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
+    """Yield the problems of an ExternalAuthorization."""
+    view = lint.view
+    found, place = external_authorizations(view)[key], Place(view, ObjectKey.of(EXTERNAL_AUTHORIZATION, key))
+    its = Subjects.of(lint, key.namespace, found)
+    yield from its.unknown_accounts(place, found, Code.UNKNOWN_ASKING_ACCOUNT)
+    yield from its.unknown_ports(place, found, Code.UNKNOWN_ASKING_PORT)
+    yield from _of_connections(place, found, its)
+    if (first := _overruling(view, found)) is not None:
+        wanted = f"ExternalAuthorization {first.key} for the same is older or first by name; that one counts"
+        yield place.error(Code.OVERRULED_AUTHORIZATION, "spec", _said(found), wanted)
+    elif found.authorizer is not None:
+        yield from behind_sidecars(view, place.key, (("spec.host", found.authorizer.server),))
+
+
+def _of_connections(place: Place, found: ExternalAuthorization, its: Subjects) -> Iterator[Problem]:
+    connections = {number for _, number, protocol in its.serving if not protocol.is_http}
+    if found.authorizer is None:
+        return
+    for port in found.ports:
+        if port in connections:
+            wanted = "speaks no HTTP: no request is seen there, and nobody is asked; policy alone decides"
+            yield place.warning(Code.NOT_ASKED_ABOUT, "spec.ports", str(port), wanted)
+
+
+def _overruling(view: View, found: ExternalAuthorization) -> ExternalAuthorization | None:
+    """Return which object of the same kind of subjects goes first at something that both are for."""
+    there = external_authorizations_in(view).found(found.key.namespace)
+    first = min((*(each for each in there if are_alike(each, found)), found), key=precedence)
+    return None if first.key == found.key else first
+
+
+def _said(found: ExternalAuthorization) -> str:
+    return "disabled" if found.authorizer is None else str(found.authorizer.server)

@@ -1,0 +1,38 @@
+"""Who is asked about a request that policy admits: a part of the oracle, see `catalog.oracle.decide`.
+
+Written from docs/traffic.md. What is answered is not known here, and no answer admits what policy refuses.
+One ExternalAuthorization counts for a port of a workload: one that names its ServiceAccount before one for
+its namespace; of these one that names the port; of these the oldest, or else the first by name. Where there
+is none the MeshConfig's counts. Of what is no HTTP nobody is asked.
+"""
+
+from catalog.oracle.targets import Place
+from catalog.store.own import external_authorizations
+from catalog.store.view import View
+from mesh.authorization import Authorizer, ExternalAuthorization
+
+
+def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | None:
+    """Return the ExternalAuthorization that counts at a place, whether it asks anybody or not."""
+    where, is_http = place
+    if not is_http:
+        return None
+    table, account = external_authorizations(view), where.identity.service_account
+    there = [table[key] for key in table if key.namespace == where.identity.namespace]
+    for named_account, named_port in ((True, True), (True, False), (False, True), (False, False)):
+        found = [
+            each
+            for each in there
+            if (account in each.accounts if named_account else not each.accounts)
+            and (where.port in each.ports if named_port else not each.ports)
+        ]
+        if found:
+            return min(found, key=lambda each: (each.created == "", each.created, each.key))
+    return None
+
+
+def asked(view: View, place: tuple[Place, bool]) -> Authorizer | None:
+    """Return who is asked at a place; None for nobody."""
+    if (found := counting(view, place)) is not None:
+        return found.authorizer
+    return view.config.authorization if place[1] else None

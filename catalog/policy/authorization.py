@@ -1,0 +1,40 @@
+"""Who is asked about requests that policy admits: by ExternalAuthorizations, or else for all of the mesh.
+
+Of several for one port of an identity's workloads one counts: those that name ServiceAccounts go before those
+for the whole namespace, then those that name ports; then the oldest (`metadata.creationTimestamp`; those
+without one last), then the first by name. One that asks nobody counts as the others do.
+
+None of it is a unit that can be left out (`catalog.policy.left_out`): without it requests would pass that
+somebody was to be asked about.
+"""
+
+from catalog.policy.proxy import Asked
+from catalog.store.own import external_authorizations_in
+from catalog.store.view import View
+from mesh.authorization import ExternalAuthorization
+from mesh.identity import ServiceIdentity
+from mesh.names import Port
+from mesh.policy import PolicyKey
+from mesh.service import Protocol
+
+
+def precedence(found: ExternalAuthorization) -> tuple[bool, bool, bool, str, PolicyKey]:
+    """Return the sort key of an ExternalAuthorization among those for one port of an identity's workloads."""
+    return (not found.accounts, not found.ports, not found.created, found.created, found.key)
+
+
+def asked_at(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Asked | None:
+    """Return who is asked at a port; None for nobody. Where no request is seen, nobody is asked about any."""
+    if not protocol.is_http:
+        return None
+    there = external_authorizations_in(view).found(identity.namespace)
+    its = (each for each in there if _is_for(each, identity, port))
+    if (found := min(its, key=precedence, default=None)) is not None:
+        return None if found.authorizer is None else Asked(found.authorizer, found.key)
+    everywhere = view.config.authorization
+    return None if everywhere is None else Asked(everywhere)
+
+
+def _is_for(each: ExternalAuthorization, identity: ServiceIdentity, port: Port) -> bool:
+    of_it = not each.accounts or identity.service_account in each.accounts
+    return of_it and (not each.ports or port in each.ports)

@@ -1,0 +1,24 @@
+"""What a MeshConfig and an ExternalAuthorization say of an authorizer in the same words."""
+
+from datetime import timedelta
+from typing import Final
+
+from specs.durations import parse_duration
+from specs.fields import Fields
+
+STAT_PREFIX: Final = "inboundExtAuthz"
+
+_TIMEOUT: Final = timedelta(seconds=1)
+_LONGEST: Final = timedelta(minutes=5)
+
+
+def patience(fields: Fields) -> timedelta:
+    """Read `timeout`; a second where it is not said."""
+    text = fields.text("timeout")
+    if not text:
+        return _TIMEOUT
+    found = parse_duration(text)
+    if found is None or not timedelta(milliseconds=1) <= found <= _LONGEST:
+        fields.wrong("timeout", "must be a duration from 1ms to 5m, such as 1s")
+        return _TIMEOUT
+    return found

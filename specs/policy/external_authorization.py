@@ -1,0 +1,54 @@
+"""ExternalAuthorization, policy.meshwright.dev v1alpha1: who is asked about requests that policy admits."""
+
+from typing import Final
+
+from mesh.authorization import Authorizer, ExternalAuthorization
+from mesh.host_port import HostPort
+from mesh.policy import PolicyKey
+from specs.authorizers import STAT_PREFIX, patience
+from specs.fields import Fields
+from specs.manifest import Manifest
+from specs.policy.workloads import subjects
+from specs.references import host
+
+HOST_RULE: Final = "must be where the authorizer is, a name in the DNS or an IP address; or disabled is true"
+NOBODY_ASKED: Final = "must not stand beside disabled: true, with which nobody is asked"
+_ASKED: Final = ("host", "port", "timeout", "failureModeAllow")
+
+
+def external_authorization(manifest: Manifest) -> ExternalAuthorization:
+    """Read an ExternalAuthorization; the ServiceAccounts are of its own namespace."""
+    fields = manifest.spec()
+    accounts, ports = subjects(fields)
+    disabled = fields.flag("disabled")
+    authorizer = None if disabled else _authorizer(fields)
+    if disabled:
+        _asks_nobody(fields)
+    fields.close()
+    return ExternalAuthorization(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        authorizer=authorizer,
+        accounts=accounts,
+        ports=ports,
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+
+
+def _authorizer(fields: Fields) -> Authorizer:
+    if not fields.raw("host"):
+        fields.wrong("host", HOST_RULE)
+    if not fields.has("port"):
+        fields.wrong("port", "must be the authorizer's port, from 1 to 65535")
+    return Authorizer(
+        server=HostPort(host(fields, "host"), fields.port("port") or 1),
+        stat_prefix=STAT_PREFIX,
+        timeout=patience(fields),
+        fails_open=fields.flag("failureModeAllow"),
+    )
+
+
+def _asks_nobody(fields: Fields) -> None:
+    fields.accept(*_ASKED)
+    for name in _ASKED:
+        if fields.has(name):
+            fields.wrong(name, NOBODY_ASKED)

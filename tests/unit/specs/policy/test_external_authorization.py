@@ -1,0 +1,85 @@
+"""ExternalAuthorization as users write it: what is read, and what is said of what cannot be."""
+
+from datetime import timedelta
+
+import pytest
+import yaml
+
+from mesh.authorization import Authorizer, ExternalAuthorization
+from mesh.host_port import HostPort
+from mesh.names import Namespace, Port, ServiceAccountName
+from mesh.policy import PolicyKey
+from providers.directory.manifests import Manifests
+
+KEY = PolicyKey(Namespace("shop"), "m")
+OPA = Authorizer(HostPort("opa.opa", 9191), "inboundExtAuthz", timedelta(seconds=1))
+
+WHOLE = """
+{host: 'fd00::7', port: 1, timeout: 250ms, failureModeAllow: true, serviceAccounts: [b, a], ports: [9, 8, 9]}
+"""
+
+
+def read(spec: str) -> Manifests:
+    """Read an ExternalAuthorization of this spec."""
+    document = {
+        "apiVersion": "policy.meshwright.dev/v1alpha1",
+        "kind": "ExternalAuthorization",
+        "metadata": {"name": "m", "namespace": "shop"},
+        "spec": yaml.safe_load(spec),
+    }
+    return Manifests().apply("m.yaml", yaml.safe_dump(document))
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"),
+    [
+        ("{host: opa.opa, port: 9191}", ExternalAuthorization(KEY, OPA)),
+        ("{host: OPA.opa., port: 9191, disabled: false}", ExternalAuthorization(KEY, OPA)),
+        ("{disabled: true}", ExternalAuthorization(KEY, None)),
+        (
+            WHOLE,
+            ExternalAuthorization(
+                KEY,
+                Authorizer(
+                    HostPort("fd00::7", 1), "inboundExtAuthz", timedelta(milliseconds=250), fails_open=True
+                ),
+                (ServiceAccountName("a"), ServiceAccountName("b")),
+                (Port(8), Port(9)),
+            ),
+        ),
+    ],
+)
+def test_what_is_read(spec: str, value: ExternalAuthorization) -> None:
+    """Without a word."""
+    found = read(spec)
+    assert [each.value for each in found.objects().values()] == [value]
+    assert found.problems() == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ("{}", "spec.host"),
+        ("{host: opa}", "spec.port"),
+        ("{port: 9191}", "spec.host"),
+        ("{host: '', port: 9191}", "spec.host"),
+        ("{host: 'http://opa', port: 9191}", "spec.host"),
+        ("{host: opa, port: '9191'}", "spec.port"),
+        ("{host: opa, port: 0}", "spec.port"),
+        ("{host: opa, port: 1, timeout: 0s}", "spec.timeout"),
+        ("{host: opa, port: 1, timeout: 6m}", "spec.timeout"),
+        ("{host: opa, port: 1, failureModeAllow: 'yes'}", "spec.failureModeAllow"),
+        ("{host: opa, port: 1, ports: []}", "spec.ports"),
+        ("{host: opa, port: 1, ports: [http]}", "spec.ports[0]"),
+        ("{host: opa, port: 1, serviceAccounts: []}", "spec.serviceAccounts"),
+        ("{host: opa, port: 1, serviceAccounts: [A]}", "spec.serviceAccounts[0]"),
+        ("{disabled: true, host: opa}", "spec.host"),
+        ("{disabled: true, failureModeAllow: true}", "spec.failureModeAllow"),
+        ("{disabled: 'true'}", "spec.disabled"),
+    ],
+)
+def test_what_is_wrong_is_refused_whole(spec: str, field: str) -> None:
+    """Nobody is asked, or spared, by what is half read; the field is named."""
+    found = read(spec)
+    assert list(found.objects()) == []
+    assert field in [each.field for each in found.problems()]
