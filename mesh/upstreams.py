@@ -108,13 +108,39 @@ class HealthCheck:
         return None if self.path is None else ("GET", self.path)
 
 
+class Within(enum.StrEnum):
+    """How near an endpoint is that is preferred: in the caller's region, or in its zone."""
+
+    REGION = "Region"
+    ZONE = "Zone"
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Endpoints that are near are called; others where `fails_over`, when too few of those are well."""
+
+    within: Within
+    fails_over: bool = True
+
+
+def prefix(locality: str, within: Within) -> str:
+    """Return which localities are as near: `region`, or `region/zone`; empty where that is not known."""
+    region, _, rest = locality.partition("/")
+    zone = rest.partition("/")[0]
+    match within:
+        case Within.REGION:
+            return region
+        case Within.ZONE:
+            return f"{region}/{zone}" if zone else ""
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamPolicy:
     """policy.meshwright.dev UpstreamPolicy: how callers reach the endpoints of `service`.
 
     `ejecting` is None where it says nothing of outliers; without `checking` no endpoint is asked whether it
-    is well. `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles
-    precedence.
+    is well. `nearest` is None where it makes no difference where an endpoint is. `created` is
+    `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
     """
 
     key: PolicyKey
@@ -123,3 +149,4 @@ class UpstreamPolicy:
     load: LoadBalancing = field(default_factory=LoadBalancing)
     checking: HealthCheck | None = None
     created: str = ""
+    nearest: Nearest | None = None

@@ -7,7 +7,7 @@ from catalog.oracle.upstreams import reaching
 from catalog.store.view import View
 from mesh.kinds import UPSTREAM_POLICY
 from mesh.service import ServiceKey
-from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind
+from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, Nearest
 
 _CHOSEN = {
     Balancing.ROUND_ROBIN: "one endpoint after the other",
@@ -27,6 +27,8 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
         said.append(_left_alone(policy.ejecting))
     if policy.checking is not None:
         said.append(_asked(policy.checking))
+    if policy.nearest is not None:
+        said.append(_preferred(policy.nearest))
     text = f"UpstreamPolicy {policy.key} is for Service {key}: {'; '.join(said)}"
     yield Step(text, origin_of(view, UPSTREAM_POLICY, policy.key))
 
@@ -50,3 +52,10 @@ def _asked(check: HealthCheck) -> str:
         how = f"by {' '.join(check.request)}, at ports of {spoken},"
     every, counts = check.interval.total_seconds(), check.unhealthy
     return f"endpoints are asked {how} every {every:g} s, and left alone after {counts} failures in a row"
+
+
+def _preferred(nearest: Nearest) -> str:
+    near = f"those of the client's {nearest.within.lower()}"
+    return (
+        f"of endpoints {near} come first" if nearest.fails_over else f"of endpoints {near} alone are called"
+    )

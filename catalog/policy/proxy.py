@@ -23,7 +23,7 @@ from mesh.retries import Retries
 from mesh.routing import RouteActions
 from mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
 from mesh.telemetry import AccessLog, ExtensionService
-from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck
+from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, Within
 from mesh.workload import Transparent
 
 
@@ -261,6 +261,15 @@ class DestinationEndpoint:
     other_addresses: tuple[IpAddress, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Where callers are that prefer what is near: `place` is their region, or region and zone."""
+
+    place: str
+    within: Within
+    fails_over: bool = True
+
+
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class ServiceDestination(HashedOnce):
@@ -270,6 +279,7 @@ class ServiceDestination(HashedOnce):
     the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then. `caller` is
     who calls, None where that makes no difference: everybody in the mesh may. `limits` hold for each caller.
     `ejecting` is in place of what holds for the mesh, None: nothing is. Without `checking` none is asked.
+    `near`: where its callers are, if they prefer what is near.
     """
 
     service: ServiceKey
@@ -284,6 +294,7 @@ class ServiceDestination(HashedOnce):
     ejecting: Ejecting | None = None
     balancing: Balancing = Balancing.ROUND_ROBIN
     checking: HealthCheck | None = None
+    near: Near | None = None
 
 
 @dataclass(frozen=True, slots=True)

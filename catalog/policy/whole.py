@@ -6,6 +6,7 @@ from catalog.policy.closed import closed, closed_at
 from catalog.policy.destinations import with_endpoints
 from catalog.policy.egress import beside, said
 from catalog.policy.inbound import inbound_ports
+from catalog.policy.nearness import nearby
 from catalog.policy.outside import OutsidePort
 from catalog.policy.proxy import (
     InterceptionKind,
@@ -48,6 +49,8 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
     Endpoints change far more often than all the rest; whoever reads this is not concerned by it.
     """
     parts = reachable(view, group)
+    if group.locality:
+        parts = tuple(nearby(view, each, group.locality) for each in parts)
     kind = interception_kind(group)
     transparent = kind is InterceptionKind.TRANSPARENT
     passthrough = view.config.egress and transparent

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.relations.backing import services_of
+from catalog.relations.localities import locality_of
 from catalog.relations.telemetry import telling
 from catalog.store.inventory import by_sidecar
 from catalog.store.view import IN_VIEW, View, namespaces, workloads
@@ -33,7 +34,7 @@ class ProxyGroup(HashedOnce):
     its own; `ports` are there because a service may name its target port, and a workload its protocol.
     `scope` is how the workload itself narrows its view; None leaves that to its namespace. `driver` is
     the sidecar driver that the workload or else its namespace names, empty where neither does. `telemetry`
-    are the Telemetry objects that count for it.
+    are the Telemetry objects that count for it. `locality` is where it is, if that makes a difference.
     """
 
     identity: ServiceIdentity
@@ -46,6 +47,7 @@ class ProxyGroup(HashedOnce):
     scope: Scope = None
     driver: str = ""
     telemetry: tuple[PolicyKey, ...] = ()
+    locality: str = ""
 
 
 def _driver(found: NamespaceObject) -> str | None:
@@ -69,6 +71,7 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
         scope=workload.scope,
         driver=driver_of(view, workload),
         telemetry=telling(view, workload),
+        locality=locality_of(view, workload),
     )
 
 

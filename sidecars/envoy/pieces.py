@@ -227,7 +227,7 @@ def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
         return
     # Of HTTP it is the rules that ask who calls: all callers share one cluster.
     caller = None if destination.is_http else destination.caller
-    yield _cluster(terms, replace(destination, endpoints=(), caller=caller))
+    yield _cluster(terms, replace(destination, endpoints=(), caller=caller, near=None))
     if not destination.as_called:
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
         places = replace(

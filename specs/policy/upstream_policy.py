@@ -5,7 +5,16 @@ from datetime import timedelta
 from typing import Final
 
 from mesh.policy import PolicyKey
-from mesh.upstreams import Balancing, Ejecting, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
+from mesh.upstreams import (
+    Balancing,
+    Ejecting,
+    HashKey,
+    KeyKind,
+    LoadBalancing,
+    Nearest,
+    UpstreamPolicy,
+    Within,
+)
 from specs.codes import Code
 from specs.durations import bounded
 from specs.fields import Fields, one_of
@@ -42,7 +51,9 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
     ejecting = _ejecting(outliers)
     load = _load(balancing)
     checking = health_check(fields)
-    said = any(fields.has(each) for each in ("outlierDetection", "loadBalancing", "healthCheck"))
+    locality = fields.section("locality")
+    nearest = _nearest(locality) if fields.has("locality") else None
+    said = any(map(fields.has, ("outlierDetection", "loadBalancing", "healthCheck", "locality")))
     if not said and not manifest.notes.refused:
         manifest.notes.warn(Code.EMPTY, fields.path, "says nothing of how the service is reached")
     fields.close()
@@ -53,7 +64,15 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
         load=load,
         checking=checking,
         created=manifest.metadata.text("creationTimestamp") or "",
+        nearest=nearest,
     )
+
+
+def _nearest(fields: Fields) -> Nearest:
+    within = fields.choice("prefer", tuple(Within), Within.ZONE)
+    found = Nearest(Within(within), fails_over=fields.flag("failover", default=True))
+    fields.close()
+    return found
 
 
 def _ejecting(fields: Fields) -> Ejecting:

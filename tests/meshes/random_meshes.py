@@ -66,7 +66,17 @@ from mesh.telemetry import (
     Telemetry,
     TextFormat,
 )
-from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, LoadBalancing, UpstreamPolicy
+from mesh.upstreams import (
+    Balancing,
+    Ejecting,
+    HashKey,
+    HealthCheck,
+    KeyKind,
+    LoadBalancing,
+    Nearest,
+    UpstreamPolicy,
+    Within,
+)
 from mesh.workload import (
     Capture,
     Explicit,
@@ -229,7 +239,8 @@ def _upstream_policy(dice: random.Random, mesh: Mesh) -> None:
     created = dice.choice(("", "2026-01-01T00:00:00Z"))
     ejecting = dice.choice((None, Ejecting(0), Ejecting(3)))
     checking = dice.choice((None, HealthCheck(None), HealthCheck("/well")))
-    policy = UpstreamPolicy(key, service, ejecting, load, checking, created)
+    nearest = (None, Nearest(Within.ZONE), Nearest(Within.REGION, fails_over=False))[_thrown(dice) % 3]
+    policy = UpstreamPolicy(key, service, ejecting, load, checking, created, nearest)
     _put(dice, mesh, ObjectKey.of(UPSTREAM_POLICY, key), policy)
 
 

@@ -101,6 +101,9 @@ UPSTREAM_POLICY: Final[Meanings] = {
         "After how many good answers in a row it is called again.", "1"
     ),
     "spec.healthCheck.unhealthyThreshold": Meaning("After how many others in a row it is left alone.", "3"),
+    "spec.locality": Meaning("That endpoints near the caller are preferred.", "where they are is not asked"),
+    "spec.locality.prefer": Meaning("How near: in the caller's zone, or in its region."),
+    "spec.locality.failover": Meaning("Whether others are called when too few of those are well."),
     "spec.loadBalancing": Meaning("Which of the endpoints is chosen."),
     "spec.loadBalancing.policy": Meaning(
         "One after the other, of two the less busy one, any, or for the same key the same."

@@ -32,6 +32,7 @@ WIDELY_READ = {
         "MutualTLSes by namespace",
         "catalog.relations.telemetry.of_namespace",
         "ExternalAuthorizations by namespace",
+        "catalog.relations.localities._asked()",
     ),
     *("catalog.lint.lint._fine()", "further problems"),
 }

@@ -8,7 +8,17 @@ from mesh.calling import OutlierDetection
 from mesh.names import Namespace, ServiceName
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
-from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, LoadBalancing, UpstreamPolicy
+from mesh.upstreams import (
+    Balancing,
+    Ejecting,
+    HashKey,
+    HealthCheck,
+    KeyKind,
+    LoadBalancing,
+    Nearest,
+    UpstreamPolicy,
+    Within,
+)
 from tests.meshes.reading import complaints, reading, value
 
 WEB = ServiceKey(Namespace("shop"), ServiceName("web"))
@@ -70,6 +80,20 @@ def test_a_health_check(text: str, expected: HealthCheck) -> None:
     found = value(asked(text))
     assert isinstance(found, UpstreamPolicy)
     assert found.checking == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{}", Nearest(Within.ZONE)),
+        ("{prefer: Region, failover: false}", Nearest(Within.REGION, fails_over=False)),
+    ],
+)
+def test_what_is_near(text: str, expected: Nearest) -> None:
+    """With what is not written, and with all."""
+    found = value(manifest(f"locality: {text}"))
+    assert isinstance(found, UpstreamPolicy)
+    assert found.nearest == expected
 
 
 @pytest.mark.parametrize("policy", Balancing)
@@ -137,6 +161,8 @@ def test_a_cookie(text: str, ttl: timedelta | None, path: str) -> None:
         (asked("http: {path: /, expectedStatuses: ['2xx']}"), _STATUSES, "MW1013"),
         (asked("http: {path: /, expectedStatuses: [299-200]}"), _STATUSES, "MW1013"),
         (asked("http: {path: /, expectedStatuses: ['600']}"), _STATUSES, "MW1013"),
+        (manifest("locality: {prefer: zone}"), "spec.locality.prefer", "MW1013"),
+        (manifest("locality: {preference: Zone}"), "spec.locality.preference", "MW1012"),
         (asked("tcp: {port: 80}"), "spec.healthCheck.tcp.port", "MW1012"),
         (asked("tcp: {}, interval: 999ms"), "spec.healthCheck.interval", "MW1013"),
         (asked("tcp: {}, timeout: 61s"), "spec.healthCheck.timeout", "MW1013"),

@@ -1,0 +1,135 @@
+"""Which endpoints are near to whom, and in which order the others are called."""
+
+from dataclasses import replace
+
+import pytest
+from google.protobuf.any_pb2 import Any
+
+from catalog.explain import explain
+from catalog.oracle.requests import Request
+from catalog.policy.proxy import DestinationEndpoint, Near, ServiceDestination
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
+from mesh.config import MeshConfig
+from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.objects import EndpointSlice
+from mesh.upstreams import Nearest, UpstreamPolicy, Within, prefix
+from mesh.workload import Workload
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from sidecars.envoy import endpoints
+from tests.meshes import values as a
+from xds.protocol.resource import ENDPOINT
+
+B = ServiceName("b")
+SHOP = UpstreamPolicy(a.policy_key("near"), a.service_key("shop"), nearest=Nearest(Within.ZONE))
+HERE, NEXT, FAR, UNKNOWN = "eu/a", "eu/b/rack-1", "us/a", ""
+
+
+def at(name: str, address: str, locality: str, account: str = "") -> Workload:
+    """Make a workload somewhere."""
+    return replace(a.workload(name, address, account=account or name), locality=locality)
+
+
+MESH = (
+    a.service("shop"),
+    a.service("bank"),
+    a.workload("bank", "10.0.1.1"),
+    *(at(f"shop-{each}", f"10.0.0.{each}", place, "shop") for each, place in enumerate((HERE, NEXT, FAR), 1)),
+)
+"""Everybody may call everybody."""
+
+
+def near(view: View, name: str) -> dict[str, Near | None]:
+    """Return what is near to a caller, by the service that it calls."""
+    (group,) = (
+        each for each, proxies in groups(view).items() if any(str(one).startswith(name) for one in proxies)
+    )
+    found = (each for part in proxy_policy(view, group).reachable for each in part.destinations)
+    return {each.service.name: each.near for each in found if isinstance(each, ServiceDestination)}
+
+
+def test_only_who_is_somewhere_prefers_and_only_what_is_asked_for() -> None:
+    """By its own word; a caller of whom nothing is known calls all alike."""
+    callers = at("buyer", "10.0.2.1", HERE), at("lost", "10.0.2.2", UNKNOWN)
+    view = a.view(*MESH, *callers, SHOP, MeshConfig(permissive=True))
+    assert near(view, "buyer") == {"shop": Near("eu/a", Within.ZONE), "bank": None}
+    assert near(view, "lost") == {"shop": None, "bank": None}
+
+
+def test_without_a_preference_nobody_is_told_apart() -> None:
+    """Two workloads of one service in two zones have the same configuration, until a policy asks."""
+    places = enumerate((HERE, FAR))
+    callers = [replace(at(f"b{each}", f"10.0.2.{each}", place, "b"), service=B) for each, place in places]
+    permissive = MeshConfig(permissive=True)
+    grouped = [
+        sum(each.identity == a.identity("b") for each in groups(a.view(*MESH, *callers, permissive, *more)))
+        for more in ((), (SHOP,))
+    ]
+    assert grouped == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("locality", "within", "expected"),
+    [
+        ("eu/a/rack", Within.ZONE, "eu/a"),
+        ("eu/a", Within.REGION, "eu"),
+        ("/a", Within.ZONE, "/a"),
+        ("/a", Within.REGION, ""),
+        ("eu", Within.ZONE, ""),
+        ("", Within.ZONE, ""),
+    ],
+)
+def test_where_a_place_is(locality: str, within: Within, expected: str) -> None:
+    """Its region, or its region and zone; a zone of which no region is known is one by itself."""
+    assert prefix(locality, within) == expected
+
+
+def priorities(near: Near | None, *localities: str) -> list[tuple[str, int]]:
+    """Return the places of a load assignment of one endpoint in each locality, with their priorities."""
+    there = tuple(
+        DestinationEndpoint(IpAddress(f"10.0.0.{number}"), Port(80), each)
+        for number, each in enumerate(localities, 1)
+    )
+    wanted = ServiceDestination(a.service_key("shop"), "80", True, "shop", (), there, near=near)
+    found = endpoint_pb2.ClusterLoadAssignment()
+    made = endpoints.assignment(wanted)
+    assert made.type_url == ENDPOINT
+    assert Any.FromString(made.body).Unpack(found)
+    return [
+        ("/".join(filter(None, (each.locality.region, each.locality.zone))), each.priority)
+        for each in found.endpoints
+    ]
+
+
+def test_the_order_in_which_places_are_called() -> None:
+    """The caller's zone, its region, the world; priorities have no gap, and no preference is none."""
+    zone, region = Near("eu/a", Within.ZONE), Near("eu", Within.REGION)
+    assert priorities(zone, HERE, NEXT, FAR, UNKNOWN) == [("", 2), ("eu/a", 0), ("eu/b", 1), ("us/a", 2)]
+    assert priorities(zone, HERE, FAR) == [("eu/a", 0), ("us/a", 1)]
+    assert priorities(zone, FAR) == [("us/a", 0)]
+    assert priorities(region, HERE, NEXT, FAR) == [("eu/a", 0), ("eu/b", 0), ("us/a", 1)]
+    assert priorities(None, HERE, FAR) == [("eu/a", 0), ("us/a", 0)]
+    assert priorities(Near("/a", Within.ZONE), "/a", "/b") == [("a", 0), ("b", 1)]
+
+
+def test_without_failover_others_are_not_there() -> None:
+    """Also where none is near."""
+    alone = Near("eu/a", Within.ZONE, fails_over=False)
+    assert priorities(alone, HERE, NEXT, FAR) == [("eu/a", 0)]
+    assert priorities(alone, NEXT, FAR) == []
+
+
+def test_a_zone_of_kubernetes() -> None:
+    """What an EndpointSlice says of the caller's address, where the caller itself says nothing."""
+    address = "10.0.2.1"
+    found = EndpointSlice("buyer", Namespace("default"), "s", (address,), (), zones=((address, "zone-1"),))
+    view = a.view(*MESH, at("buyer", "10.0.2.1", UNKNOWN), found, SHOP, MeshConfig(permissive=True))
+    assert near(view, "buyer")["shop"] == Near("/zone-1", Within.ZONE)
+
+
+def test_explain_says_what_is_preferred() -> None:
+    """In words."""
+    view = a.view(*MESH, at("buyer", "10.0.2.1", HERE), SHOP, MeshConfig(permissive=True))
+    found = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
+    assert any("of endpoints those of the client's zone come first" in each.text for each in found.steps)
