@@ -1,7 +1,8 @@
 """Who is asked besides policy: authorizers, and our own ExternalAuthorization as a value."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Final
 
 from mesh.host_port import HostPort
 from mesh.names import Port, ServiceAccountName
@@ -22,11 +23,16 @@ class Authorizer:
     fails_open: bool = False
 
 
+NOWHERE: Final = HostPort("extension-service.invalid", 1)
+"""A place that is none (RFC 6761, section 6.4): who is asked there answers nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExternalAuthorization:
     """policy.meshwright.dev ExternalAuthorization: who is asked at ports of workloads of its namespace.
 
-    `authorizer` is None where nobody is: the mesh's own is not either. `accounts`: whose workloads; empty is
+    `authorizer` is None where nobody is: the mesh's own is not either. `service` is the ExtensionService
+    whose place stands for the authorizer's, which says `NOWHERE` then. `accounts`: whose workloads; empty is
     all of the namespace. `ports`: their target ports; empty is all. `created` is
     `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
     """
@@ -36,3 +42,10 @@ class ExternalAuthorization:
     accounts: tuple[ServiceAccountName, ...] = ()
     ports: tuple[Port, ...] = ()
     created: str = ""
+    service: PolicyKey | None = None
+
+    def at(self, server: HostPort | None) -> Authorizer | None:
+        """Return who is asked where its ExtensionService is there; None for the server: where it is not."""
+        if self.authorizer is None or self.service is None or server is None:
+            return self.authorizer
+        return replace(self.authorizer, server=server)

@@ -6,8 +6,10 @@ from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.servers import behind_sidecars
 from catalog.lint.subjects import Subjects, are_alike
-from catalog.lint.told import Place
+from catalog.lint.told import Place, meant
 from catalog.policy.authorization import precedence
+from catalog.relations.extensions import server_of
+from catalog.store.osm import extension_services
 from catalog.store.own import external_authorizations, external_authorizations_in
 from catalog.store.view import View
 from mesh.authorization import ExternalAuthorization
@@ -28,7 +30,15 @@ def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
     if (first := _overruling(view, found)) is not None:
         wanted = f"ExternalAuthorization {first.key} for the same is older or first by name; that one counts"
         yield place.error(Code.OVERRULED_AUTHORIZATION, "spec", _said(found), wanted)
-    elif found.authorizer is not None:
+    elif found.service is not None and server_of(view, found) is None:
+        there = [each.name for each in extension_services(view) if each.namespace == found.service.namespace]
+        silent = "passes" if found.authorizer is not None and found.authorizer.fails_open else "is refused"
+        wanted = (
+            f"ExtensionService {found.service} does not exist or is refused"
+            f"{meant([found.service.name], there)}; nobody answers, and every request {silent}"
+        )
+        yield place.error(Code.UNKNOWN_AUTHORIZER, "spec.extensionService", str(found.service), wanted)
+    elif found.authorizer is not None and found.service is None:
         yield from behind_sidecars(view, place.key, (("spec.host", found.authorizer.server),))
 
 
@@ -50,4 +60,6 @@ def _overruling(view: View, found: ExternalAuthorization) -> ExternalAuthorizati
 
 
 def _said(found: ExternalAuthorization) -> str:
+    if found.service is not None:
+        return f"ExtensionService {found.service}"
     return "disabled" if found.authorizer is None else str(found.authorizer.server)

@@ -164,3 +164,7 @@ class Code(ProblemCode):
         "MW2153",
         "An ExternalAuthorization names a port that speaks no HTTP; nobody is asked there.",
     )
+    UNKNOWN_AUTHORIZER = (
+        "MW2154",
+        "An ExternalAuthorization's ExtensionService is not there; nobody answers what is asked.",
+    )

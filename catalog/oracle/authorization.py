@@ -7,6 +7,7 @@ is none the MeshConfig's counts. Of what is no HTTP nobody is asked.
 """
 
 from catalog.oracle.targets import Place
+from catalog.relations.extensions import server_of
 from catalog.store.own import external_authorizations
 from catalog.store.view import View
 from mesh.authorization import Authorizer, ExternalAuthorization
@@ -34,5 +35,5 @@ def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | N
 def asked(view: View, place: tuple[Place, bool]) -> Authorizer | None:
     """Return who is asked at a place; None for nobody."""
     if (found := counting(view, place)) is not None:
-        return found.authorizer
+        return found.at(server_of(view, found))
     return view.config.authorization if place[1] else None

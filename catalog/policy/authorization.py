@@ -9,6 +9,7 @@ somebody was to be asked about.
 """
 
 from catalog.policy.proxy import Asked
+from catalog.relations.extensions import server_of
 from catalog.store.own import external_authorizations_in
 from catalog.store.view import View
 from mesh.authorization import ExternalAuthorization
@@ -30,7 +31,8 @@ def asked_at(view: View, identity: ServiceIdentity, port: Port, protocol: Protoc
     there = external_authorizations_in(view).found(identity.namespace)
     its = (each for each in there if _is_for(each, identity, port))
     if (found := min(its, key=precedence, default=None)) is not None:
-        return None if found.authorizer is None else Asked(found.authorizer, found.key)
+        authorizer = found.at(server_of(view, found))
+        return None if authorizer is None else Asked(authorizer, found.key)
     everywhere = view.config.authorization
     return None if everywhere is None else Asked(everywhere)
 

@@ -2,18 +2,21 @@
 
 from typing import Final
 
-from mesh.authorization import Authorizer, ExternalAuthorization
+from mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
 from mesh.host_port import HostPort
 from mesh.policy import PolicyKey
 from specs.authorizers import STAT_PREFIX, patience
 from specs.fields import Fields
 from specs.manifest import Manifest
 from specs.policy.workloads import subjects
-from specs.references import host
+from specs.references import host, namespace_name, object_name
 
-HOST_RULE: Final = "must be where the authorizer is, a name in the DNS or an IP address; or disabled is true"
+HOST_RULE: Final = (
+    "must be where the authorizer is, a name in the DNS or an IP address; or extensionService names one; "
+    "or disabled is true"
+)
 NOBODY_ASKED: Final = "must not stand beside disabled: true, with which nobody is asked"
-_ASKED: Final = ("host", "port", "timeout", "failureModeAllow")
+_ASKED: Final = ("host", "port", "extensionService", "timeout", "failureModeAllow")
 
 
 def external_authorization(manifest: Manifest) -> ExternalAuthorization:
@@ -21,7 +24,9 @@ def external_authorization(manifest: Manifest) -> ExternalAuthorization:
     fields = manifest.spec()
     accounts, ports = subjects(fields)
     disabled = fields.flag("disabled")
-    authorizer = None if disabled else _authorizer(fields)
+    referred = fields.section("extensionService")
+    service = _service(manifest, referred) if fields.has("extensionService") else None
+    authorizer = None if disabled else _authorizer(fields, service)
     if disabled:
         _asks_nobody(fields)
     fields.close()
@@ -31,16 +36,31 @@ def external_authorization(manifest: Manifest) -> ExternalAuthorization:
         accounts=accounts,
         ports=ports,
         created=manifest.metadata.text("creationTimestamp") or "",
+        service=service,
     )
 
 
-def _authorizer(fields: Fields) -> Authorizer:
-    if not fields.raw("host"):
+def _service(manifest: Manifest, fields: Fields) -> PolicyKey:
+    found = PolicyKey(namespace_name(fields, "namespace", manifest.namespace), object_name(fields, "name"))
+    fields.close()
+    return found
+
+
+def _authorizer(fields: Fields, service: PolicyKey | None) -> Authorizer:
+    where = HostPort(host(fields, "host"), fields.port("port") or 1)
+    if service is not None:
+        for name in ("host", "port"):
+            if fields.has(name):
+                fields.wrong(
+                    name, "must not stand beside extensionService, which says where the authorizer is"
+                )
+        where = NOWHERE
+    elif not fields.raw("host"):
         fields.wrong("host", HOST_RULE)
-    if not fields.has("port"):
+    elif not fields.has("port"):
         fields.wrong("port", "must be the authorizer's port, from 1 to 65535")
     return Authorizer(
-        server=HostPort(host(fields, "host"), fields.port("port") or 1),
+        server=where,
         stat_prefix=STAT_PREFIX,
         timeout=patience(fields),
         fails_open=fields.flag("failureModeAllow"),

@@ -152,6 +152,9 @@ EXTERNAL_AUTHORIZATION: Final[Meanings] = {
     "spec.disabled": Meaning("Nobody is asked, the mesh's authorizer neither; nothing else is said then."),
     "spec.host": Meaning("Where the authorizer is.", form=HOST),
     "spec.port": Meaning("Its port, for gRPC in plain text."),
+    "spec.extensionService": Meaning("An ExtensionService that says both.", "`host` and `port` do"),
+    "spec.extensionService.name": Meaning("Its name.", form=NAME),
+    "spec.extensionService.namespace": Meaning("Its namespace.", "the object's", LABEL),
     "spec.timeout": Meaning("How long it may take to answer, from 1ms to 5m.", "1s", DURATION),
     "spec.failureModeAllow": Meaning("Whether a request passes of which it says nothing in time."),
 }

@@ -16,6 +16,7 @@ from tests.e2e.policy.policies import (
     Document,
     authorization,
     config,
+    extension_service,
     http,
     path,
     routes,
@@ -183,4 +184,25 @@ async def test_an_account_s_authorizer_is_gone_or_hangs(mesh: PolicyMesh) -> Non
         await answers(403)
     await mesh.enforce(*rules, authorization("own", disabled=True), asking(9, timeout="200ms"))
     await answers(200)
+    await mesh.enforce(*rules)
+
+
+async def test_an_extension_service_says_where_an_authorizer_is(
+    mesh: PolicyMesh, authorizer: Authorizer
+) -> None:
+    """While there is none of its name nothing passes; when it comes it is asked."""
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    own = authorization("own", serviceAccounts=["v1"], extensionService={"name": "opa"}, timeout="200ms")
+    authorizer.asked.clear()
+    authorizer.decide = lambda request: True
+
+    async def answered(status: int) -> bool:
+        return (await mesh.get("client", "v1", "/named")).status == status
+
+    await mesh.enforce(*rules, own)
+    await until(partial(answered, 403), seconds=20)
+    assert authorizer.asked == []
+    await mesh.enforce(*rules, own, extension_service("opa", authorizer.port))
+    await until(partial(answered, 200), seconds=20)
+    assert {each.attributes.request.http.path for each in authorizer.asked} == {"/named"}
     await mesh.enforce(*rules)

@@ -9,7 +9,7 @@ from catalog.policy.proxy import ExternalDestination, InterceptionKind, ProxyPol
 from catalog.policy.whole import outline, proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
+from sidecars.envoy import clusters, endpoints, inbound_listeners, names, outbound_listeners, routes
 from sidecars.envoy.outbound_listeners import Calling
 from tests.meshes.random_meshes import random_mesh
 from tests.meshes.resources import pieces
@@ -39,11 +39,8 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
             yield clusters.external(policy.headers, place)
     if any(to is None for _, to, _ in ways):
         yield clusters.passthrough_http(policy.headers)
-    if policy.logs.collector is not None:
-        yield clusters.extension(policy.logs.collector)
+    yield from _asked_and_told(policy)
     opened = [*filter(inbound_listeners.is_open, policy.inbound)]
-    for server in {each.server for port in opened for each in port.rates.services}:
-        yield clusters.rate_limits(server)
     for port in opened:
         yield clusters.application(policy.headers, policy.primary, port)
         if port.protocol.is_http:
@@ -59,6 +56,19 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
             yield clusters.passthrough()
         if policy.passthrough or policy.outside:
             yield clusters.blackhole()
+
+
+def _asked_and_told(policy: ProxyPolicy) -> Iterator[Resource]:
+    if policy.logs.collector is not None:
+        yield clusters.extension(policy.logs.collector)
+    opened = [*filter(inbound_listeners.is_open, policy.inbound)]
+    asked = {
+        (names.authorizer_cluster(port.asked), port.asked.authorizer.server) for port in opened if port.asked
+    }
+    for name, server in asked:
+        yield clusters.authorizer(name, server)
+    for server in {each.server for port in opened for each in port.rates.services}:
+        yield clusters.rate_limits(server)
 
 
 def _told(resource: Resource) -> tuple[object, ...]:

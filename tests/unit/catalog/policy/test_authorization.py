@@ -1,21 +1,24 @@
 """Which authorizer is asked at a port: what the page says, the oracle, and the policy, are one."""
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 
 import pytest
 
+from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.oracle.authorization import asked
 from catalog.oracle.targets import Place
 from catalog.policy.authorization import asked_at
 from catalog.policy.inbound import inbound_ports
 from catalog.relations.groups import groups
-from mesh.authorization import Authorizer, ExternalAuthorization
+from mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
 from mesh.config import MeshConfig
 from mesh.host_port import HostPort
 from mesh.names import Port, ServiceAccountName
 from mesh.service import Protocol
+from mesh.telemetry import ExtensionService
 from tests.meshes import values as a
 
 SHOP, PORT = ServiceAccountName("shop"), Port(8080)
@@ -103,3 +106,20 @@ def test_what_is_said(those: tuple[ExternalAuthorization, ...], expected: list[t
     view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"), *those)
     found = [(each.code, each.field, each.value) for each in problems(view)]
     assert [each for each in found if each[1].startswith("spec")] == expected
+
+
+def test_an_extension_service_says_where_the_authorizer_is() -> None:
+    """Where there is none of its name nobody answers: nothing is left unasked. Lint says so."""
+    named = replace(policy("named"), authorizer=replace(authorizer("x"), server=NOWHERE))
+    named = replace(named, service=a.policy_key("opa"))
+    there = ExtensionService(a.policy_key("opa"), HostPort("opa.opa", 4000))
+    found = []
+    for more in ((), (there,)):
+        view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"), EVERYWHERE, named, *more)
+        place = (Place(a.identity("shop"), PORT), True)
+        policys, oracles = asked_at(view, a.identity("shop"), PORT, Protocol.HTTP), asked(view, place)
+        assert policys is not None
+        assert policys.authorizer == oracles
+        codes = [each.code for each in problems(view) if each.code == Code.UNKNOWN_AUTHORIZER.value]
+        found.append((policys.authorizer.server, codes))
+    assert found == [(NOWHERE, ["MW2154"]), (there.server, [])]

@@ -1,11 +1,12 @@
 """ExternalAuthorization as users write it: what is read, and what is said of what cannot be."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 import yaml
 
-from mesh.authorization import Authorizer, ExternalAuthorization
+from mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
 from mesh.host_port import HostPort
 from mesh.names import Namespace, Port, ServiceAccountName
 from mesh.policy import PolicyKey
@@ -36,6 +37,18 @@ def read(spec: str) -> Manifests:
         ("{host: opa.opa, port: 9191}", ExternalAuthorization(KEY, OPA)),
         ("{host: OPA.opa., port: 9191, disabled: false}", ExternalAuthorization(KEY, OPA)),
         ("{disabled: true}", ExternalAuthorization(KEY, None)),
+        (
+            "{extensionService: {name: opa, namespace: opa}}",
+            ExternalAuthorization(
+                KEY, replace(OPA, server=NOWHERE), service=PolicyKey(Namespace("opa"), "opa")
+            ),
+        ),
+        (
+            "{extensionService: {name: opa}}",
+            ExternalAuthorization(
+                KEY, replace(OPA, server=NOWHERE), service=PolicyKey(Namespace("shop"), "opa")
+            ),
+        ),
         (
             WHOLE,
             ExternalAuthorization(
@@ -76,6 +89,10 @@ def test_what_is_read(spec: str, value: ExternalAuthorization) -> None:
         ("{disabled: true, host: opa}", "spec.host"),
         ("{disabled: true, failureModeAllow: true}", "spec.failureModeAllow"),
         ("{disabled: 'true'}", "spec.disabled"),
+        ("{extensionService: {}}", "spec.extensionService.name"),
+        ("{extensionService: {name: a}, host: opa}", "spec.host"),
+        ("{extensionService: {name: a}, port: 1}", "spec.port"),
+        ("{disabled: true, extensionService: {name: a}}", "spec.extensionService"),
     ],
 )
 def test_what_is_wrong_is_refused_whole(spec: str, field: str) -> None:
