@@ -17,6 +17,7 @@ from mesh.kinds import (
     RETRY,
     ROUTE_POLICY,
     SERVICE,
+    TELEMETRY,
     TRAFFIC_SPLIT,
     UPSTREAM_POLICY,
     UPSTREAM_TRAFFIC_SETTING,
@@ -63,6 +64,8 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
         yield Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG)
     if policy.tracing is not None:
         yield Requirement(Capability.TRACING, MESH_CONFIG)
+    if policy.logs.by is not None:
+        yield Requirement(Capability.ACCESS_LOGS, ObjectKey.of(TELEMETRY, policy.logs.by))
     for port in policy.inbound:
         yield from _of_inbound(port)
     for service in policy.outbound:

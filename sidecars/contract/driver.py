@@ -45,6 +45,7 @@ class Capability(enum.StrEnum):
     ROUTE_POLICIES = "route-policies"
     LIMITS = "limits"
     UPSTREAM_POLICIES = "upstream-policies"
+    ACCESS_LOGS = "access-logs"
 
 
 def no_faults(resource: Resource) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from mesh.kinds import (
     RETRY,
     ROUTE_POLICY,
     SERVICE,
+    TELEMETRY,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UPSTREAM_POLICY,
@@ -96,6 +97,11 @@ apiVersion: policy.meshwright.dev/v1alpha1
 kind: RoutePolicy
 metadata: {name: quick, namespace: shop}
 spec: {service: store, rules: [{timeout: {request: 1s}}]}
+---
+apiVersion: policy.openservicemesh.io/v1alpha1
+kind: Telemetry
+metadata: {name: logs, namespace: shop}
+spec: {accessLog: {format: "%DURATION%"}}
 """
 
 
@@ -103,11 +109,13 @@ def test_what_is_done_with_calls() -> None:
     """A kind alone where policy has forgotten whose word it is; nothing of it where nobody says it."""
     plain, said = (set(_needs(view(POLICY, workload("one"), *more))) for more in ((), (OF_CALLS,)))
     quick = ObjectKey.of(ROUTE_POLICY, PolicyKey(Namespace("shop"), "quick"))
+    logs = ObjectKey.of(TELEMETRY, PolicyKey(Namespace("shop"), "logs"))
     wanted = {
         Requirement(Capability.RETRIES, RETRY),
         Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING),
         Requirement(Capability.UPSTREAM_POLICIES, UPSTREAM_POLICY),
         Requirement(Capability.ROUTE_POLICIES, quick),
+        Requirement(Capability.ACCESS_LOGS, logs),
     }
     assert said == plain | wanted
     assert not plain & wanted
