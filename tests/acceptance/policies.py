@@ -246,8 +246,11 @@ def _mutual_tls(dice: Dice, pool: "Pool") -> Document:
 def _authorization(dice: Dice, pool: "Pool") -> Document:
     if dice.odds(4):
         return {"disabled": True}
-    asked = {"host": dice.choice((*HOSTS, "opa.opa", "fd00::7")), "port": dice.choice((9191, 1, 65535, 0))}
-    more = {"timeout": dice.choice(DURATIONS), "failureModeAllow": True, "ports": list(pool.ports)}
+    hosts = ("opa.opa", "fd00::7", "10.0.0.9", "EXAMPLE.com.", "*.example.com", "a..b", "")
+    asked: Document = {"host": _of(dice, hosts, 4), "port": _of(dice, (9191, 1, 65535, 0), 3)}
+    if dice.odds(4):
+        asked = {"extensionService": {"name": "opa", "namespace": pool.home}}
+    more = {"timeout": _of(dice, DURATIONS, 5), "failureModeAllow": True, "ports": list(pool.ports)}
     return asked | {each: more[each] for each in dice.few(tuple(more), 2)}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from catalog.oracle.decide import Place, Request, Verdict, accepts_everyone, judge
 from catalog.oracle.ingress import IngressVerdict, ingress_verdicts
+from catalog.oracle.mutual_tls import PlainVerdict, plain_verdict
 from catalog.policy.proxy import InboundPort, OnlyRules
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
@@ -56,6 +57,10 @@ def admitting_somebody(mesh: View, identity: ServiceIdentity, port: InboundPort)
         for found, _, verdict in each
         if verdict is not IngressVerdict.OVERRULED
     }
+    said_of_plain = plain_verdict(mesh, outsider, (place, True))
+    silent = (PlainVerdict.STRICT, PlainVerdict.NOBODY, PlainVerdict.DANGLING)
+    if said_of_plain is not None and said_of_plain[1] not in silent:
+        from_outside.add(f"MutualTLS {said_of_plain[0].key}")
     return from_outside | {
         str(target.key)
         for target in targets_by_destination(mesh).found(identity)
