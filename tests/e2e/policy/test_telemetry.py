@@ -22,6 +22,7 @@ from tests.e2e.policy.policies import (
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.servers import Collector, LogCollector, pairs
 from tests.golden.live import until
+from tests.unit.specs.osm.test_telemetry import TAKEN
 
 pytestmark = [
     pytest.mark.envoy,
@@ -139,6 +140,14 @@ async def test_a_collector_is_told(mesh: PolicyMesh) -> None:
 
         await until(as_text)
         await enforced(mesh)
+
+
+async def test_what_the_reader_takes_envoy_takes(mesh: PolicyMesh) -> None:
+    """Every operator that may stand in a format, in one of them: no listener is refused."""
+    form = json.dumps({str(number): each for number, each in enumerate(TAKEN)})
+    await enforced(mesh, at(Path("/dev/null"), format=form))
+    assert await mesh.live.stat("v1", "update_rejected") == 0
+    await enforced(mesh)
 
 
 async def test_how_much_is_traced(mesh: PolicyMesh) -> None:
