@@ -105,9 +105,9 @@ test-programs: ; $(BIN)/pytest $(BESIDE) --ignore=tests/feature/serve tests/e2e 
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
 	@tools/node-packages
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager helm $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
-	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync test-cluster test-node
+	$(MAKE) --no-print-directory --keep-going test-cluster test-node
 
-# Each has a cluster of its own, and waits most of the time.
+# One after the other: side by side they are a sixth sooner, and Pods' probes come late.
 test-cluster: ; $(BIN)/pytest -m 'not node' tests/kubernetes
 test-node: ; $(BIN)/pytest -m node tests/kubernetes
 

@@ -86,10 +86,11 @@ class Kubectl:
             raise AssertionError(f"{self('describe', 'pod', pod)}\n{logs.out}{logs.err}")
 
     def until(self, holds: Callable[[Document], object], *words: str, seconds: float = SECONDS) -> Document:
-        """Get again and again until what comes is as wanted; return it."""
+        """Get again and again until what comes is there, and as wanted; return it."""
         limit = time.monotonic() + seconds
         while True:
-            if holds(found := self.get(*words)):
+            said = self.run("get", *words, "-o", "json")
+            if said.status == 0 and holds(found := dict(json.loads(said.out))):
                 return found
-            assert time.monotonic() < limit, json.dumps(found)[-3000:]
+            assert time.monotonic() < limit, f"{said.out[-3000:]}{said.err}"
             time.sleep(0.05)

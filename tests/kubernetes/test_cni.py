@@ -3,6 +3,7 @@
 Pods that need no right are in the mesh by it, where Pod Security `restricted` is enforced.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -88,8 +89,9 @@ class Plugin:
         """Kill the daemon's process, and wait until another is ready."""
         before = self.restarts()
         for pid in self._node.processes(self.daemon()["metadata"]["uid"]):
-            if b"cni\0install" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one that has ended meanwhile
+                if b"cni\0install" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
         _until(lambda: self.restarts() > before)
         self.until_ready()
 
