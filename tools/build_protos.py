@@ -50,6 +50,7 @@ ROOTS = (
     "envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy.proto",
     "envoy/extensions/request_id/uuid/v3/uuid.proto",
     "envoy/extensions/retry/host/previous_hosts/v3/previous_hosts.proto",
+    "envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config.proto",
     "envoy/extensions/tracers/opentelemetry/resource_detectors/v3/environment_resource_detector.proto",
     "envoy/extensions/transport_sockets/tls/v3/tls.proto",
     "envoy/extensions/transport_sockets/tls/v3/secret.proto",

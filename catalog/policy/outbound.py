@@ -7,6 +7,7 @@ by request.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -14,7 +15,7 @@ from catalog.policy import splits
 from catalog.policy.access import in_force, may_call
 from catalog.policy.proxy import OutboundRoute, SocketAddress, WeightedBackend
 from catalog.policy.routing import Place, mirrors
-from catalog.policy.upstreams import keys_of
+from catalog.policy.upstreams import fails_over, keys_of
 from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing, services_of_identity
 from catalog.relations.endpoints import endpoints
@@ -119,12 +120,18 @@ def routes_where(
     protocol = protocol_of(view, key, port)
     for split in splits.in_force(view, key, protocol):
         shares = _shares(view, split, port, reached)
-        keys = keys_of(view, protocol, shares)
-        found.append(OutboundRoute(splits.matches(view, split), shares, split.key, keys))
+        route = OutboundRoute(splits.matches(view, split), shares, split.key)
+        found.append(_as_policies_say(view, protocol, route))
     if not found or found[-1].matches is not None:
-        itself = _itself(view, key, port, reached)
-        found.append(OutboundRoute(None, itself, keys=keys_of(view, protocol, itself)))
+        route = OutboundRoute(None, _itself(view, key, port, reached))
+        found.append(_as_policies_say(view, protocol, route))
     return tuple(found) if any(route.backends for route in found) else ()
+
+
+def _as_policies_say(view: View, protocol: Protocol, route: OutboundRoute) -> OutboundRoute:
+    """Say what the UpstreamPolicies of a route's backends ask of the route."""
+    keys, farther = keys_of(view, protocol, route.backends), fails_over(view, protocol, route.backends)
+    return replace(route, keys=keys, fails_over=farther) if keys or farther else route
 
 
 @derived

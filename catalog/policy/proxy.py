@@ -205,13 +205,15 @@ class WeightedBackend:
 class OutboundRoute:
     """Where requests go that fit any of `matches` (None: all). Without backends nobody may answer them.
 
-    `keys`: what of a request decides, where endpoints are chosen by consistent hash.
+    `keys`: what of a request decides, where endpoints are chosen by consistent hash. `fails_over`: of some
+    backend those endpoints come first that are near; what failed there is tried again farther away.
     """
 
     matches: tuple[HTTPMatch, ...] | None
     backends: tuple[WeightedBackend, ...]
     split: PolicyKey | None = None
     keys: tuple[HashKey, ...] = ()
+    fails_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +250,11 @@ class OutboundService(HashedOnce):
     escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
     retries: Retries | None = None
     rules: tuple[RequestRule, ...] = ()
+
+    @property
+    def fails_over(self) -> bool:
+        """Whether what failed near is tried again farther away, on some route."""
+        return any(each.fails_over for each in self.routes)
 
 
 @dataclass(frozen=True, slots=True, order=True)

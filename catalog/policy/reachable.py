@@ -198,7 +198,8 @@ def _as_called(route: OutboundRoute) -> OutboundRoute:
     """Let the endpoint that is called answer, but where a split says who does."""
     if route.split is not None:
         return route
-    return replace(route, backends=tuple(replace(each, as_called=True) for each in route.backends), keys=())
+    called = tuple(replace(each, as_called=True) for each in route.backends)
+    return replace(route, backends=called, keys=(), fails_over=False)
 
 
 def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachable:

@@ -5,7 +5,7 @@ A policy counts for a service of its own namespace, whoever calls. Of several th
 that answers: a split's backend, and not the apex.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from catalog.policy.proxy import WeightedBackend
 from catalog.store.own import upstream_policies_by_service
@@ -32,9 +32,21 @@ def keys_of(view: View, protocol: Protocol, backends: Iterable[WeightedBackend])
     """
     if not protocol.is_http:
         return ()
-    found: dict[HashKey, None] = {}
+    found = dict.fromkeys(each.load.key for each in _policies(view, backends))
+    return tuple(key for key in found if key is not None)
+
+
+def fails_over(view: View, protocol: Protocol, backends: Iterable[WeightedBackend]) -> bool:
+    """Say whether a request that failed near may be tried again farther away, at some backend's endpoints."""
+    if not protocol.is_http:
+        return False
+    nearest = (each.nearest for each in _policies(view, backends))
+    return any(each is not None and each.fails_over for each in nearest)
+
+
+def _policies(view: View, backends: Iterable[WeightedBackend]) -> Iterator[UpstreamPolicy]:
+    """Yield the policies of backends whose endpoints are chosen among."""
     for each in backends:
         policy = policy_of(view, each.upstream) if isinstance(each.upstream, ServiceKey) else None
-        if policy is not None and policy.load.key is not None and not each.as_called:
-            found[policy.load.key] = None
-    return tuple(found)
+        if policy is not None and not each.as_called:
+            yield policy

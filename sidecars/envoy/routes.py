@@ -73,7 +73,7 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
     if service.retries is not None:
         for way in found:
             if way.HasField("route"):
-                way.route.retry_policy.CopyFrom(retries.policy(service.retries))
+                way.route.retry_policy.CopyFrom(retries.policy(service.retries, farther=service.fails_over))
     message = _configuration(names.outbound_routes(service), str(service.upstream), found)
     for each in order.outbound(service, retry):
         each.to_routes(message)

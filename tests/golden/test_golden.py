@@ -114,6 +114,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         from envoy_data_plane.envoy.extensions.filters.network.tcp_proxy import v3 as _tcp_v3
         from envoy_data_plane.envoy.extensions.request_id.uuid import v3 as _uuid_v3
         from envoy_data_plane.envoy.extensions.retry.host.previous_hosts import v3 as _previous_v3
+        from envoy_data_plane.envoy.extensions.retry.priority.previous_priorities import v3 as _priorities_v3
         from envoy_data_plane.envoy.extensions.tracers.opentelemetry.resource_detectors import v3 as _who_v3
         from envoy_data_plane.envoy.extensions.transport_sockets.tls import v3 as tls_v3
         from envoy_data_plane.envoy.extensions.upstreams.http import v3 as _http_v3
@@ -123,7 +124,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         assert all((_rbac_v3, _tcp_v3, _http_v3, _trace_v3, _ext_authz_v3, _uuid_v3, _http_rate_v3, _rate_v3))
         assert all((_asked_v3, _http_asked_v3, _file_v3, _otlp_v3))
         assert all((_http_inspector_v3,))
-        assert all((_previous_v3, _fault_v3, _who_v3))
+        assert all((_previous_v3, _priorities_v3, _fault_v3, _who_v3))
         kinds: dict[str, Any] = {
             "Listener": listener_v3.Listener,
             "RouteConfiguration": route_v3.RouteConfiguration,

@@ -57,7 +57,8 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
     """Return the features of calls to a service: those of the service alone, so that callers share them."""
     faults = (Faults(),) if any(each.actions.faulty for each in service.rules) else ()
-    again = Retries(retry, to_mesh=isinstance(service.upstream, ServiceKey))
+    to_mesh = isinstance(service.upstream, ServiceKey)
+    again = Retries(retry, to_mesh=to_mesh, farther=service.fails_over)
     return (*_OF_ALL, RequestLog(inbound=False), Paths(service.escaped_slashes), again, *faults, _ROUTER)
 
 

@@ -14,21 +14,25 @@ _RetryPolicy = route_components_pb2.RetryPolicy
 
 @dataclass(frozen=True, slots=True)
 class Retries(Feature):
-    """A policy, if there is one; what a host outside the mesh says of delivery is not believed."""
+    """A policy, if there is one; what a host outside the mesh says of delivery is not believed.
+
+    `farther`: what failed near is tried again farther away.
+    """
 
     policy: RetryPolicy | None
     to_mesh: bool
+    farther: bool = False
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
         """Set it for all routes."""
         if self.policy is not None:
-            routes.virtual_hosts[0].retry_policy.CopyFrom(_message(self.policy, self.to_mesh))
+            routes.virtual_hosts[0].retry_policy.CopyFrom(_message(self.policy, self.to_mesh, self.farther))
 
 
 @lru_cache(64)
-def _message(policy: RetryPolicy, to_mesh: bool) -> _RetryPolicy:
+def _message(policy: RetryPolicy, to_mesh: bool, farther: bool) -> _RetryPolicy:
     conditions = [each.value for each in policy.on if each is not RetryOn.UNDELIVERED]
-    message = elsewhere(policy.retries)
+    message = elsewhere(policy.retries, farther=farther)
     if RetryOn.UNDELIVERED in policy.on and to_mesh:
         conditions.append("retriable-headers")
         message.retriable_headers.add(name=UNDELIVERED_HEADER, present_match=True)

@@ -1,13 +1,13 @@
 """Endpoints that are near, at real Envoys: they are called alone, others when they fail, and they again."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.e2e.policy.applications import UNWELL
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, target, upstream_policy
 from tests.e2e.policy.running import PolicyMesh
-from tests.e2e.policy.topology import documents
+from tests.e2e.policy.topology import NET, documents
 from tests.golden.live import until
 
 pytestmark = [
@@ -72,3 +72,33 @@ async def test_nobody_fails_over_where_that_is_said(mesh: PolicyMesh) -> None:
     assert await mesh.answering("clerk", "both", 3) == {"503": 3}
     await mesh.enforce(*OPEN)
     assert set(await mesh.answering("client", "both", 20)) == {"v1", "v2"}
+
+
+NOWHERE = f"{NET}.250"
+
+
+def without_application() -> list[Document]:
+    """Return the workloads, the one that is near the client with a proxy alone."""
+    return [_changed(each, "v1", applicationAddress=NOWHERE) for each in somewhere()]
+
+
+def without_proxy() -> list[Document]:
+    """Return the workloads, and one more that is near the client, of which nothing runs."""
+    near = next(each for each in somewhere() if each["metadata"]["name"] == "v1")
+    gone = _changed({**near, "metadata": {**near["metadata"], "name": "gone"}}, "gone", address=NOWHERE)
+    v1 = {**near, "metadata": {**near["metadata"], "labels": {"v1": "yes"}}}
+    return [*(v1 if each["metadata"]["name"] == "v1" else each for each in somewhere()), gone]
+
+
+def _changed(workload: Document, name: str, **there: str) -> Document:
+    if workload["metadata"]["name"] != name:
+        return workload
+    return {**workload, "spec": {**workload["spec"], "uuid": name, **there}}
+
+
+@pytest.mark.parametrize("workloads", [without_application, without_proxy])
+async def test_what_is_near_is_dead(mesh: PolicyMesh, workloads: Callable[[], list[Document]]) -> None:
+    """Without a health check: what came to nobody near is tried again farther away, and none fails."""
+    policy = upstream_policy("both", locality={"prefer": "Zone"})
+    await mesh.enforce(*OPEN, *workloads(), policy)
+    assert await mesh.answering("client", "both", 40) == {"v2": 40}

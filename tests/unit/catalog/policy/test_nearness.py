@@ -14,6 +14,7 @@ from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.objects import EndpointSlice
+from mesh.service import Protocol
 from mesh.upstreams import Nearest, UpstreamPolicy, Within, prefix
 from mesh.workload import Workload
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
@@ -67,6 +68,29 @@ def test_without_a_preference_nobody_is_told_apart() -> None:
         for more in ((), (SHOP,))
     ]
     assert grouped == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("policy", "protocol", "expected"),
+    [
+        (SHOP, Protocol.HTTP, True),
+        (replace(SHOP, nearest=Nearest(Within.ZONE, fails_over=False)), Protocol.HTTP, False),
+        (replace(SHOP, nearest=None), Protocol.HTTP, False),
+        (SHOP, Protocol.TCP, False),
+    ],
+)
+def test_what_failed_near_is_tried_again_farther_away(
+    policy: UpstreamPolicy, protocol: Protocol, expected: bool
+) -> None:
+    """Where nobody is near or far there is no other priority; of connections Envoy has no such choice."""
+    shop = a.service("shop", a.port(80, protocol=protocol))
+    view = a.view(*MESH[1:], shop, at("buyer", "10.0.2.1", HERE), policy, MeshConfig(permissive=True))
+    (group,) = (each for each in groups(view) if each.identity == a.identity("buyer"))
+    called = [each for part in proxy_policy(view, group).reachable for each in part.services]
+    assert {each.upstream: each.fails_over for each in called} == {
+        a.service_key("shop"): expected,
+        a.service_key("bank"): False,
+    }
 
 
 @pytest.mark.parametrize(
