@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from catalog.policy.provenance import MadeFrom
@@ -87,6 +87,12 @@ class ProxyReading(ViewReading, Protocol):
 
     def proxies(self) -> tuple[ProxyStatus, ...]:
         """Return every proxy that is or should be here, sorted by name."""
+
+    def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
+        """Return whose proxies have ejected endpoints, by their address; of those that are told of."""
+
+    def dead_after(self) -> timedelta:
+        """Return how long a proxy is gone that is dead, where callers have ejected it."""
 
 
 class StreamReading(Protocol):

@@ -26,6 +26,7 @@ from agent.errors import AgentError
 from agent.hosts.file import HostsFile
 from agent.hosts.sync import Naming
 from agent.managed import Manager
+from agent.peers.telling import EjectionsTold
 from agent.reach.observations import Observed
 from agent.reach.probing import Dialling, observe
 from agent.reach.watching import ControlPlaneWatch
@@ -105,6 +106,14 @@ class Agent:
             await self._stop.wait()
         else:
             await self._enrolled.run()
+
+    async def tell_ejected(self) -> None:
+        """Tell the control plane whom Envoy has ejected, if it is known where, while the agent runs."""
+        enrolment = self._settings.enrolment
+        if enrolment is None or enrolment.renewal is None:
+            await self._stop.wait()
+        else:
+            await EjectionsTold(self._admin, enrolment.renewal, self._settings.credentials).run()
 
     def _enrolling(self, enrolment: EnrolmentSettings) -> Enrolled:
         directory, shared = self._settings.credentials, self._settings.shared_credentials

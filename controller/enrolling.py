@@ -12,6 +12,7 @@ from controller.proxies import ProxyIssuing
 from controller.settings import Settings
 from controller.tokens import open_tokens
 from delivery.proxies.identity import MeshAuthenticator
+from enrolment.ejections import Ejections
 from enrolment.limits import EnrolmentLimits
 from enrolment.proofs import certificate, join_token
 from enrolment.proofs.certificate import CertificateProof
@@ -31,7 +32,8 @@ class Enrolling:
     """Both ports, as far as the settings have them.
 
     `counted` is told what became of each request;
-    `contradicts` says why a name cannot be certified, `confirmations` are what machines say of their roots;
+    `contradicts` says why a name cannot be certified, `confirmations` are what machines say of their roots,
+    `ejections` what their proxies have ejected;
     `further` are kinds of proof besides join tokens.
     """
 
@@ -43,6 +45,7 @@ class Enrolling:
         clock: Callable[[], datetime],
         contradicts: Callable[[ProxyName], str],
         confirmations: Confirmations,
+        ejections: Ejections,
         counted: Callable[[str, str], None],
         further: Mapping[str, Callable[[], Proof]] = MappingProxyType({}),
     ) -> None:
@@ -55,6 +58,7 @@ class Enrolling:
         self._counted = counted
         self._limits = EnrolmentLimits()
         self._confirmations = confirmations
+        self._ejections = ejections
 
     @asynccontextmanager
     async def serving(self, tls: Callable[[], TlsIdentity]) -> AsyncIterator[Mapping[str, HostPort]]:
@@ -90,6 +94,7 @@ class Enrolling:
             limits=self._limits,
             contradicts=self._contradicts,
             confirmations=self._confirmations,
+            ejections=self._ejections,
             ask_again_seconds=self._settings.trust_seconds,
         )
 

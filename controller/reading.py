@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from admin.reading import LateMoment
 from catalog.policy.provenance import MadeFrom
@@ -22,6 +22,7 @@ from delivery.proxies.status import ProxyStatus
 from delivery.quarantine.left_out import LeftOut
 from delivery.quarantine.problems import clause, parts_left_out
 from delivery.snapshots.serving import group_name
+from enrolment.ejections import Ejections
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Sourced
 from mesh.problems import Problems
@@ -45,6 +46,7 @@ class ServerReading:
     clock: Callable[[], datetime]
     told: Callable[[], Settings]
     listens: Callable[[], Mapping[str, str]]
+    ejections: Ejections
 
     def late_moments(self) -> tuple[LateMoment, ...]:
         """Return when the event loop was held last."""
@@ -57,6 +59,14 @@ class ServerReading:
     def proxies(self) -> tuple[ProxyStatus, ...]:
         """Return every proxy that is or should be here."""
         return self.delivery.registry.statuses()
+
+    def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
+        """Return who has ejected endpoints, by their address."""
+        return self.ejections.by_address(self.clock())
+
+    def dead_after(self) -> timedelta:
+        """Return how long a proxy is gone that is dead, where callers have ejected it."""
+        return timedelta(seconds=self.told().dead_after_seconds)
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
         """Return what is published for a proxy; for one that is not here what would be, made now."""

@@ -225,6 +225,8 @@ class Settings(BaseSettings):
     peer_silence_seconds: Annotated[int, Field(ge=0, le=3600)] = 10
     """A connection to a sidecar whose machine confirms nothing for so long ends; at least 4. 0: it may
     wait for a quarter of an hour."""
+    dead_after_seconds: Annotated[float, Field(ge=0, le=86400)] = 60.0
+    """A sidecar whose stream has been gone for longer, and which callers have ejected, is shown as dead."""
     empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0
     """A source that suddenly says nothing is believed after so long; 0 is at once."""
     providers: Providers = {}

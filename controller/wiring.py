@@ -35,6 +35,7 @@ from controller.tokens import JoinTokens
 from delivery.assembly import Delivery
 from delivery.proxies.identity import MeshAuthenticator, contradiction
 from delivery.quarantine.verdicts import Verdict
+from enrolment.ejections import Ejections
 from enrolment.trust import Confirmations
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
@@ -59,7 +60,8 @@ class Parts:
     `cluster` is that from which the mesh is read, None where it is from none; `reporter` tells the owners of
     its objects what became of them.
 
-    `confirmations` are what machines have said of the roots that they trust.
+    `confirmations` are what machines have said of the roots that they trust, `ejections` whom their proxies
+    leave alone.
 
     `listening` is filled as soon as the server serves: addresses by what they are for.
     """
@@ -85,6 +87,7 @@ class Parts:
     webhook: "Webhook | None"
     pod_roots: "PodRoots | None"
     confirmations: Confirmations
+    ejections: Ejections
     roots: RootChange | None
     declared_roots: DeclaredRoots
     following: Following
@@ -102,6 +105,7 @@ class Parts:
             clock=self.clock,
             told=lambda: self.reloading.settings,
             listens=lambda: self.listening,
+            ejections=self.ejections,
         )
 
     def changed(self) -> None:
@@ -141,6 +145,7 @@ class Parts:
             self.clock,
             lambda name: contradiction(name, view()),
             self.confirmations,
+            self.ejections,
             self.metrics.enrolled,
             {} if self.cluster is None else {"kubernetes": partial(_kubernetes_proof, self.cluster, view)},
         )
@@ -212,6 +217,7 @@ def join(
         webhook=webhook,
         pod_roots=pods,
         confirmations=confirmations,
+        ejections=Ejections(),
         roots=change,
         declared_roots=declared_roots(found, delivered, change, secrets, reporter, clock),
         following=Following(found, changed),

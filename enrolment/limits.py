@@ -35,6 +35,7 @@ class EnrolmentLimits:
     by_token: Pace = Pace(64, 4.0)
     by_proxy: Pace = Pace(10, 1 / 60)
     trust_by_proxy: Pace = Pace(20, 1.0)
+    ejects_by_proxy: Pace = Pace(20, 1.0)
     said: Pace = Pace(20, 1 / 6)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from email.utils import formatdate
 from functools import partial
+from ipaddress import ip_address
 from typing import Final, TypeVar
 
 import grpc
@@ -22,6 +23,7 @@ from certs.errors import CertificateError, RequestError
 from enrolment.limits import EnrolmentLimits, Exhausted
 from enrolment.proofs.contract import NotYet, ProofRefused, Unproven
 from enrolment.service import Enrolment, Granted
+from mesh.host_port import HostPort
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from xds.connections.guard import ConnectionGuard
 from xds.connections.sockets import address
@@ -48,7 +50,7 @@ _RESULTS: Final = {
     grpc.StatusCode.INTERNAL: "failed",
 }
 
-Message = TypeVar("Message", wire.JoinRequest, wire.RenewRequest, wire.TrustRequest)
+Message = TypeVar("Message", wire.JoinRequest, wire.RenewRequest, wire.TrustRequest, wire.EjectRequest)
 
 _log = structlog.get_logger("enrolment.server")
 
@@ -202,7 +204,14 @@ def renewing(
             now=_timestamp(told.now),
         ).SerializeToString()
 
-    return EnrolmentPort(RENEWAL, {"Renew": renew, "Trust": trust}, tls, limits, counted)
+    async def eject(request: bytes, peer: Peer) -> bytes:
+        asked = _read(wire.EjectRequest, request)
+        where = address(peer.address)[0]
+        endpoints = [_endpoint(each) for each in asked.ejected]
+        holds = await enrolment.eject(endpoints, peer.certificate, where)
+        return wire.EjectResponse(holds_seconds=int(holds.total_seconds())).SerializeToString()
+
+    return EnrolmentPort(RENEWAL, {"Renew": renew, "Trust": trust, "Eject": eject}, tls, limits, counted)
 
 
 def _read(kind: type[Message], request: bytes) -> Message:
@@ -210,6 +219,17 @@ def _read(kind: type[Message], request: bytes) -> Message:
         return kind.FromString(request)
     except DecodeError as error:
         raise UnreadableRequest(f"the request is no {kind.DESCRIPTOR.name}") from error
+
+
+def _endpoint(said: wire.Endpoint) -> HostPort:
+    """Return an endpoint as it is written everywhere; raise UnreadableRequest."""
+    try:
+        host = str(ip_address(said.address))
+    except ValueError as error:
+        raise UnreadableRequest("the address of an endpoint is no IP address") from error
+    if not 0 < said.port < 65536:
+        raise UnreadableRequest("the port of an endpoint is not within 1 to 65535")
+    return HostPort(host, said.port)
 
 
 def _granted(granted: Granted) -> bytes:

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -17,10 +17,12 @@ from certs.material import PeerCertificate, SignedProxy
 from certs.peer import read_peer
 from certs.renewal import renew_at
 from certs.signing_request import SigningRequest, judged
+from enrolment.ejections import HOLDS, Ejections
 from enrolment.limits import Allowances, EnrolmentLimits, Exhausted
 from enrolment.proofs.contract import Entitled, Evidence, Proof, ProofRefusal, ProofRefused
 from enrolment.readmission import revocation
 from enrolment.trust import Confirmation, Confirmations
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
 
@@ -106,6 +108,7 @@ class Enrolment:
         limits: EnrolmentLimits | None = None,
         contradicts: Callable[[ProxyName], str] = lambda _: "",
         confirmations: Confirmations | None = None,
+        ejections: Ejections | None = None,
         ask_again_seconds: int = 600,
     ) -> None:
         self._signer = signer
@@ -117,10 +120,12 @@ class Enrolment:
         self._by_address = Allowances(limits.by_address)
         self._by_proxy = Allowances(limits.by_proxy)
         self._trust_by_proxy = Allowances(limits.trust_by_proxy)
+        self._ejects_by_proxy = Allowances(limits.ejects_by_proxy)
         self._said = Allowances(limits.said)
         self._contradicts = contradicts
         self._ask_again = ask_again_seconds
         self.confirmations = confirmations or Confirmations()
+        self.ejections = ejections or Ejections()
         self._keys: set[str] = set()
 
     async def join(self, csr_der: bytes, kind: str, data: bytes, address: str) -> Granted:
@@ -174,6 +179,17 @@ class Enrolment:
         replaced = certificate is not None and await asyncio.to_thread(self._signer.replaces, certificate)
         again = min(self._ask_again, ASK_SOON_SECONDS) if self._signer.changes_roots else self._ask_again
         return Told(told, now if replaced else renew_at(shown), again, now)
+
+    async def eject(
+        self, endpoints: Iterable[HostPort], certificate: bytes | None, address: str
+    ) -> timedelta:
+        """Note what a machine's proxy has ejected; return for how long. Raises ProofRefused, Exhausted."""
+        now = self._clock()
+        entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), now)
+        name = _name(entitled, "")
+        self._ejects_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
+        self.ejections.note(name, endpoints, now)
+        return HOLDS
 
     async def _granted(
         self, proof: Proof, evidence: Evidence, request: SigningRequest

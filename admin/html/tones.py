@@ -23,7 +23,9 @@ _OF: Final = {
     **dict.fromkeys(
         ("pending", "asked", "disconnected", "depends", "warning", "stale", "held"), Tone.WARNING
     ),
-    **dict.fromkeys(("nacked", "nack", "refused", "unreachable", "error", "expired", "failed"), Tone.BAD),
+    **dict.fromkeys(
+        ("nacked", "nack", "refused", "unreachable", "error", "expired", "failed", "dead"), Tone.BAD
+    ),
 }
 
 

@@ -36,6 +36,8 @@ class Gauges:
     certificates_running_out: int = 0
     trusted_roots: int = 0
     """In the trust bundle of the mesh."""
+    ejected_endpoints: int = 0
+    """That some proxy has ejected, of those that are told of."""
     root_stage: int = 0
     """Of a change of the root, from 1; 0 where none is changed."""
     unacked_age: float = 0.0
@@ -79,6 +81,11 @@ class MomentMetrics:
         )
         self._root_stage = Gauge(
             "meshwright_root_rotation_stage", "Stage of a change of the root; 0 for none.", registry=r
+        )
+        self._ejected = Gauge(
+            "meshwright_ejected_endpoints",
+            "Endpoints that some proxy has ejected, as the machines say.",
+            registry=r,
         )
         self._unacked = Gauge(
             "meshwright_xds_unacked_age_seconds",
@@ -141,6 +148,7 @@ class MomentMetrics:
         self._running_out.set(now.certificates_running_out)
         self._trusted_roots.set(now.trusted_roots)
         self._root_stage.set(now.root_stage)
+        self._ejected.set(now.ejected_endpoints)
         self._state_failing.set(now.state_failing)
         self._unwritten.set(now.ledger_unwritten)
         self._unacked.set(now.unacked_age)

@@ -7,11 +7,15 @@ from typing import Final
 
 from certs.ledger.entry import LedgerEntry, LedgerState
 from delivery.proxies.status import ProxyState, ProxyStatus
+from mesh.identity import ProxyName
 from sidecars.type_words import short_type
 from xds.protocol.resource import Reference, ResourceName, TypeUrl
 from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
 
 _REVOKED, _EXPIRED, _UNUSED = "certificate revoked", "certificate expired", "certificate not used in time"
+_NAMED: Final = 2
+"""So many callers are named that have ejected it."""
+
 REFUSED: Final = (_REVOKED, _EXPIRED, _UNUSED)
 """Why a proxy is refused, by its certificates."""
 
@@ -25,7 +29,8 @@ class Known:
     `failure` is why its group could not be computed, empty where it was. `rejected` is what it has rejected
     and is withheld from it; `refusal` says why it rejected a resource, if that is known. `waits_for` is why
     its workload gets no traffic yet, empty where it does. `unreceived` is a response that it may not be able
-    to take.
+    to take. `ejected_by` are callers that have ejected an endpoint at its address; a proxy that is gone for
+    longer than `dead_after` as well is dead.
     """
 
     streams: tuple[StreamStatus, ...] = ()
@@ -35,6 +40,8 @@ class Known:
     refusal: Refusal = field(default=lambda _, __: "")
     waits_for: str = ""
     unreceived: str = ""
+    ejected_by: tuple[ProxyName, ...] = ()
+    dead_after: timedelta = timedelta.max
 
 
 def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, LedgerEntry]:
@@ -51,8 +58,19 @@ def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, Ledger
 
 
 def why(proxy: ProxyStatus, known: Known, now: datetime) -> str:
-    """Return why a proxy is not in step, or its workload gets no traffic yet; empty if neither is so."""
+    """Return why a proxy is not in step, or its workload gets no traffic; empty if neither is so."""
     waits = f"not admitted yet: {known.waits_for}" if known.waits_for else ""
+    found = "; ".join(filter(None, (_behind(proxy, known, now, waits), _ejected(known.ejected_by))))
+    return f"dead: {found}" if is_dead(proxy, known, now) else found
+
+
+def is_dead(proxy: ProxyStatus, known: Known, now: datetime) -> bool:
+    """Say whether a proxy is gone for long, and callers have ejected it: neither proves it alone."""
+    is_here = proxy.state is ProxyState.CONNECTED
+    return not is_here and bool(known.ejected_by) and now - proxy.since > known.dead_after
+
+
+def _behind(proxy: ProxyStatus, known: Known, now: datetime, waits: str) -> str:
     match proxy.state:
         case ProxyState.EXPECTED:
             if refused := _refused(known.entry, now):
@@ -66,6 +84,14 @@ def why(proxy: ProxyStatus, known: Known, now: datetime) -> str:
             return "; ".join(filter(None, (_refused(known.entry, now), ago, known.unreceived, waits)))
         case ProxyState.CONNECTED:
             return "; ".join(filter(None, (_connected(proxy, known, now), waits)))
+
+
+def _ejected(by: tuple[ProxyName, ...]) -> str:
+    """Say who has ejected it."""
+    if not by:
+        return ""
+    named = ", ".join(map(str, by[:_NAMED]))
+    return f"ejected by {named}" + (f" and {len(by) - _NAMED} more" if len(by) > _NAMED else "")
 
 
 def type_state(stream: StreamStatus, status: TypeStatus) -> SyncState:

@@ -147,7 +147,7 @@ def _sidecar(
     now: datetime,
 ) -> Document:
     """Return where a sidecar stands: `said` is why in words, `types` what it was sent and acknowledged."""
-    of_it = known(reading, name, stood.streams, issued, iter((1,)))
+    of_it = known(reading, name, stood.streams, issued, iter((1,)), reading.ejected())
     more = "" if stood.status is None else why(stood.status, of_it, now)
     view = reading.view()
     holder = holder_of(view, name) if view is not None else None

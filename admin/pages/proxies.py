@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final, Protocol
 
-from admin.pages.behind import Known, duration, newest, pending, why
+from admin.pages.behind import Known, duration, is_dead, newest, pending, why
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import workload_of
 from admin.pages.streams import NACKED, by_proxy, plain_address, sync
@@ -34,8 +34,9 @@ def proxies(reading: ProxiesPage, entries: Iterable[LedgerEntry], now: datetime)
     """Yield every proxy that is or should be here; `entries` is the ledger."""
     streams = by_proxy(reading.streams())
     issued, view, left = newest(entries, now), reading.view(), iter(range(NAMED))
+    ejected = reading.ejected()
     for each in reading.proxies():
-        found = known(reading, each.name, streams.get(str(each.name), ()), issued, left)
+        found = known(reading, each.name, streams.get(str(each.name), ()), issued, left, ejected)
         yield proxy(each, found, view, now)
 
 
@@ -45,10 +46,12 @@ def known(
     streams: Iterable[StreamStatus],
     issued: Mapping[str, LedgerEntry],
     left: Iterator[object],
+    ejected: Mapping[str, tuple[ProxyName, ...]],
 ) -> Known:
     """Return what is known of one proxy; `issued` are the newest certificates by common name.
 
-    Why it rejected a resource is said as often as `left` has something left.
+    `ejected` is who has ejected endpoints, by address. Why it rejected a resource is said as often as `left`
+    has something left.
     """
 
     def refusal(type_url: TypeUrl, resource: ResourceName) -> str:
@@ -56,7 +59,19 @@ def known(
 
     entry, failure, rejected = issued.get(str(name)), reading.failure(name), reading.rejected(name)
     waits, unreceived = _waits_for(reading.view(), name), reading.unreceived(name)
-    return Known(tuple(streams), entry, failure, rejected, refusal, waits, unreceived)
+    by = _ejected_by(reading.view(), name, ejected) if ejected else ()
+    return Known(
+        tuple(streams), entry, failure, rejected, refusal, waits, unreceived, by, reading.dead_after()
+    )
+
+
+def _ejected_by(
+    view: View | None, name: ProxyName, ejected: Mapping[str, tuple[ProxyName, ...]]
+) -> tuple[ProxyName, ...]:
+    """Return who has ejected an endpoint at an address of a proxy's workload."""
+    workload = None if view is None else holder_of(view, name)
+    own = () if workload is None else (workload.address, *workload.other_addresses)
+    return tuple(sorted({by for address in own for by in ejected.get(address, ())}))
 
 
 def _waits_for(view: View | None, name: ProxyName) -> str:
@@ -71,7 +86,10 @@ def one(reading: ProxiesPage, status: ProxyStatus, entries: Iterable[LedgerEntry
     """Return one proxy."""
     streams = [each for each in reading.streams() if each.node_key == str(status.name)]
     return proxy(
-        status, known(reading, status.name, streams, newest(entries, now), iter((1,))), reading.view(), now
+        status,
+        known(reading, status.name, streams, newest(entries, now), iter((1,)), reading.ejected()),
+        reading.view(),
+        now,
     )
 
 
@@ -86,9 +104,10 @@ def _placed(workload: Workload | None, view: View | None) -> Mapping[str, Json]:
 def proxy(status: ProxyStatus, found: Known, view: View | None, now: datetime) -> Document:
     """Return one proxy.
 
-    `held` says that it is connected, and nothing can be served to it (yet); `admitted` that its workload
-    gets traffic. In `sync` a type is `nacked` as long as it has a resource that the proxy has rejected, also
-    where the proxy has acknowledged what it is served instead.
+    `held` says that it is connected, and nothing can be served to it (yet); `admitted` that its workload gets
+    traffic; `dead` that it is gone for long, and callers have ejected it. In `sync` a type is `nacked` as
+    long as it has a resource that the proxy has rejected, also where the proxy has acknowledged what it is
+    served instead.
     """
     workload = workload_of(status, view)
     here, streams = status.state is ProxyState.CONNECTED, found.streams
@@ -102,6 +121,8 @@ def proxy(status: ProxyStatus, found: Known, view: View | None, now: datetime) -
         "held": here and not any(status.served for status in streams),
         "admitted": view is not None and status.known and is_admitted(view, status.name),
         "why": why(status, found, now),
+        "ejected_by": [str(each) for each in found.ejected_by],
+        "dead": is_dead(status, found, now),
         "address": plain_address(status.address) or None,
         "since": jsonable(status.since),
         "age": duration(now - status.since),

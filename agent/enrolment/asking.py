@@ -1,6 +1,10 @@
-"""Asking over gRPC: to be certified, again, and whom to trust. For programs that end."""
+"""Asking over gRPC: to be certified, again, and whom to trust; and telling whom the proxy has ejected.
+
+For programs that end.
+"""
 
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
@@ -18,11 +22,12 @@ from sidecars.layout import CHAIN_FILE, KEY_FILE
 JOIN: Final = "/meshwright.enrolment.v1.Enrolment/Join"
 RENEW: Final = "/meshwright.enrolment.v1.Renewal/Renew"
 TRUST: Final = "/meshwright.enrolment.v1.Renewal/Trust"
+EJECT: Final = "/meshwright.enrolment.v1.Renewal/Eject"
 SECONDS: Final = 30.0
 _REASON: Final = "meshwright-reason"
 
-Request = wire.JoinRequest | wire.RenewRequest | wire.TrustRequest
-Response = TypeVar("Response", wire.Certificate, wire.TrustResponse)
+Request = wire.JoinRequest | wire.RenewRequest | wire.TrustRequest | wire.EjectRequest
+Response = TypeVar("Response", wire.Certificate, wire.TrustResponse, wire.EjectResponse)
 
 
 class Unanswered(Exception):
@@ -52,6 +57,15 @@ def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -
     told = _asked(at, name, _own(roots, directory), TRUST, request, wire.TrustResponse)
     due, clock = _moment(told.renew_after), _moment(told.now)
     return Obtained(b"", told.trust_bundle_pem, due, clock, told.ask_again_seconds)
+
+
+def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Iterable[HostPort]) -> int:
+    """Say whom this machine's proxy has ejected, and return for how many seconds; raise Unanswered."""
+    endpoints = [wire.Endpoint(address=each.host, port=each.port) for each in ejected]
+    told = _asked(
+        at, name, _own(roots, directory), EJECT, wire.EjectRequest(ejected=endpoints), wire.EjectResponse
+    )
+    return told.holds_seconds
 
 
 def _own(roots: bytes, directory: Path) -> grpc.ChannelCredentials:

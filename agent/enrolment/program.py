@@ -58,19 +58,20 @@ def _joined(question: Question) -> Answer:
 
 
 def _renewed(question: Question) -> Obtained:
-    roots, name = _trusted(question)
+    roots, name = trusted(question.directory)
     require_believed(question.at, roots, question.directory)
     return asking.renew(question.at, name, roots, _request(question.directory), question.directory)
 
 
 def _trusting(question: Question) -> Obtained:
-    roots, name = _trusted(question)
+    roots, name = trusted(question.directory)
     digest = hashlib.sha256(roots).hexdigest()
     return asking.trust(question.at, name, roots, digest, question.directory)
 
 
-def _trusted(question: Question) -> tuple[bytes, str]:
-    roots = (question.directory / AUTHORITY_FILE).read_bytes()
+def trusted(directory: Path) -> tuple[bytes, str]:
+    """Return the roots that are trusted, and the name that a control plane has by them."""
+    roots = (directory / AUTHORITY_FILE).read_bytes()
     return roots, server_name(domain_of(roots))
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from cli.printing.answers import Found, print_json, records, texts
 
-_STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red"}
+_STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red", "dead": "red"}
 _WIDE: Final = 240
 _SYNCS: Final = {"synced": "green", "pending": "yellow", "nacked": "red"}
 
@@ -38,7 +38,7 @@ def proxies_tables(found: Found) -> tuple[Table]:
     places = [name for name in ("pod", "node") if any(proxy.get(name) for proxy in listed)]
     table = columns("PROXY", "SERVICE", *map(str.upper, places), "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
     for proxy in listed:
-        state = str(proxy.get("state", ""))
+        state = "dead" if proxy.get("dead") else str(proxy.get("state", ""))
         table.add_row(
             str(proxy.get("uuid", "")),
             f"{proxy.get('namespace', '')}/{proxy.get('service', '')}",

@@ -54,9 +54,9 @@ def of_one(found: Document) -> Verdict:
 
 def state(proxy: Document) -> Markup:
     """Return a proxy's state as a word, and since when."""
-    held = joined((text(" "), badge("held"))) if proxy.get("held") is True else NOTHING
+    also = [joined((text(" "), badge(each))) for each in ("held", "dead") if proxy.get(each) is True]
     return joined(
-        (badge(said(proxy, "state")), held, tag("span", text(f" for {said(proxy, 'age')}"), class_="whole"))
+        (badge(said(proxy, "state")), *also, tag("span", text(f" for {said(proxy, 'age')}"), class_="whole"))
     )
 
 
@@ -82,7 +82,7 @@ def _identity(proxy: Document) -> Markup:
 
 _COLUMNS: Final = (
     Column("Proxy", _named, ("cn", "workload", "uuid", "service", "namespace", "node")),
-    Column("State", state, ("state", "age", "held")),
+    Column("State", state, ("state", "age", "held", "dead")),
     Column("Sync", _sync, ("sync",)),
     Column("Behind", _why, ("why",)),
     Column("Identity", _identity, ("identity",)),

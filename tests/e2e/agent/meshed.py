@@ -101,7 +101,7 @@ def _workload(name: str, families: Families, how: Transparent) -> str:
     address, *others = (ADDRESSES[name][family] for family in families)
     return (
         "---\napiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
-        f"metadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}\n"
+        f"metadata: {{name: {name}, namespace: default, labels: {{app: {name}, kept: by-us}}}}\n"
         f"spec: {{address: '{address}', otherAddresses: {json.dumps(others)}, "
         f"serviceAccount: {name}, uuid: {name}-uuid, "
         f"interception: {{capture: {how.capture}, ipv6: {json.dumps(how.ipv6)}}}}}\n"
@@ -124,6 +124,8 @@ class Meshed:
     stacks: Mapping[str, Families] | None = None
     """What addresses each machine has, and a Workload says; None is both, and it says the one of `family`."""
     plane: PlaneAddresses = PLANE
+    settings: tuple[str, ...] = ()
+    """What the control plane is told besides."""
     serving: asyncio.subprocess.Process | None = None
 
     @classmethod
@@ -138,9 +140,12 @@ class Meshed:
         *,
         joining: bool = False,
         stacks: Mapping[str, Families] | None = None,
+        settings: tuple[str, ...] = (),
     ) -> "Meshed":
         """Start all, where peers reach the workloads by this family; return when both are served."""
-        made = await cls.without_agents(state, family, how, envoy, ends, joining=joining, stacks=stacks)
+        made = await cls.without_agents(
+            state, family, how, envoy, ends, joining=joining, stacks=stacks, settings=settings
+        )
         await asyncio.gather(*(made.agent(name, capabilities) for name in ADDRESSES))
         await made.intercept(how)
         await until(made.serves)
@@ -158,11 +163,13 @@ class Meshed:
         joining: bool = False,
         stacks: Mapping[str, Families] | None = None,
         application: str = "",
+        settings: tuple[str, ...] = (),
     ) -> "Meshed":
         """Start the control plane and the shop's application, at an address or at all."""
         machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
         _join(machines, stacks or EVERY)
         made = cls(state, family, how, envoy, ends, machines, joining=joining, stacks=stacks)
+        made.settings = settings
         if any(V4 not in made.families(name) for name in EVERY):
             made.plane = PLANE_IPV6
         (state / "mesh").mkdir()
@@ -209,6 +216,7 @@ class Meshed:
         if self.joining:
             command += ["--set", f"enrolment_address={JOINED}", "--set", f"renewal_address={RENEWED}"]
             command += ["--set", "trust_seconds=2"]
+        command += [part for each in self.settings for part in ("--set", each)]
         with (self.state / "serve.log").open("ab") as log:
             self.serving = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
         self.ends.push_async_callback(_gone, self.serving)

@@ -17,6 +17,7 @@ from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 JOIN = "/meshwright.enrolment.v1.Enrolment/Join"
 RENEW = "/meshwright.enrolment.v1.Renewal/Renew"
 TRUST = "/meshwright.enrolment.v1.Renewal/Trust"
+EJECT = "/meshwright.enrolment.v1.Renewal/Eject"
 TOKEN = {"service": "store", "namespace": "shop"}
 
 

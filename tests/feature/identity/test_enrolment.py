@@ -27,6 +27,7 @@ from enrolment.tokens import JoinToken, TokenRequest, recorded
 from mesh.names import TrustDomain
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.feature.identity.enrolling import (
+    EJECT,
     JOIN,
     RENEW,
     TOKEN,
@@ -319,6 +320,38 @@ async def test_a_machine_is_told_whom_to_trust(serve: Serve) -> None:
             assert answer.ask_again_seconds == 600
             due = answer.renew_after.ToDatetime(UTC)
             assert holder.leaf.not_before < due < holder.leaf.not_after
+
+
+def _ejecting(*endpoints: tuple[str, int]) -> bytes:
+    found = [wire.Endpoint(address=address, port=port) for address, port in endpoints]
+    return wire.EjectRequest(ejected=found).SerializeToString()
+
+
+async def test_a_machine_says_whom_its_proxy_has_ejected(serve: Serve) -> None:
+    """It is shown of who is ejected, of nobody else; what is no endpoint is refused, and changes nothing."""
+    server = await serve(workload("one"), workload("two", host=2), **PORTS, dead_after_seconds=0)
+    caller = server.certificate("two.store.shop")
+
+    async def shown() -> list[tuple[list[str], bool, bool]]:
+        proxies = (await server.ask("GET", "/debug/proxy"))["proxies"]
+        return [(each["ejected_by"], each["dead"], "ejected" in each["why"]) for each in proxies]
+
+    nobody: list[tuple[list[str], bool, bool]] = [([], False, False), ([], False, False)]
+    assert await shown() == nobody
+    async with channel(server, "renewal", caller) as opened:
+        answered = await call(opened, EJECT, _ejecting(("127.0.40.1", 18080), ("10.9.9.9", 1)))
+        assert wire.EjectResponse.FromString(answered.message).holds_seconds == 60
+        dead = [(["two.store.shop"], True, True), nobody[1]]
+        assert await shown() == dead
+        for bad in (("", 80), ("shop.example", 80), ("127.0.40.1", 0), ("127.0.40.1", 65536)):
+            answered = await call(opened, EJECT, _ejecting(bad))
+            assert answered.code is grpc.StatusCode.INVALID_ARGUMENT, bad
+        assert (await call(opened, EJECT, b"\xff")).code is grpc.StatusCode.INVALID_ARGUMENT
+        assert await shown() == dead
+        assert (await call(opened, EJECT, b"")).code is grpc.StatusCode.OK
+        assert await shown() == nobody
+    async with channel(server, "renewal", server.certificate(NAME, issued=False)) as opened:
+        assert (await call(opened, EJECT, b"")).reason == "not_issued"
 
 
 async def test_renewals_of_one_proxy_are_bounded(serve: Serve) -> None:

@@ -98,6 +98,15 @@ class FakeReading:
     the_rejected: tuple[Reference, ...] = ()
     the_refusals: Mapping[tuple[ProxyName, TypeUrl, ResourceName], str] = field(default_factory=dict)
     the_left_out: tuple[LeftOut, ...] = ()
+    the_ejected: Mapping[str, tuple[ProxyName, ...]] = field(default_factory=dict)
+
+    def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
+        """Answer as told."""
+        return self.the_ejected
+
+    def dead_after(self) -> timedelta:
+        """Return a minute."""
+        return timedelta(minutes=1)
 
     def streams(self) -> tuple[StreamStatus, ...]:
         """Answer as told."""

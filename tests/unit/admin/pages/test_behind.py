@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from admin.pages.behind import Known, duration, newest, pending, why
+from admin.pages.behind import Known, duration, is_dead, newest, pending, why
 from certs.ledger.entry import LedgerEntry
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
@@ -54,6 +54,30 @@ def test_a_proxy_that_went(entry: LedgerEntry, now: datetime) -> None:
     assert why(standing, Known(entry=entry, unreceived="too large"), now) == (
         "disconnected 5 min ago; too large"
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "minutes", "expected"),
+    [
+        (ProxyState.DISCONNECTED, 5, "dead: disconnected 5 min ago; ejected by {}"),
+        (ProxyState.DISCONNECTED, 1, "disconnected 1 min ago; ejected by {}"),
+        (ProxyState.EXPECTED, 5, "dead: not connected since the control plane started; ejected by {}"),
+        (ProxyState.CONNECTED, 5, "ejected by {}"),
+    ],
+)
+def test_a_proxy_that_callers_have_ejected(
+    entry: LedgerEntry, stream_of: StreamOf, now: datetime, state: ProxyState, minutes: int, expected: str
+) -> None:
+    """It is said of whom; who is gone for longer than is bearable as well is dead, and neither alone."""
+    by = tuple(ProxyName.parse(f"{each}.buyer.shop") for each in ("ann", "bob", "cyd"))
+    streams = (stream_of(1, (SyncState.SYNCED, None)),) if state is ProxyState.CONNECTED else ()
+    entry = replace(entry, claimed_at=now - timedelta(hours=1))
+    standing = _standing(state, now - timedelta(minutes=minutes))
+    for count, names in ((1, "ann.buyer.shop"), (3, "ann.buyer.shop, bob.buyer.shop and 1 more")):
+        known = Known(streams, entry, ejected_by=by[:count], dead_after=timedelta(minutes=1))
+        assert why(standing, known, now) == expected.format(names)
+        assert is_dead(standing, known, now) == expected.startswith("dead")
+    assert not is_dead(standing, Known(streams, entry, dead_after=timedelta(0)), now)
 
 
 def test_a_proxy_that_is_here_and_cannot_be_served(stream_of: StreamOf, now: datetime) -> None:

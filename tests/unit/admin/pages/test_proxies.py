@@ -27,6 +27,8 @@ def test_a_connected_proxy_is_shown(reading: Any, now: Any) -> None:
             "held": False,
             "admitted": True,
             "why": "",
+            "ejected_by": [],
+            "dead": False,
             "address": "127.0.0.1:5",
             "since": "2026-01-02T03:04:05.000Z",
             "age": "0 s",

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,14 @@ class Served:
         """Return all proxies, expected."""
         now = datetime.now(UTC)
         return tuple(ProxyStatus(name, ProxyState.EXPECTED, "", now, known=True) for name in self._groups())
+
+    def ejected(self) -> dict[str, tuple[ProxyName, ...]]:
+        """Return that nobody is."""
+        return {}
+
+    def dead_after(self) -> timedelta:
+        """Return a minute."""
+        return timedelta(minutes=1)
 
     def snapshot(self, name: ProxyName) -> Snapshot:
         """Return what a proxy is served."""
