@@ -156,6 +156,20 @@ def sidecars(found: Sequence[PodFound], injected: int) -> Check:
     return Check.failed(name, f"{len(found)} of {injected} not ready: {listed(map(str, found), _NAMED)}", do)
 
 
+def streams(found: Sequence[PodFound], ready: int, most: int) -> Check:
+    """Judge whether proxies of Pods that are ready have their control plane; at most so many are asked."""
+    name, asked = "proxies of Pods", min(ready, most)
+    if found:
+        do = "traffic goes on with what they have, and nothing new comes to them: do what each says"
+        return Check.failed(
+            name, f"{len(found)} of {asked} without control plane: {listed(map(str, found), _NAMED)}", do
+        )
+    if not ready:
+        return Check.ok(name, "no Pod has one that is ready")
+    more = f"; {ready - most} more were not asked" if ready > most else ""
+    return Check.ok(name, f"all of {asked} have their control plane{more}")
+
+
 def roots(found: Mapping[str, Standing], config_map: str) -> Check:
     """Judge the ConfigMaps by which Pods believe the control plane, by namespace."""
     name = "roots"

@@ -9,6 +9,9 @@ CONFIG_MAP: Final = "meshwright-injection"
 CONFIG_KEY: Final = "config.yaml"
 """Where the chart has it: in a ConfigMap of the control plane's namespace."""
 
+SETTINGS: Final = "meshwright"
+"""The ConfigMap there in which the chart has the server's settings, under the same key."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapKey:

@@ -2,22 +2,53 @@
 
 from cli.checking.asking import Asking
 from cli.checking.pods import Injection, config_of
-from injector.place import CONFIG_MAP
+from controller.config_file import only_in
+from controller.errors import SettingsError
+from injector.configuration import ConfigurationError, InjectionConfig
+from injector.place import CONFIG_KEY, CONFIG_MAP, SETTINGS, ConfigMapKey
 from kube.builtin import CONFIG_MAPS
 from kube.discovery import served
 from mesh.config import MeshConfig
 from mesh.kinds import MESH_CONFIG
+from mesh.names import Namespace
 from mesh.origins import InFile
 from providers.kubernetes.resources import newest
 from sidecars.registry import DriverRegistry
 from specs.shown import read_shown
 
 
+async def place_of(asking: Asking, home: str) -> ConfigMapKey:
+    """Return where a control plane has the configuration: as its settings say, or else the chart.
+
+    Raises ConfigurationError for settings that cannot be read, KubeError where nobody may look.
+    """
+    raw = await asking.one(CONFIG_MAPS, home, SETTINGS)
+    what = f"ConfigMap {home}/{SETTINGS}, {CONFIG_KEY}"
+    try:
+        told = only_in(str(((raw or {}).get("data") or {}).get(CONFIG_KEY, "")), what, as_text=True)
+        said = told.get("injection_config_map") if isinstance(told, dict) else None
+        return ConfigMapKey.parse(str(said)) if said else ConfigMapKey(Namespace(home), CONFIG_MAP)
+    except SettingsError as error:
+        raise ConfigurationError(str(error)) from error
+    except ValueError as error:
+        raise ConfigurationError(f"{what}: injection_config_map {error}") from error
+
+
+async def config_in(asking: Asking, home: str) -> tuple[ConfigMapKey, InjectionConfig | None]:
+    """Return the configuration of a cluster and its place; None where there is none. Raises as `place_of`."""
+    place = await place_of(asking, home)
+    raw = await asking.one(CONFIG_MAPS, place.namespace, place.name)
+    try:
+        return place, None if raw is None else config_of(raw, home, place.key)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"ConfigMap {place.namespace}/{place.name}: {error}") from error
+
+
 async def injection_of(asking: Asking, home: str, version: tuple[int, int]) -> Injection:
     """Return what the injector would do; raise ConfigurationError, KubeError, or DriverError."""
-    raw = await asking.one(CONFIG_MAPS, home, CONFIG_MAP)
+    _, config = await config_in(asking, home)
     drivers = DriverRegistry.discover().drivers
-    return Injection(config_of(raw, home), drivers, await mesh_config(asking, home), version)
+    return Injection(config or config_of(None, home), drivers, await mesh_config(asking, home), version)
 
 
 async def mesh_config(asking: Asking, home: str) -> MeshConfig:

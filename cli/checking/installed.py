@@ -7,14 +7,13 @@ from checks import installed as judging
 from checks import permissions
 from checks.check import Check
 from checks.installed import Runner
-from cli.checking import answered
+from cli.checking import answered, streams
 from cli.checking.asking import Asking
 from cli.checking.injecting import injection_of
 from cli.checking.pods import Injection, Sorted, is_active, sorted_out
 from cli.checking.webhooks import Webhooks, certificates
 from injector.configuration import ConfigurationError
 from injector.namespaces import namespace_of
-from injector.place import CONFIG_MAP
 from injector.pod_roots import Standing, asks_for_sidecars
 from kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, VALIDATING
 from kube.discovery import Served
@@ -69,6 +68,7 @@ def looks(
         ("injection webhook", lambda: webhooks.looked_at(MUTATING)),
         ("injection webhook asked", found.injects),
         ("Pods", found.pods),
+        ("proxies of Pods", found.streams),
         ("roots", found.roots),
     ]
 
@@ -143,13 +143,20 @@ class _Installed:
             found = await self._sorted()
         except ConfigurationError as error:
             do = "mend it: the control plane goes on with what it had"
-            return (Check.failed("injection", f"ConfigMap {self._home}/{CONFIG_MAP}: {error}", do),)
+            return (Check.failed("injection", str(error), do),)
         return (
             judging.outside(await self._webhooks.outside(found.asking)),
             judging.uninjected(found.without, len(found.asking)),
             judging.outdated(found.outdated, found.injected),
             judging.sidecars(found.unready, found.running),
         )
+
+    async def streams(self) -> Sequence[Check]:
+        try:
+            ready = (await self._sorted()).ready
+        except ConfigurationError:
+            return ()  # which is a line of its own
+        return (judging.streams(await streams.without(self._asking.api, ready), len(ready), streams.MOST),)
 
     async def roots(self) -> Sequence[Check]:
         try:

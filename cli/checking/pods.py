@@ -40,23 +40,25 @@ class Injection:
 class Sorted:
     """Pods by what is to be said of them, and the namespaces that ask for sidecars, or have some.
 
-    `injected` and `running` count Pods with sidecars, and those of them that run.
+    `injected` and `running` count Pods with sidecars, and those of them that run; `ready` are those of these
+    whose sidecars are ready.
     """
 
     without: tuple[PodFound, ...]
     outdated: tuple[PodFound, ...]
     unready: tuple[PodFound, ...]
+    ready: tuple[Mapping[str, Any], ...]
     injected: int
     running: int
     asking: frozenset[str]
     namespaces: frozenset[str]
 
 
-def config_of(raw: Mapping[str, Any] | None, home: str) -> InjectionConfig:
+def config_of(raw: Mapping[str, Any] | None, home: str, key: str = CONFIG_KEY) -> InjectionConfig:
     """Read the configuration from its ConfigMap, as the control plane reads it; raise ConfigurationError."""
-    text = str(((raw or {}).get("data") or {}).get(CONFIG_KEY, ""))
+    text = str(((raw or {}).get("data") or {}).get(key, ""))
     try:
-        read = read_configuration(only_in(text, CONFIG_KEY), CONFIG_KEY)
+        read = read_configuration(only_in(text, key), key)
     except SettingsError as error:
         raise ConfigurationError(str(error)) from error
     return replace(read, control_plane_namespace=Namespace(home))
@@ -89,7 +91,8 @@ def sorted_out(
     return Sorted(
         without=tuple(_without(config, by_name, others, revision)),
         outdated=tuple(_outdated(injection, by_name, ours)),
-        unready=tuple(PodFound(_name(each), why) for each in running if (why := _unready(each))),
+        unready=tuple(PodFound(name_of(each), why) for each in running if (why := _unready(each))),
+        ready=tuple(each for each in running if not _unready(each)),
         injected=len(ours),
         running=len(running),
         asking=asking,
@@ -108,7 +111,8 @@ def _has_sidecar(pod: Mapping[str, Any]) -> bool:
     )
 
 
-def _name(pod: Mapping[str, Any]) -> str:
+def name_of(pod: Mapping[str, Any]) -> str:
+    """Return namespace and name."""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
@@ -124,10 +128,10 @@ def _without(
         try:
             decision = decide(config, namespace, cast("kubernetes.Pod", each))
         except CannotPatchError as error:
-            yield PodFound(_name(each), f"would be refused: {error}")
+            yield PodFound(name_of(each), f"would be refused: {error}")
             continue
         if decision.inject and (decision.reason is Reason.POD or is_injected(config, namespace, revision)):
-            yield PodFound(_name(each), decision.words)
+            yield PodFound(name_of(each), decision.words)
 
 
 def _outdated(
@@ -143,13 +147,13 @@ def _outdated(
         try:
             other = differences(known, namespaces[each["metadata"]["namespace"]], pod)
         except DriverError as error:
-            yield PodFound(_name(each), f"would be refused: {' '.join(str(error).split())}")
+            yield PodFound(name_of(each), f"would be refused: {' '.join(str(error).split())}")
             continue
         if other is None:
-            yield PodFound(_name(each), "would have none")
+            yield PodFound(name_of(each), "would have none")
         elif other:
             more = f"; and {counted(len(other) - 1, 'more field')}" if len(other) > 1 else ""
-            yield PodFound(_name(each), f"{other[0]}{more}")
+            yield PodFound(name_of(each), f"{other[0]}{more}")
 
 
 def _unready(pod: Mapping[str, Any]) -> str:

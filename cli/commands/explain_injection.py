@@ -203,23 +203,28 @@ async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
 
 
 async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
-    """Return the configuration that the chart has put into the cluster; the default one without."""
-    from cli.checking.pods import config_of
+    """Return the configuration that the control plane goes by; the default one where there is none.
+
+    One that cannot be read is none that decides: raises CommandFailed.
+    """
+    from cli.checking.asking import Asking
+    from cli.checking.injecting import config_in
     from injector.configuration import ConfigurationError
-    from injector.place import CONFIG_MAP
-    from kube.builtin import CONFIG_MAPS
     from kube.errors import ApiError
 
-    home = told.control_plane_namespace
     try:
-        found = await api.get(CONFIG_MAPS, home, CONFIG_MAP)
-    except ApiError:
-        sys.stderr.write(f"there is no ConfigMap {home}/{CONFIG_MAP} to be read: the defaults are taken\n")
-        return told
-    try:
-        return config_of(found, home)
+        place, found = await config_in(Asking(api), told.control_plane_namespace)
     except ConfigurationError as error:
-        raise CommandFailed(f"ConfigMap {home}/{CONFIG_MAP}: {error}") from error
+        raise CommandFailed(error) from error
+    except ApiError as error:
+        raise CommandFailed(
+            f"what is injected here cannot be read: {error}; or give it as --config"
+        ) from error
+    if found is None:
+        where = f"{place.namespace}/{place.name}"
+        sys.stderr.write(f"there is no ConfigMap {where}: the defaults are taken, or give --config\n")
+        return told
+    return found
 
 
 def _known(told: "InjectionConfig", mesh: Path | None) -> "tuple[Known, Mapping[str, NamespaceObject]]":

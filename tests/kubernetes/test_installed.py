@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -202,6 +202,7 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
         assert release.image() == "meshwright/control-plane:1"
         assert release.webhooks() == webhooks, "Helm left it as it was"
         shop.answers()
+        _is_missed(administrator, {f"{kubectl.namespace}/{each}" for each in ("buyer", "shop")})
 
     release.do("uninstall")
     assert administrator.get("crd", "-l", "app.kubernetes.io/name=meshwright")["items"], "with policy in them"
@@ -221,9 +222,29 @@ def _is_well(administrator: Kubectl, folder: Path) -> None:
         if said["certificates"]["said"] != "no proxy holds one" or time.monotonic() > limit:
             break
     wanted = {"readiness", "proxies", "certificates", "policy webhook asked", "injection webhook asked"}
+    wanted |= {"proxies of Pods"}
     assert {said[each]["status"] for each in wanted} == {"ok"}, said
     assert said["proxies"]["said"] == "2 connected, 0 expected, 0 disconnected"
     assert "the first of proxy ends in " in said["certificates"]["said"]
+
+
+def _is_missed(administrator: Kubectl, pods: set[str]) -> None:
+    """Without its control plane each Pod is named, by what its agent says; they serve on."""
+    administrator("-n", HOME, "scale", "statefulset", "meshwright", "--replicas=0")
+    limit = time.monotonic() + SECONDS
+    while True:
+        said = _checked(administrator)["proxies of Pods"]
+        if said["status"] == "failed" and all(each in said["said"] for each in pods):
+            break
+        assert time.monotonic() < limit, said
+    assert said["said"].startswith(f"{len(pods)} of {len(pods)} without control plane: ")
+
+
+def _checked(administrator: Kubectl) -> dict[str, Any]:
+    words = ("check", "--kubernetes", "--json", "--control-plane-namespace", HOME)
+    command = Command(Path("/"), (*words, "--kubeconfig", str(administrator.kubeconfig)), {})
+    done = Executed(administrator.enter).run(command, SECONDS)
+    return {each["name"]: each for each in json.loads(done.stdout)["checks"]}
 
 
 def _judges(administrator: Kubectl) -> None:

@@ -10,6 +10,7 @@ from checks.cluster import Injector
 from checks.installed import PodFound, Registered, Runner
 from checks.permissions import Need, granted, permitted, to_apply, unserved
 from cli.checking.pods import selects
+from cli.checking.streams import remark
 from injector.pod_roots import Standing
 from mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
 from specs.kinds import READ
@@ -72,6 +73,35 @@ def test_what_is_left_of_open_service_mesh() -> None:
     left = cluster.open_service_mesh([], [hook], 1)
     assert (left.status, "1 Pod with its sidecar" in left.said) == (Status.FAILED, True)
     assert left.do.endswith(f"`kubectl delete {hook}`")
+
+
+def test_pods_whose_proxies_have_no_control_plane() -> None:
+    """Each is named with what its agent says; that not all were asked is said."""
+    assert installed.streams([], 0, 2).status is Status.OK
+    assert installed.streams([], 2, 2).said == "all of 2 have their control plane"
+    assert installed.streams([], 3, 2).said == "all of 2 have their control plane; 1 more were not asked"
+    found = installed.streams([PodFound("shop/cart", "refused: nobody listens there")], 3, 2)
+    assert (found.status, found.said) == (
+        Status.FAILED,
+        "1 of 2 without control plane: shop/cart (refused: nobody listens there)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("ok\n", ""),
+        (
+            "ok\nbut: no control plane at 10.0.0.1:15128: refused\n",
+            "no control plane at 10.0.0.1:15128: refused",
+        ),
+        ("but this is another's page\n", ""),
+        ("", ""),
+    ],
+)
+def test_what_an_agent_remarks(answer: str, expected: str) -> None:
+    """Of a proxy that is ready, and has no control plane."""
+    assert remark(answer) == expected
 
 
 def test_kinds_that_somebody_converts() -> None:
