@@ -34,7 +34,12 @@ class Leaf:
     server_auth: bool
 
     def serves(self, usage: Usage) -> bool:
-        """Say whether its extended key usage is exactly that of `usage`."""
+        """Say whether its extended key usage is exactly that of `usage`.
+
+        Of a gateway's it need be no more than a client's: a Vault's role says the same of all that it signs.
+        """
+        if usage is Usage.GATEWAY:
+            return self.client_auth
         return (self.client_auth, self.server_auth) == (usage.client_auth, usage.server_auth)
 
 

@@ -19,6 +19,7 @@ from certs.possession import OwnKey, written
 from certs.terms import BACKDATED, BACKDATED_SHARE
 
 _NAMES: Final = (x509.UniformResourceIdentifier, x509.DNSName, x509.IPAddress)
+_UNNAMED: Final = (Usage.SERVICE, Usage.GATEWAY)
 _Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
@@ -106,10 +107,10 @@ def _valid(lifetime: timedelta, now: datetime, backdated: timedelta) -> tuple[da
 def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
     """Say what keeps a certificate from being what was asked for, or from being valid now; empty if nothing.
 
-    A common name that the issuer has set is let be where a certificate is a service's: peers decide nothing
-    by it.
+    A common name that the issuer has set is let be where a certificate is a service's or a gateway's:
+    peers decide nothing by it.
     """
-    same_common = leaf.names.common_name == request.names.common_name or request.usage is Usage.SERVICE
+    same_common = leaf.names.common_name == request.names.common_name or request.usage in _UNNAMED
     if not (same_common and leaf.names.alternatives == request.names.alternatives):
         said = ", ".join(itertools.chain(*leaf.names.alternatives)) or "none"
         return f"has other names than asked: {said[:200]}"

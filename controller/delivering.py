@@ -1,16 +1,15 @@
 """What is delivered, and how, as the settings tell: the loop with its certificates, models and paces."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from admin.metrics.registry import Metrics
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
 from certs.opening import Opened
-from certs.pair import Making
 from certs.pair_files import PairFiles
 from controller.drivers import MeshDrivers
-from controller.issuing import Issuing
+from controller.issuing import Issuing, making
 from controller.kept import Kept
 from controller.settings import Settings
 from delivery.assembly import Delivery, delivery
@@ -52,7 +51,7 @@ def delivering(
             issuing.opened.issuer,
             PairFiles(settings.state, found.seal),
             counting(metrics, issuing.opened.kind.value),
-            making=Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate)),
+            making=making(settings),
             asking=issuing.asking,
             waits=issuing.opened.issuer.waits,
         ),

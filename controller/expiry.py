@@ -47,13 +47,21 @@ class Expiry:
     """Knows the first end of each kind, of the proxies that are connected; for one thread at a time.
 
     A `service` certificate ends as its proxy has acknowledged it, a `proxy` one as it has been claimed. That
-    is done with a new stream: so the ledger is asked of who has one, and of all others in turn.
+    is done with a new stream: so the ledger is asked of who has one, and of all others in turn. That of the
+    `gateway` ends as it was written.
     """
 
-    def __init__(self, registry: ProxyRegistry, held: HeldCertificates, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        registry: ProxyRegistry,
+        held: HeldCertificates,
+        ledger: Ledger,
+        gateway: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
         self._registry = registry
         self._held = held
         self._ledger = ledger
+        self._gateway = gateway
         self._claimed: dict[NodeKey, _Claimed] = {}  # who was asked of longest ago comes first
 
     def seconds_left(self, now: datetime) -> dict[str, float]:
@@ -61,7 +69,11 @@ class Expiry:
         here = self._registry.connected()
         self._ask(here, now)
         ends = (each.end for each in self._claimed.values() if each.end is not None)
-        first = {"service": self._held.first_end(here), "proxy": min(ends, default=None)}
+        first = {
+            "service": self._held.first_end(here),
+            "proxy": min(ends, default=None),
+            "gateway": self._gateway(),
+        }
         return {kind: (end - now).total_seconds() for kind, end in first.items() if end is not None}
 
     def _ask(self, here: Iterable[Proxy], now: datetime) -> None:

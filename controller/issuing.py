@@ -6,7 +6,7 @@ from asyncio import FIRST_COMPLETED
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from certs.issuers.opening import CertManagerTold, OpenedIssuer, Told, VaultTold
 from certs.issuers.reference import IssuerReference
 from certs.issuers.watched import WatchedFiles
 from certs.opening import Custody, Opened
+from certs.pair import Making
 from controller.settings import Settings
 from controller.tending import tending
 from delivery.asking import Asking, AtOnce, InTurn
@@ -86,6 +87,11 @@ def told(settings: Settings) -> Told:
             return _vault(settings)
         case IssuerKind.CERT_MANAGER:
             return _cert_manager(settings, settings.cert_manager_issuer)
+
+
+def making(settings: Settings) -> Making:
+    """Return how the settings have keys and certificates made."""
+    return Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate))
 
 
 def custody(settings: Settings) -> Custody:

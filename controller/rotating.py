@@ -73,20 +73,33 @@ def declared_roots(
 ) -> DeclaredRoots:
     """Return what has the root be as MeshRootCertificates say, and tells what is wrong with them."""
 
-    def say(problems: Problems) -> None:
-        said = delivered.loop.state.said
-        said.say("roots", None, problems)
-        if said.log() and reporter is not None:
-            reporter.changed()
-
     def state(states: Mapping[ObjectKey, str]) -> None:
         if reporter is not None:
             reporter.stated(states)
 
     whose = found.whose
     return DeclaredRoots(
-        lambda: delivered.loop.state.view, whose.changing, change, whose.why_not, secrets, say, state, clock
+        lambda: delivered.loop.state.view,
+        whose.changing,
+        change,
+        whose.why_not,
+        secrets,
+        saying(delivered, reporter, "roots"),
+        state,
+        clock,
     )
+
+
+def saying(delivered: Delivery, reporter: "Reporter | None", who: str) -> Callable[[Problems], None]:
+    """Return what tells the problems that `who` finds between waves: in the log, and to objects' owners."""
+
+    def say(problems: Problems) -> None:
+        said = delivered.loop.state.said
+        said.say(who, None, problems)
+        if said.log() and reporter is not None:
+            reporter.changed()
+
+    return say
 
 
 async def roots_changed(

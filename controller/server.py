@@ -196,7 +196,9 @@ class Server:
         yield "state directory", parts.room.watching()
         yield "measurements", self._measuring.run()
         delivery = parts.delivery
-        expiry = Expiry(delivery.registry, delivery.held_certificates, parts.opened.ledger)
+        expiry = Expiry(
+            delivery.registry, delivery.held_certificates, parts.opened.ledger, lambda: parts.gateway.end
+        )
         yield "expiry", looking(expiry, parts.metrics, parts.clock)
         yield "memory", tending(self._measuring.held, lambda: self._measuring.streams() > 0)
         yield "free memory", trimming()
@@ -207,6 +209,7 @@ class Server:
         if parts.opened.whose.tend is not None:
             yield "authority", parts.following.running(parts.clock)
         yield "declared roots", parts.declared_roots.run()
+        yield "gateway certificate", parts.gateway.run()
         if parts.roots is not None:
             yield "root change", parts.roots.stepping()
         if self._reload is not None:

@@ -19,6 +19,7 @@ from controller.declared_roots import DeclaredRoots
 from controller.delivering import delivering, mesh_settings
 from controller.drivers import DriverPages, MeshDrivers
 from controller.following import Following, patience
+from controller.gateway_kept import GatewayKept, gateway_kept
 from controller.issuing import Issuing
 from controller.kept import DNS_ANSWERS, VERDICTS, Kept, StateFile
 from controller.process.room import StateRoom
@@ -90,6 +91,7 @@ class Parts:
     ejections: Ejections
     roots: RootChange | None
     declared_roots: DeclaredRoots
+    gateway: GatewayKept
     following: Following
     listening: dict[str, str]
 
@@ -220,6 +222,7 @@ def join(
         ejections=Ejections(),
         roots=change,
         declared_roots=declared_roots(found, delivered, change, secrets, reporter, clock),
+        gateway=gateway_kept(settings, cluster, signs, delivered, reporter, metrics, clock),
         following=Following(found, changed),
         listening={},
     )

@@ -80,6 +80,22 @@ class CertManager(Switch):
     """Of the issuer and of what it is asked; without, the control plane's."""
 
 
+class SecretPlace(Part):
+    """A Secret."""
+
+    name: Annotated[str, Field(pattern="^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$")]
+    """Its name."""
+    namespace: Annotated[str, Field(pattern="^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+    """Its namespace."""
+
+
+class IngressGateway(Part):
+    """The certificate that a MeshConfig has made for a gateway."""
+
+    secrets: list[SecretPlace] = Field(default_factory=list)
+    """Where it may be written to."""
+
+
 class Persistence(On):
     """Whether CA and ledger outlive the control plane's Pod."""
 
@@ -134,6 +150,7 @@ class Values(Part):
     injection: Injection = Field(default_factory=Injection)
     cni: Cni = Field(default_factory=Cni)
     cert_manager: CertManager = Field(default_factory=CertManager)
+    ingress_gateway: IngressGateway = Field(default_factory=IngressGateway)
     persistence: Persistence = Field(default_factory=Persistence)
     crds: Definitions = Field(default_factory=Definitions)
     resources: dict[str, Any] = Field(

@@ -3,10 +3,14 @@
 import enum
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Final
 
 from mesh.authorization import Authorizer
 from mesh.host_port import HostPort
-from mesh.names import InterfaceName, Port
+from mesh.names import InterfaceName, Port, SecretName
+
+VALIDITY: Final = timedelta(hours=24)
+"""How long a certificate of a service or a gateway lives where nothing is said."""
 
 
 class TlsVersion(enum.StrEnum):
@@ -84,14 +88,24 @@ class Tracing:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayCertificate:
+    """A certificate for a gateway before the mesh: its DNS names, sorted, and the Secret it is written to."""
+
+    secret: SecretName
+    dns_names: tuple[str, ...]
+    validity: timedelta = VALIDITY
+
+
+@dataclass(frozen=True, slots=True)
 class MeshConfig:
     """The mesh-wide configuration; the defaults are Meshwright's (everything closed)."""
 
     permissive: bool = False
     egress: bool = False
-    service_certificate_validity: timedelta = timedelta(hours=24)
+    service_certificate_validity: timedelta = VALIDITY
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
     exclusions: Exclusions = field(default_factory=Exclusions)
     """For every pod that is given a sidecar from then on; nothing that runs already changes."""
     authorization: Authorizer | None = None
     tracing: Tracing | None = None
+    ingress_gateway: GatewayCertificate | None = None

@@ -1,6 +1,7 @@
 """Identifiers that are "just strings" and must not be mistaken for each other."""
 
 import re
+from dataclasses import dataclass
 from typing import Final, NewType
 
 Namespace = NewType("Namespace", str)
@@ -12,6 +13,18 @@ SpiffeId = NewType("SpiffeId", str)
 IpAddress = NewType("IpAddress", str)
 Port = NewType("Port", int)
 InterfaceName = NewType("InterfaceName", str)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SecretName:
+    """A Secret by its place: of Kubernetes, or a folder of that name."""
+
+    namespace: Namespace
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
 
 DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 DNS_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"

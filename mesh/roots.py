@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-from mesh.names import Namespace, TrustDomain
+from mesh.names import SecretName, TrustDomain
 from mesh.policy import PolicyKey
 
 _MESHS_OWN: Final = TrustDomain("")
@@ -19,17 +19,6 @@ class Role(enum.StrEnum):
     ACTIVE = "active"
     PASSIVE = "passive"
     INACTIVE = "inactive"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class SecretName:
-    """A Secret by its place: of Kubernetes, or a folder of that name."""
-
-    namespace: Namespace
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

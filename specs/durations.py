@@ -25,6 +25,10 @@ LONGEST_WAIT: Final = timedelta(hours=1)
 
 WAIT_RULE: Final = "must be a duration from 1ms to 1h, such as 250ms or 5s"
 
+LIFE_RULE: Final = "must be a duration from 1s to 87600h, such as 24h"
+
+_SHORTEST_LIFE: Final = timedelta(seconds=1)
+_LONGEST_LIFE: Final = timedelta(days=3650)
 _LONGEST = 100 * 365 * 24 * _MICROSECONDS["h"]
 
 
@@ -40,6 +44,11 @@ def parse_duration(text: str) -> timedelta | None:
 def wait(fields: Fields, name: str) -> timedelta | None:
     """Return how long to wait, None where that is not said; from 1ms to 1h."""
     return bounded(fields, name, SHORTEST_WAIT, LONGEST_WAIT, WAIT_RULE)
+
+
+def life(fields: Fields, name: str) -> timedelta | None:
+    """Return how long a certificate is to be valid, None where that is not said; from 1s to ten years."""
+    return bounded(fields, name, _SHORTEST_LIFE, _LONGEST_LIFE, LIFE_RULE)
 
 
 def bounded(fields: Fields, name: str, low: timedelta, high: timedelta, rule: str) -> timedelta | None:

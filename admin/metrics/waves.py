@@ -104,7 +104,7 @@ class WaveMetrics:
         self._failures.inc()
 
     def issued(self, kind: str, issuer: str, count: int = 1) -> None:
-        """Count certificates issued: `service` or `proxy`; `issuer` is a word of a closed set."""
+        """Count certificates issued: `service`, `proxy` or `gateway`; `issuer` is a word of a closed set."""
         self._issued.labels(kind, issuer).inc(count)
 
     def renewed(self, issuer: str, count: int) -> None:

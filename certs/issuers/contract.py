@@ -18,6 +18,7 @@ class Usage(enum.StrEnum):
     SERVICE = "service"
     PROXY = "proxy"
     SERVER = "server"
+    GATEWAY = "gateway"
 
     @property
     def client_auth(self) -> bool:
@@ -27,7 +28,7 @@ class Usage(enum.StrEnum):
     @property
     def server_auth(self) -> bool:
         """Say whether the holder may be a TLS server."""
-        return self is not Usage.PROXY
+        return self in (Usage.SERVICE, Usage.SERVER)
 
 
 class IssuerKind(enum.StrEnum):

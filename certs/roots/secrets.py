@@ -17,9 +17,9 @@ from certs.issuers.root import Root, read_root
 from certs.issuers.watched import WatchedFiles
 from certs.roots.declared import DeclaredRoot
 from certs.roots.rotation import Fingerprint
-from mesh.names import Namespace, TrustDomain
+from mesh.names import Namespace, SecretName, TrustDomain
 from mesh.policy import PolicyKey
-from mesh.roots import MeshRootCertificate, Role, SecretName
+from mesh.roots import MeshRootCertificate, Role
 
 NOTES: Final = "declared-roots.json"
 

@@ -18,6 +18,10 @@ it is, and may not be meant; *info* that something is worth knowing.
 _SERVER: Final = (
     ("certificate-not-issued", "No service certificate could be issued for an identity."),
     (
+        "gateway-certificate-not-written",
+        "The certificate of the gateway that a MeshConfig names is not in its Secret, or not a current one.",
+    ),
+    (
         "policy-left-out",
         "Proxies would refuse a part of policy; it is not sent, what it would allow is denied.",
     ),

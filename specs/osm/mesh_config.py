@@ -7,16 +7,16 @@ anything: what is not said is closed.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import Final
 
-from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from mesh.config import VALIDITY, Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
 from mesh.names import INTERFACE_RULE, InterfaceName, is_interface
 from mesh.spelling import nearest
 from specs.codes import Code
-from specs.durations import parse_duration
+from specs.durations import life
 from specs.fields import Fields, one_of
 from specs.manifest import Manifest
+from specs.osm.gateway import gateway_certificate
 from specs.osm.servers import external_authorization, tracing
 from specs.osm.tls import cipher_suites, curves
 from specs.osm.unenforced import not_enforced
@@ -49,7 +49,7 @@ NOT_USED = {
         "prometheusScraping",
         "remoteLogging",
     ),
-    "spec.certificate": ("certKeyBitSize", "ingressGateway"),
+    "spec.certificate": ("certKeyBitSize",),
     "spec.featureFlags": (
         "enableAccessCertPolicy",
         "enableAccessControlPolicy",
@@ -74,7 +74,6 @@ _NAMED: Final = 20
 """Fields without effect that are named; of more it is said how many they are."""
 
 LOG_LEVELS = ("trace", "debug", "info", "warning", "warn", "error", "critical", "off")
-MAX_VALIDITY = timedelta(days=3650)
 
 
 def mesh_config(manifest: Manifest) -> MeshConfig:
@@ -85,19 +84,24 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
     certificate = spec.section("certificate")
     observability, flags = spec.section("observability"), spec.section("featureFlags")
     drivers = sidecar.sections("sidecarDrivers")
+    gateway = certificate.section("ingressGateway")
+    secret = gateway.section("secret")
     asked, told = traffic.section("inboundExternalAuthorization"), observability.section("tracing")
     found = MeshConfig(
         permissive=traffic.flag("enablePermissiveTrafficPolicyMode"),
         egress=traffic.flag("enableEgress"),
-        service_certificate_validity=_validity(certificate),
+        service_certificate_validity=life(certificate, "serviceCertValidityDuration") or VALIDITY,
         sidecar=_sidecar(sidecar, drivers),
         authorization=external_authorization(asked),
         tracing=tracing(told, manifest.namespace),
         exclusions=_exclusions(traffic),
+        ingress_gateway=gateway_certificate(gateway, secret, manifest.namespace)
+        if certificate.has("ingressGateway")
+        else None,
     )
     sections = (spec, sidecar, traffic, certificate, observability, flags)
     _report_unused(manifest, sections, unenforced=_report_unenforced(sidecar))
-    _report_pruned(manifest, (manifest.body, *sections, *drivers, asked, told))
+    _report_pruned(manifest, (manifest.body, *sections, *drivers, asked, told, gateway, secret))
     return found
 
 
@@ -140,18 +144,6 @@ def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
         near = nearest(name, section.asked())
         meant = f" (it is one of {home})" if home else f" (did you mean {near}?)" if near else ""
         yield f"{path}{meant}"
-
-
-def _validity(certificate: Fields) -> timedelta:
-    default = MeshConfig().service_certificate_validity
-    text = certificate.text("serviceCertValidityDuration")
-    if text is None:
-        return default
-    found = parse_duration(text)
-    if found is None or not timedelta(seconds=1) <= found <= MAX_VALIDITY:
-        certificate.wrong("serviceCertValidityDuration", "must be a duration from 1s to 87600h, such as 24h")
-        return default
-    return found
 
 
 def _exclusions(traffic: Fields) -> Exclusions:

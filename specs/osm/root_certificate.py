@@ -7,9 +7,9 @@ were in its releases.
 from collections.abc import Mapping
 from typing import Final
 
-from mesh.names import TrustDomain, is_dns_subdomain
+from mesh.names import SecretName, TrustDomain, is_dns_subdomain
 from mesh.policy import PolicyKey
-from mesh.roots import MeshRootCertificate, Role, SecretName
+from mesh.roots import MeshRootCertificate, Role
 from specs.codes import Code
 from specs.fields import Fields
 from specs.manifest import Manifest

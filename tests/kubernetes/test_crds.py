@@ -33,6 +33,7 @@ KEYS = [key_of(each.kind, example) for each in DESCRIBED for example in each.exa
 NAMESPACES = {each.namespace for each in KEYS if each is not None} - {DEFAULT_NAMESPACE}
 ONLY_THE_READER = {
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
+    ("MeshConfig", "spec.certificate.ingressGateway.subjectAltNames"),  # at least one
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
     ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise
     ("ExtensionService", "spec.host"),

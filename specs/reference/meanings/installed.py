@@ -31,6 +31,7 @@ from mesh.kinds import (
     WORKLOAD,
     Kind,
 )
+from specs.durations import LIFE_RULE
 from specs.policy.health_check import CHECK_RULE
 from specs.policy.upstream_policy import HASH_RULE, NO_HASH
 
@@ -267,10 +268,13 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
                 f"{_tls('tlsMaxProtocolVersion', _DEFAULT.tls_max_version)}",
                 "tlsMinProtocolVersion must not be above tlsMaxProtocolVersion",
             ),
-            Rule(
-                "spec.certificate.serviceCertValidityDuration",
-                "duration(self) >= duration('1s') && duration(self) <= duration('87600h')",
-                "must be a duration from 1s to 87600h, such as 24h",
+            *(
+                Rule(
+                    f"spec.certificate.{each}",
+                    "duration(self) >= duration('1s') && duration(self) <= duration('87600h')",
+                    LIFE_RULE,
+                )
+                for each in ("serviceCertValidityDuration", "ingressGateway.validityDuration")
             ),
         ),
     ),

@@ -85,10 +85,22 @@ MESH_CONFIG: Final[Meanings] = {
     **under("spec.traffic", _TRAFFIC),
     "spec.sidecar": Meaning("What holds for every sidecar."),
     **under("spec.sidecar", _SIDECAR),
-    "spec.certificate": Meaning("Certificates of workloads."),
+    "spec.certificate": Meaning("Certificates of workloads, and of the gateway before them."),
     "spec.certificate.serviceCertValidityDuration": Meaning(
         "How long they are valid: 1s to 87600h.", "`24h`", DURATION
     ),
+    "spec.certificate.ingressGateway": Meaning("A gateway's certificate, written to a Secret and renewed."),
+    "spec.certificate.ingressGateway.subjectAltNames": Meaning(
+        "Its names, at least one, of which IngressBackends admit some.", form=NAME
+    ),
+    "spec.certificate.ingressGateway.validityDuration": Meaning(
+        "How long it is valid: 1s to 87600h.", "`24h`", DURATION
+    ),
+    "spec.certificate.ingressGateway.secret": Meaning(
+        "The Secret, of type `kubernetes.io/tls`: `tls.crt`, `tls.key` and the roots as `ca.crt`."
+    ),
+    "spec.certificate.ingressGateway.secret.name": Meaning("Its name.", form=NAME),
+    "spec.certificate.ingressGateway.secret.namespace": Meaning("Its namespace.", "the MeshConfig's", LABEL),
     "spec.observability": Meaning("What sidecars tell; only `tracing` is used."),
     "spec.observability.tracing": Meaning("Where they send a span of each request that is sampled."),
     "spec.observability.tracing.enable": Meaning("Whether they do; else nothing beside it is read."),

@@ -30,9 +30,9 @@ from mesh.config import MeshConfig
 from mesh.host_port import HostPort
 from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
 from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import Namespace
+from mesh.names import Namespace, SecretName
 from mesh.retries import FailedWith, Retries, Retry
-from mesh.roots import MeshRootCertificate, Role, SecretName
+from mesh.roots import MeshRootCertificate, Role
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
 from mesh.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
 from mesh.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamPolicy

@@ -14,6 +14,7 @@ ALL = {
     "injection": {"enabled": True, "config": {"identity": "secret"}},
     "cni": {"enabled": True, "namespace": "meshwright-system"},
     "certManager": {"enabled": True, "issuer": "Issuer/mesh"},
+    "ingressGateway": {"secrets": [{"name": "gateway-certificate", "namespace": "ingress"}]},
 }
 _BARE = {"webhook": {"enabled": False}, "injection": {"enabled": False}}
 
@@ -49,7 +50,10 @@ def test_what_is_switched_off_is_not_granted() -> None:
     of = {each.group for each in granted(_documents(_BARE))}
     assert not of & {"admissionregistration.k8s.io", "cert-manager.io"}
     joining = _documents({**ALL, "injection": {"enabled": True}})
-    assert not [each for each in granted(joining) if each.resource == "secrets"]
+    named = [each for each in granted(joining) if each.resource == "secrets"]
+    assert {(each.namespace, each.name) for each in named} == {("ingress", "gateway-certificate")}
+    gateways = _documents({"ingressGateway": {"secrets": []}})
+    assert not [each for each in granted(gateways) if each.resource == "secrets"]
     more = {*granted(_documents(ALL))} - {*granted(joining)}
     assert sorted((each.resource, each.verb) for each in more) == [
         ("secrets", verb) for verb in ("create", "delete", "list", "patch")

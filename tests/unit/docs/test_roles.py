@@ -13,6 +13,7 @@ FILES = (
     "injection.yaml",
     "joining.yaml",
     "secrets.yaml",
+    "gateway.yaml",
     "cert-manager.yaml",
     "cni.yaml",
 )

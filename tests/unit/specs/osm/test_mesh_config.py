@@ -7,6 +7,7 @@ import pytest
 from mesh.authorization import Authorizer
 from mesh.config import (
     Exclusions,
+    GatewayCertificate,
     MeshConfig,
     SidecarDriverSettings,
     SidecarSettings,
@@ -15,7 +16,7 @@ from mesh.config import (
     TracingProtocol,
 )
 from mesh.host_port import HostPort
-from mesh.names import InterfaceName, Port
+from mesh.names import InterfaceName, Namespace, Port, SecretName
 from specs.durations import parse_duration
 from tests.meshes.reading import complaints, reading, value
 
@@ -274,7 +275,9 @@ def test_presets_of_osms_chart_are_a_good_spec() -> None:
     for version in ("v1alpha1", "v1alpha2", "v1alpha3"):
         found = reading(_config(presets.replace("\n", " "), version))
         assert [(each.severity.value, each.code) for each in found.problems] == [("info", "MW1021")]
-        assert [pair[1] for pair in found.objects] == [MeshConfig(permissive=True, egress=True)]
+        gateway = GatewayCertificate(SecretName(Namespace("b"), "a"), ("a",))
+        wanted = MeshConfig(permissive=True, egress=True, ingress_gateway=gateway)
+        assert [pair[1] for pair in found.objects] == [wanted]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ GONE, MORE = object(), object()
 
 ONLY_THE_READER = {
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
+    ("MeshConfig", "spec.certificate.ingressGateway.subjectAltNames"),  # at least one
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
     ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise
     ("ExtensionService", "spec.host"),
