@@ -17,7 +17,9 @@ from mesh.config import (
 )
 from mesh.host_port import HostPort
 from mesh.names import InterfaceName, Namespace, Port, SecretName
+from mesh.problems import Severity
 from specs.durations import parse_duration
+from specs.osm.mesh_config import NOT_USED
 from tests.meshes.reading import complaints, reading, value
 
 
@@ -87,6 +89,21 @@ def test_config_with_everything_that_is_honoured() -> None:
     expected = MeshConfig(True, True, timedelta(minutes=90), sidecar, kept)
     assert value(_config(spec)) == expected
     assert value(_config(spec, "v1alpha1")) == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "name"), [(section, name) for section, names in NOT_USED.items() for name in names]
+)
+def test_each_field_without_effect_is_named(section: str, name: str) -> None:
+    """Whatever it holds it is read, changes nothing, and is said: as a remark, or why it is not enforced."""
+    said = "{x: 1}"
+    for each in reversed((*section.split(".")[1:], name)):
+        said = f"{{{each}: {said}}}"
+    found = reading(_config(said))
+    assert [made for _, made in found.objects] == [MeshConfig()]
+    (problem,) = found.problems
+    assert f"{section}.{name}" in (problem.field, problem.expected.removeprefix("read, not used: "))
+    assert problem.severity is not Severity.ERROR
 
 
 def test_known_fields_without_effect_are_one_line() -> None:

@@ -1,0 +1,82 @@
+"""docs/osm-fields.md is whole: each field of each of OSM's kinds once, with tests that speak of it."""
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[3]
+PAGE: Final = (ROOT / "docs" / "osm-fields.md").read_text("utf-8")
+REFERENCE: Final = (ROOT / "docs" / "reference.md").read_text("utf-8")
+KINDS: Final = re.findall(r"^## (\w+)$", PAGE, re.MULTILINE)
+SECTION: Final = r"^## {}\n(.*?)(?=^## |\Z)"
+STRUCTURE: Final = frozenset({"kind", "name", "namespace", "apiGroup", "number", "host", "port", "path"})
+"""Fields whose names stand in every manifest: of them it says nothing that a test has the word."""
+
+
+def section(page: str, kind: str) -> str:
+    """Return what a page has of a kind."""
+    found = re.search(SECTION.format(kind), page, re.MULTILINE | re.DOTALL)
+    assert found is not None, kind
+    return found[1]
+
+
+def fields(kind: str) -> set[str]:
+    """Return the fields below `spec` that have no others, and those that may stand there without effect."""
+    text = section(REFERENCE, kind)
+    named = re.findall(r"^\| `spec\.([^`]*)` \|", text, re.MULTILINE)
+    leaves = {
+        each for each in named if not any(other.startswith((f"{each}.", f"{each}[].")) for other in named)
+    }
+    unused = re.search(r"^May stand there and is not used: (.*)$", text, re.MULTILINE)
+    return leaves | set(re.findall(r"`spec\.([^`]*)`", unused[1] if unused else ""))
+
+
+def rows(kind: str) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...]]]:
+    """Yield the fields of each row, what becomes of them, and its tests."""
+    for line in re.findall(r"^\| (`.*) \|$", section(PAGE, kind), re.MULTILINE):
+        of, here, tests = line.split(" | ")
+        yield tuple(re.findall(r"`(.*?)`", of)), here, tuple(re.findall(r"`(.*?)`", tests))
+
+
+def fits(field: str, pattern: str) -> bool:
+    """Say whether a row is of a field; `.*` is all below it."""
+    return field == pattern or (
+        pattern.endswith(".*") and fnmatchcase(field.replace("[]", ""), pattern.replace("[]", ""))
+    )
+
+
+def test_all_of_osm_s_kinds_are_there() -> None:
+    """Those that lint and the schemas know in its groups."""
+    heads = re.split(r"^## ", REFERENCE, flags=re.MULTILINE)
+    theirs = {
+        each.split("\n")[0] for each in heads if re.search(r"apiVersion of .*openservicemesh\.io", each)
+    }
+    assert set(KINDS) == theirs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_field_is_in_one_row(kind: str) -> None:
+    """And no row is of a field that is none."""
+    patterns = [pattern for of, _, _ in rows(kind) for pattern in of]
+    assert dict.fromkeys(fields(kind), 1) == {
+        each: sum(fits(each, pattern) for pattern in patterns) for each in fields(kind)
+    }
+    assert [each for each in patterns if not any(fits(field, each) for field in fields(kind))] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_row_is_shown_by_tests_that_speak_of_its_fields(kind: str) -> None:
+    """Each file is there, and among them each field's own word is, or of many below one the word of that."""
+    for of, here, tests in rows(kind):
+        assert re.match("works|no effect: |refused: |always so", here), of
+        assert tests, of
+        text = "".join((ROOT / each).read_text("utf-8") for each in tests)
+        if here.startswith("no effect: ") and "NOT_USED" in text:
+            continue  # where each of them is tried
+        for each in of:
+            word = each.removesuffix(".*").removesuffix("[]").rpartition(".")[2]
+            assert word in STRUCTURE or word in text, (each, tests)
