@@ -1,19 +1,20 @@
 """Meshes in which one thing can grow at a time, and what their proxies are sent."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import MeshSettings, View
+from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
-from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE, TCP_ROUTE, TRAFFIC_TARGET, WORKLOAD, Kind
+from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, SERVICE, TCP_ROUTE, TRAFFIC_TARGET, WORKLOAD, Kind
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from mesh.objects import MeshObject, ObjectKey, Sourced
 from mesh.origins import InFile
 from mesh.policy import HTTPMatch, HTTPRouteGroup, PolicyKey, RouteKind, Rule, TCPRoute, TrafficTarget
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
+from mesh.service import Protocol, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import Workload, WorkloadKey
 from sidecars.contract.driver import each_piece
 from sidecars.envoy.pieces import parts
@@ -27,7 +28,10 @@ SERVER: Final = "service-0"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A mesh: a client that calls `services`, all with like rules; `others` have nothing to do with it."""
+    """A mesh: a client that calls `services`, all with like rules; `others` have nothing to do with it.
+
+    In a `permissive` one it may call those, too, unless it is `narrowed` to the services.
+    """
 
     services: int = 1
     others: int = 0
@@ -36,12 +40,24 @@ class Size:
     endpoints: int = 1
     ports: int = 1
     protocol: Protocol = Protocol.HTTP
+    permissive: bool = False
+    narrowed: bool = False
+
+    @property
+    def client(self) -> str:
+        """Name the client, and how it stands."""
+        how = [CLIENT, *(["permissive"] * self.permissive), *(["narrowed"] * self.narrowed)]
+        return ", ".join(how)
 
 
 def view(size: Size) -> View:
     """Make the mesh of a size."""
     objects: dict[ObjectKey, Sourced] = {}
-    workloads = [_workload(CLIENT, 0, 0)]
+    patterns = tuple(ServicePattern(SHOP, ServiceName(f"service-{each}")) for each in range(size.services))
+    workloads = [replace(_workload(CLIENT, 0, 0), scope=patterns if size.narrowed else None)]
+    if size.permissive:
+        key = ObjectKey(MESH_CONFIG, SHOP, "mesh")
+        objects[key] = Sourced(key, MeshConfig(permissive=True), InFile("benchmark", 1, 1))
     for number in range(size.services + size.others):
         name = f"service-{number}"
         for kind, value in _objects(size, number, name):

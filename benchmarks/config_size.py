@@ -87,7 +87,7 @@ def measured(size: Size, proxy: str, value: int) -> Found:
 def series(proxy: str, grows: str, size: Size) -> Series:
     """Let one thing grow; it is one of `GROWS`."""
     found = tuple(measured(GROWS[grows](size, each), proxy, each) for each in STEPS)
-    return Series(proxy, size.protocol.value, grows, found)
+    return Series(size.client if proxy == CLIENT else proxy, size.protocol.value, grows, found)
 
 
 def all_series() -> Iterator[Series]:
@@ -96,6 +96,8 @@ def all_series() -> Iterator[Series]:
     for size in (http, tcp):
         for grows in ("services", "others", "endpoints", "ports"):
             yield series(CLIENT, grows, size)
+    for narrowed in (False, True):
+        yield series(CLIENT, "others", Size(services=5, permissive=True, narrowed=narrowed))
     for grows in ("matches", "clients", "ports"):
         yield series(SERVER, grows, http)
     for grows in ("clients", "ports"):
