@@ -8,11 +8,10 @@ from catalog.oracle.decide import Request
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName
 from tests.differential.targets import target, written
-from tests.differential.topology import GRPC, SERVICES, WORKLOADS, Document, Offers, Runs, is_http
+from tests.differential.topology import GRPC, SERVERS, SERVICES, WORKLOADS, Document, Offers, Runs, is_http
 from tests.differential.wire import over_http2
 
 CLIENTS: Final = tuple(each for each in WORKLOADS if each.calls)
-SERVERS: Final = tuple(each for each in WORKLOADS if each.labels)
 PATHS: Final = (
     *("/books", "/books/1", "/books/x", "/books?x=/status", "/books/", "/status", "/status?q=1", "/a.b"),
     *("/axb", "/", "/x/books", "/book", "/BOOKS", "/b{,3}ooks", "/books/%C3%A9", "/books//1", "/b%2Fooks"),

@@ -6,8 +6,9 @@ from typing import Final
 
 from catalog.oracle.decide import Request
 from specs.regexes import regex_fault
-from tests.differential.asking import SERVERS, asked
-from tests.differential.topology import GRPC, SERVICES, TCP, Document, Runs
+from tests.differential.asking import asked
+from tests.differential.plain import mutual_tls
+from tests.differential.topology import GRPC, SERVERS, SERVICES, TCP, Document, Runs
 
 SOURCES: Final = (
     ("shop", "alice"),
@@ -94,7 +95,8 @@ def case(random: Random, requests: int) -> Case:
     if random.random() < 0.12:
         found.append(_permissive())
     found.extend(_namespace(random, each) for each in ("shop", "bank") if random.random() < 0.15)
-    return Case(tuple(found), tuple(asked(random, found, favoured) for _ in range(requests)))
+    made = tuple(asked(random, found, favoured) for _ in range(requests))
+    return Case((*found, *mutual_tls(random)), made)
 
 
 def _object(api: str, kind: str, namespace: str, name: str, spec: Document) -> Document:

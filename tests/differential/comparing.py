@@ -1,7 +1,7 @@
 """What the oracle expects to be seen, what was seen, and the count of both."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
@@ -21,11 +21,11 @@ from catalog.oracle.decide import (
 )
 from catalog.oracle.requests import path_of
 from catalog.store.view import View
+from mesh.callers import Outsider
 from mesh.names import Port
-from tests.differential.asking import SERVERS
 from tests.differential.cases import RE2_PATTERNS, Case, case
 from tests.differential.running import DifferentialMesh
-from tests.differential.topology import GRPC, HTTP_A, HTTP_B, TCP, is_http
+from tests.differential.topology import GRPC, HTTP_A, HTTP_B, PLAIN, SERVERS, TCP, Runs, is_http
 from tests.differential.wire import Answered
 
 REPEATS = 3
@@ -39,6 +39,8 @@ FLOORS: Final = {
     "changed, and allowed": 0.03,
     "turned down by a sidecar": 0.03,
     "policies with expressions of RE2's": 0.5,
+    "let in without a certificate": 0.05,
+    "kept out without a certificate": 0.3,
 }
 """The least share of requests, or of policies, that a run must have of each."""
 
@@ -70,6 +72,8 @@ class Counts:
     policies: int = 0
     requests: int = 0
     direct: int = 0
+    plain: int = 0
+    plain_allowed: int = 0
     answers: dict[Answer, int] = field(default_factory=dict)
     by_several: int = 0
     permissive: int = 0
@@ -114,6 +118,8 @@ class Counts:
             "changed, and allowed": self.changed_and_allowed / total,
             "turned down by a sidecar": self.turned_down / total,
             "policies with expressions of RE2's": self.with_re2 / max(self.policies, 1),
+            "let in without a certificate": self.plain_allowed / max(self.plain, 1),
+            "kept out without a certificate": 1 - self.plain_allowed / max(self.plain, 1),
         }
 
     @property
@@ -208,6 +214,9 @@ async def _directly(
     yes = admitting(view, asked, place) is not None
     seen = await mesh.send_directly(asked, server, port)
     counts.direct += 1
+    if place[1]:
+        async for each in _in_plain_text(mesh, view, made, asked, counts, server, port):
+            yield each
     wanted = {(200, server.account)} if yes else {(403 if place[1] else 0, "")}
     arrived = at_server(view, asked, place)
     if isinstance(arrived, TurnedDown):
@@ -215,3 +224,22 @@ async def _directly(
         wanted = {(arrived.status, "")} | ({(403, "")} if arrived.status else set())
     if (seen.status, seen.by) not in wanted:
         yield Disagreement(made, asked, str(wanted), seen, f"{server.identity}:{port}")
+
+
+async def _in_plain_text(
+    mesh: DifferentialMesh, view: View, made: Case, asked: Request, counts: Counts, server: Runs, port: int
+) -> AsyncIterator[Disagreement]:
+    """Send the request there without a certificate, from either of two addresses."""
+    plain = replace(asked, client=Outsider(PLAIN[counts.direct % len(PLAIN)]))
+    place = Place(server.identity, Port(port)), True
+    yes = admitting(view, plain, place) is not None
+    seen = await mesh.send_plain(plain, server, port)
+    counts.plain += 1
+    counts.plain_allowed += yes
+    arrived = at_server(view, plain, place)
+    # Who may send nothing at all is cut off before anything is read.
+    wanted = {(200, server.account)} if yes else {(403, ""), (0, "")}
+    if isinstance(arrived, TurnedDown):
+        wanted |= {(arrived.status, "")}
+    if (seen.status, seen.by) not in wanted:
+        yield Disagreement(made, plain, str(wanted), seen, f"{server.identity}:{port} in plain text")

@@ -32,7 +32,8 @@ def _routes(policy: ProxyPolicy, port: InboundPort, access: OnlyRules) -> Resour
     for rule in access.rules:
         for match in rule.matches if rule.matches is not None else (None,):
             who = [e.spiffe_id(policy.trust_domain) for e in rule.callers if isinstance(e, ServiceIdentity)]
-            principals.setdefault(match, []).extend(who)
+            if who:  # whoever calls in plain text has none
+                principals.setdefault(match, []).extend(who)
     cluster = names.local_cluster(policy.primary, port.port)
     routes = [_route(match, sorted(set(who)), cluster) for match, who in principals.items()]
     host = route_components_pb2.VirtualHost(name="local", domains=["*"], routes=routes)

@@ -13,6 +13,7 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View
+from mesh.callers import Outsider
 from mesh.identity import ServiceIdentity
 from providers.directory.manifests import Manifests
 from tests.differential.topology import (
@@ -88,6 +89,11 @@ class DifferentialMesh:
         """Send a request to a server's sidecar with the client's certificate, past the client's sidecar."""
         assert asked.identity is not None
         return await exchange(server.address, port, asked, self._contexts[asked.identity])
+
+    async def send_plain(self, asked: Request, server: Runs, port: int) -> Answered:
+        """Send a request to a server's sidecar in plain text, from where its client is."""
+        assert isinstance(asked.client, Outsider)
+        return await exchange(server.address, port, asked, None, asked.client.address)
 
     async def complaints(self) -> str:
         """Return what the Envoys logged or rejected."""

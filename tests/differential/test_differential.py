@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
+import catalog.oracle.mutual_tls
 import catalog.oracle.requests
 from catalog.oracle import passing
 from catalog.oracle.decide import Answer, Request
@@ -139,6 +140,20 @@ async def test_a_mistaken_oracle_is_found_out(
     counts = Counts()
     await compare(mesh, regression(OVERLAPPING.with_name(f"{kept}.yaml")), counts)
     assert counts.disagreements
+
+
+async def test_one_that_lets_anybody_in_without_a_certificate_is_found_out(
+    mesh: DifferentialMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever calls counts as a source: as many policies as it takes, from one fixed seed."""
+    monkeypatch.setattr(catalog.oracle.mutual_tls, "_is_source", lambda *_: True)
+    counts = Counts()
+    for number in range(MOST):
+        random = Random(f"plain/{number}")  # noqa: S311 - test data
+        await compare(mesh, case(random, 12), counts)
+        if counts.disagreements:
+            break
+    assert {each.directly.endswith("in plain text") for each in counts.disagreements} == {True}
 
 
 ORDINARY = frozenset({"x-tag", "accept-language", "cookie", "date", "forwarded", "range", "traceparent"})

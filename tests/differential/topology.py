@@ -19,6 +19,9 @@ NET: Final = f"127.{10 + os.getpid() % 80}.{os.getpid() // 80 % 250}"
 HTTP_A, HTTP_B, GRPC, TCP = 8080, 8081, 50051, 3306
 RENUMBERED = 8000
 
+PLAIN: Final = (IpAddress(f"{NET}.201"), IpAddress(f"{NET}.202"))
+"""Where callers in plain text are, which have no sidecar."""
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -89,6 +92,7 @@ WORKLOADS: Final = (
     Runs("shop", "v2", 4, ("web", "v2")),
     Runs("bank", "vault", 5, ("vault",)),
 )
+SERVERS: Final = tuple(each for each in WORKLOADS if each.labels)
 SERVICES: Final = (
     Offers("shop", "web", "web", _WEB),
     Offers("shop", "web-v1", "v1", _WEB),

@@ -53,11 +53,17 @@ class Answered:
 NO_ANSWER = Answered(0)
 
 
-async def exchange(address: str, port: int, asked: Request, tls: ssl.SSLContext | None) -> Answered:
-    """Send one request on a connection of its own; a connection that ends without a word is no answer."""
+async def exchange(
+    address: str, port: int, asked: Request, tls: ssl.SSLContext | None, where: str = ""
+) -> Answered:
+    """Send one request on a connection of its own, from an address if it matters.
+
+    A connection that ends without a word is no answer.
+    """
+    place = (where, 0) if where else None
     try:
         async with asyncio.timeout(_SECONDS):
-            reader, writer = await asyncio.open_connection(address, port, ssl=tls)
+            reader, writer = await asyncio.open_connection(address, port, ssl=tls, local_addr=place)
             try:
                 if not is_http(asked.port):
                     greeting = await reader.readline()
