@@ -3,7 +3,16 @@
 import pytest
 
 from tests.e2e.policy.applications import HTTP
-from tests.e2e.policy.policies import ALL, EVERYTHING, PERMISSIVE, Document, retry, split, target
+from tests.e2e.policy.policies import (
+    ALL,
+    EVERYTHING,
+    PERMISSIVE,
+    Document,
+    retry,
+    split,
+    target,
+    upstream_traffic,
+)
 from tests.e2e.policy.running import PolicyMesh
 
 pytestmark = [
@@ -46,6 +55,17 @@ async def test_how_often_a_request_is_tried(mesh: PolicyMesh) -> None:
     assert await tries(mesh, "client", "/") == (200, 1)
     assert await tries(mesh, "clerk", "/status/503") == (503, 1)
     assert await tries(mesh, "client", "/status/503", "v2", "v2") == (503, 1)
+
+
+async def test_as_many_at_one_time_as_a_setting_says(mesh: PolicyMesh) -> None:
+    """None with `maxRetries: 0`: the first answer is the caller's, and the overflow is counted."""
+    counter = f"cluster.shop/v1.{HTTP}.upstream_rq_retry_overflow"
+    for said, wanted in ((0, 1), (1, 6)):
+        limits = upstream_traffic("v1", connectionSettings={"http": {"maxRetries": said}})
+        await mesh.enforce(*OPEN, by_client(FIVE), limits)
+        before = await mesh.live.stat("client", counter)
+        assert await tries(mesh, "client", "/status/503") == (503, wanted)
+        assert await mesh.live.stat("client", counter) - before == (said == 0)
 
 
 async def test_once_and_never(mesh: PolicyMesh) -> None:

@@ -1,4 +1,4 @@
-"""The floor and the ceiling of TLS inside the mesh, as a client with a valid certificate meets them."""
+"""The versions, suites and curves of TLS inside the mesh, as a client with a valid certificate meets them."""
 
 import asyncio
 import ssl
@@ -79,13 +79,39 @@ async def test_older_versions_are_never_spoken(mesh: PolicyMesh) -> None:
     assert ("alert protocol version" in newer, "Cipher is (NONE)" in newer) == (False, False)
 
 
-async def openssl(mesh: PolicyMesh, version: str) -> str:
-    """Return what `openssl s_client` says of a handshake of this version alone."""
+AES, CHACHA = "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"
+
+
+@pytest.mark.parametrize(
+    ("said", "how", "spoken", "refused"),
+    [
+        ({"cipherSuites": [AES]}, ("-tls1_2", "-cipher"), AES, CHACHA),
+        ({"cipherSuites": [CHACHA]}, ("-tls1_2", "-cipher"), CHACHA, AES),
+        # In TLS 1.2 a client without the certificate's own curve is refused in any case.
+        ({"ecdhCurves": ["P-256"]}, ("-tls1_3", "-curves"), "P-256", "X25519"),
+        ({"ecdhCurves": ["X25519"]}, ("-tls1_3", "-curves"), "X25519", "P-256"),
+    ],
+)
+async def test_suites_and_curves(
+    mesh: PolicyMesh, said: Document, how: tuple[str, str], spoken: str, refused: str
+) -> None:
+    """Of what a MeshConfig names a client must speak some; where it names none both of these are spoken."""
+    ways = [(*how, each) for each in (spoken, refused)]
+    await mesh.enforce(*RULES)
+    assert ["Cipher is (NONE)" in await openssl(mesh, *each) for each in ways] == [False, False]
+    await mesh.enforce(*RULES, config(sidecar=said))
+    assert ["Cipher is (NONE)" in await openssl(mesh, *each) for each in ways] == [False, True]
+    assert (await mesh.get("client", "v1")).status == 200
+
+
+async def openssl(mesh: PolicyMesh, *how: str) -> str:
+    """Return what `openssl s_client` says of a handshake; of any suite, where none is said."""
     mesh.certificate("client")  # written beside the mesh's state
     file = str(mesh.live.state / "client.pem")
+    suites = () if "-cipher" in how else ("-cipher", "ALL:@SECLEVEL=0")
     process = await asyncio.create_subprocess_exec(
-        *("openssl", "s_client", "-connect", f"{WORKLOADS['v1'].address}:{HTTP}", version),
-        *("-cert", file, "-key", file, "-cipher", "ALL:@SECLEVEL=0"),
+        *("openssl", "s_client", "-connect", f"{WORKLOADS['v1'].address}:{HTTP}", *how),
+        *("-cert", file, "-key", file, *suites),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

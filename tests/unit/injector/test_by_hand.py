@@ -213,7 +213,7 @@ apiVersion: config.openservicemesh.io/v1alpha2
 kind: MeshConfig
 metadata: {name: osm-mesh-config, namespace: osm-system}
 spec:
-  sidecar: {envoyImage: "mesh:1", initContainerImage: "mesh-init:1"}
+  sidecar: {envoyImage: "mesh:1", initContainerImage: "mesh-init:1", logLevel: debug}
   traffic: {outboundPortExclusionList: [6379], outboundIPRangeExclusionList: [169.254.169.254/32]}
 ---
 apiVersion: v1
@@ -232,6 +232,7 @@ def test_a_mesh_s_configuration_and_namespaces_count(tmp_path: Path) -> None:
     rules, sidecar = first["spec"]["initContainers"]
     assert (rules["image"], sidecar["image"]) == ("mesh-init:1", "mesh:1")
     assert rules["args"][rules["args"].index("--exclude-outbound-ports") + 1] == "6379"
+    assert sidecar["args"][sidecar["args"].index("--envoy-log-level") + 1] == "debug"
     assert "169.254.169.254/32" in rules["args"]
     assert "initContainers" not in second["spec"]
     assert "the namespace's annotation openservicemesh.io/sidecar-injection is disabled" in found.stderr
