@@ -24,9 +24,14 @@ _DENIED = 7
 
 @dataclass
 class Authorizer:
-    """`envoy.service.auth.v3.Authorization`: refuses by `decide`, and keeps what it was asked."""
+    """`envoy.service.auth.v3.Authorization`: refuses by `decide`, and keeps what it was asked.
+
+    Of a request that passes it overwrites the headers `sets`, and takes away those that `removes` names.
+    """
 
     port: int = 0
+    sets: dict[str, str] = field(default_factory=dict)
+    removes: tuple[str, ...] = ()
     decide: Callable[[external_auth_pb2.CheckRequest], bool] = lambda _: True
     asked: list[external_auth_pb2.CheckRequest] = field(default_factory=list)
 
@@ -53,6 +58,10 @@ class Authorizer:
         self.asked.append(request)
         answer = external_auth_pb2.CheckResponse()
         answer.status.code = 0 if self.decide(request) else _DENIED
+        for name, value in self.sets.items():
+            option = answer.ok_response.headers.add(append_action="OVERWRITE_IF_EXISTS_OR_ADD")
+            option.header.key, option.header.value = name, value
+        answer.ok_response.headers_to_remove.extend(self.removes)
         return answer
 
 

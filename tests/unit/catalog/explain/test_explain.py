@@ -28,11 +28,11 @@ from catalog.oracle.decide import (
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from mesh.authorization import Authorizer
+from mesh.authorization import Authorizer, ExternalAuthorization
 from mesh.config import MeshConfig
 from mesh.host_port import HostPort
 from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import Port
+from mesh.names import Port, ServiceAccountName
 from mesh.objects import ObjectKey
 from mesh.origins import InFile
 from mesh.policy import Rule, TrafficSplit
@@ -382,6 +382,33 @@ def test_who_is_asked_besides_is_told_where_policy_admits() -> None:
     ]
     closed = replace(asked, permissive=False)
     assert text not in [each.text for each in explained(closed).steps]
+
+
+def test_an_object_says_who_is_asked_in_place_of_the_mesh_s_authorizer() -> None:
+    """By its name; that one is disabled is told too, and what is for others' workloads is not."""
+    mesh, own = (Authorizer(HostPort(each, 9191), "asked", timedelta(seconds=1)) for each in ("mesh", "own"))
+    key, config = a.policy_key("opa"), MeshConfig(permissive=True, authorization=mesh)
+
+    def told(*accounts: str, authorizer: Authorizer | None = own) -> list[tuple[str, str]]:
+        names = tuple(map(ServiceAccountName, accounts))
+        steps = explained(config, ExternalAuthorization(key, authorizer, names)).steps
+        return [(each.text, str(each.objects[0][0])) for each in steps if "asked" in each.text]
+
+    told_of = "as ExternalAuthorization default/opa has it"
+    own_s = (
+        f"the authorizer at own:9191 is asked besides, {told_of}, and may refuse it (403)",
+        "ExternalAuthorization default/opa",
+    )
+    nobody = (
+        "ExternalAuthorization default/opa is disabled: the mesh's authorizer is not asked",
+        "ExternalAuthorization default/opa",
+    )
+    mesh_s = (
+        "the authorizer at mesh:9191 is asked besides, and may refuse it (403)",
+        "MeshConfig osm-system/osm-mesh-config",
+    )
+    assert (told(), told("shop")) == ([own_s], [own_s])
+    assert (told(authorizer=None), told("other")) == ([nobody], [mesh_s])
 
 
 def test_the_remedy_is_narrow_and_keeps_names_apart() -> None:
