@@ -24,6 +24,15 @@ from specs.references import ranges
 
 _CONNECTIONS: Final = "maxDataPlaneConnections"
 
+_INSTEAD: Final = {
+    "localProxyMode": (
+        ("", "Localhost"),
+        "applications are reached at 127.0.0.1; one that listens at its Pod's address alone is not reached",
+    ),
+    _CONNECTIONS: ((0,), "the server's setting max_streams bounds how many proxies connect"),
+}
+"""What a sidecar is asked for in vain: the values that ask for nothing, and what holds instead."""
+
 NOT_USED = {
     "spec": ("clusterSet", "pluginChains", "repoServer"),
     "spec.sidecar": (
@@ -107,12 +116,10 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
 
 def _report_unenforced(sidecar: Fields) -> tuple[str, ...]:
     """Warn of what is asked for and not enforced; return the paths of it."""
-    if sidecar.raw(_CONNECTIONS) in (None, 0):
-        return ()
-    path = sidecar.at(_CONNECTIONS)
-    instead = "the server's setting max_streams bounds how many proxies connect"
-    sidecar.notes.warn(Code.NOT_ENFORCED, path, not_enforced(instead))
-    return (path,)
+    asked = [name for name, (nothing, _) in _INSTEAD.items() if sidecar.raw(name) not in (None, *nothing)]
+    for name in asked:
+        sidecar.notes.warn(Code.NOT_ENFORCED, sidecar.at(name), not_enforced(_INSTEAD[name][1]))
+    return tuple(map(sidecar.at, asked))
 
 
 def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced: tuple[str, ...]) -> None:

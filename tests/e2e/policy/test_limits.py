@@ -50,8 +50,11 @@ async def under_way(mesh: PolicyMesh, service: str = "v1") -> AsyncIterator[None
 async def test_requests_at_once(mesh: PolicyMesh) -> None:
     """One is under way, the next is answered 503 at once; when it has ended the next is taken."""
     await mesh.enforce(*OPEN, at_once(http={"maxRequests": 1}))
+    over = f"{TO_V1}.upstream_rq_active_overflow"
+    before = await mesh.live.stat("client", over)
     async with under_way(mesh):
         assert await statuses(mesh, 3) == {503: 3}
+        assert await mesh.live.stat("client", over) - before == 3
         assert await statuses(mesh, 3, service="v2") == {200: 3}
         assert await mesh.live.stat("client", f"{TO_V1}.circuit_breakers.default.rq_open") == 1
         assert await mesh.live.stat("client", f"{TO_V1}.circuit_breakers.default.remaining_rq") == 0
@@ -61,6 +64,24 @@ async def test_requests_at_once(mesh: PolicyMesh) -> None:
 
     await until(taken)
     assert await statuses(mesh, 5) == {200: 5}
+
+
+async def test_five_callers_at_a_time_and_room_for_one(mesh: PolicyMesh) -> None:
+    """Of fifty requests those are answered that found room; each of the others is one of the overflow."""
+    await mesh.enforce(
+        *OPEN, at_once(tcp={"maxConnections": 1}, http={"maxRequests": 1, "maxPendingRequests": 1})
+    )
+    counters = [f"{TO_V1}.upstream_rq_{each}_overflow" for each in ("pending", "active")]
+    before = sum([await mesh.live.stat("client", each) for each in counters])
+    found = Counter[int]()
+
+    async def calling() -> None:
+        found.update(await statuses(mesh, 10))
+
+    await asyncio.gather(*(calling() for _ in range(5)))
+    assert set(found) == {200, 503}
+    assert found.total() == 50
+    assert sum([await mesh.live.stat("client", each) for each in counters]) - before == found[503]
 
 
 async def test_requests_that_wait(mesh: PolicyMesh) -> None:

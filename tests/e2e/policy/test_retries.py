@@ -51,6 +51,7 @@ async def test_how_often_a_request_is_tried(mesh: PolicyMesh) -> None:
     before = await mesh.live.stat("client", counter)
     assert await tries(mesh, "client", "/status/503") == (503, 6)
     assert await mesh.live.stat("client", counter) - before == 5
+    assert await mesh.live.stat("client", f"cluster.shop/v1.{HTTP}.upstream_rq_retry_limit_exceeded") >= 1
     assert await tries(mesh, "client", "/status/404") == (404, 1)
     assert await tries(mesh, "client", "/") == (200, 1)
     assert await tries(mesh, "clerk", "/status/503") == (503, 1)

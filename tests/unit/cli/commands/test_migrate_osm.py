@@ -140,7 +140,8 @@ def test_of_every_field_of_a_mesh_config_something_is_said(migrate: Callable[...
         codes = {each.code for each in read(alone, InFile("")).problems}
         expected = "not enforced" if "MW1030" in codes else "not used" if codes else "works"
         assert found[path] == (expected if value else "works"), path
-    assert set(found.values()) == {"works", "rewritten", "not used"}
+    assert found["spec.sidecar.localProxyMode"] == "not enforced"
+    assert set(found.values()) == {"works", "rewritten", "not used", "not enforced"}
 
 
 def test_the_mesh_config_that_is_written_means_the_same_and_nothing_of_it_is_wrong(

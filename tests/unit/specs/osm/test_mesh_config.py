@@ -109,7 +109,7 @@ def test_each_field_without_effect_is_named(section: str, name: str) -> None:
 def test_known_fields_without_effect_are_one_line() -> None:
     """They are accepted whatever they hold, and named together."""
     spec = """
-  sidecar: {localProxyMode: PodIP, resources: {limits: {cpu: 1}}}
+  sidecar: {localProxyMode: Localhost, resources: {limits: {cpu: 1}}}
   traffic: {interceptionMode: Iptables, outboundIPRangeInclusionList: []}
   observability: {osmLogLevel: info, tracing: {enable: false}}
   featureFlags: {enableWASMStats: true}
@@ -266,6 +266,19 @@ def test_a_bound_of_connections_is_not_enforced_and_says_what_is() -> None:
     )
     unbound = reading(_config("{sidecar: {maxDataPlaneConnections: 0}}"))
     assert [each.code for each in unbound.problems] == ["MW1021"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "codes"), [("PodIP", ["MW1030"]), ("Localhost", ["MW1021"]), ("", ["MW1021"])]
+)
+def test_an_application_at_its_pods_address_alone_is_said_not_to_be_reached(
+    mode: str, codes: list[str]
+) -> None:
+    """Open Service Mesh's default is what holds here."""
+    found = reading(_config(f"{{sidecar: {{localProxyMode: '{mode}'}}}}"))
+    assert [each.code for each in found.problems] == codes
+    said = "; one that listens at its Pod's address alone is not reached"
+    assert [each.expected.endswith(said) for each in found.problems] == [mode == "PodIP"]
 
 
 def test_presets_of_osms_chart_are_a_good_spec() -> None:
