@@ -23,6 +23,8 @@ from agent.envoy.listeners import LISTENERS_PATH
 from agent.envoy.runtime import RuntimeDirectory
 from agent.envoy.supervisor import Supervisor, validated
 from agent.errors import AgentError
+from agent.figures.exposition import Family, Kind, Sample, written
+from agent.figures.page import Figures
 from agent.hosts.file import HostsFile
 from agent.hosts.sync import Naming
 from agent.managed import Manager
@@ -56,6 +58,7 @@ class Agent:
         self._runtime = RuntimeDirectory(settings.run)
         self._supervisor = Supervisor(settings.envoy, self._runtime, Lifecycle(settings.restart), admin)
         self._control_plane = ControlPlaneWatch(admin, self._observe)
+        self._figures = Figures(admin)
         self._shows: Shows | None = None
         self._unread = 0
         self._text = ""
@@ -194,22 +197,30 @@ class Agent:
         """Say why the agent is of no use; it ends when Envoy is given up, so it is as long as it answers."""
         return ""
 
-    async def envoy_metrics(self) -> str:
-        """Return Envoy's metrics; empty if it does not answer."""
-        try:
-            return await self._admin.text("/stats/prometheus")
-        except AdminUnreachable:
-            return ""
+    async def proxy_metrics(self, whole: bool) -> str:
+        """Return the proxy's figures, with `whole` all that Envoy counts; empty if it does not answer."""
+        return "" if self._shows is None else await self._figures.page(self._shows.name, whole)
 
     def own_metrics(self) -> str:
         """Return how many Envoys live, and how often files were taken or refused."""
-        return (
-            "# TYPE meshwright_agent_envoys gauge\n"
-            f"meshwright_agent_envoys {len(self._supervisor.pids)}\n"
-            "# TYPE meshwright_agent_credentials_taken_total counter\n"
-            f"meshwright_agent_credentials_taken_total {self._renewed}\n"
-            "# TYPE meshwright_agent_changes_refused_total counter\n"
-            f"meshwright_agent_changes_refused_total {self._refused}\n"
+        told = (
+            ("envoys", Kind.GAUGE, "Envoys that run: two during a hot restart.", len(self._supervisor.pids)),
+            (
+                "credentials_taken_total",
+                Kind.COUNTER,
+                "Certificates that were taken into use.",
+                self._renewed,
+            ),
+            (
+                "changes_refused_total",
+                Kind.COUNTER,
+                "Changes of files that could not be used.",
+                self._refused,
+            ),
+        )
+        return written(
+            Family(f"meshwright_agent_{name}", kind, words, (Sample((), value),))
+            for name, kind, words, value in told
         )
 
     async def drain(self) -> None:

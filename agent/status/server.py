@@ -31,8 +31,8 @@ class Proxied(Protocol):
     def not_alive(self) -> str:
         """Say why the agent is of no use any more; nothing if it is."""
 
-    async def envoy_metrics(self) -> str:
-        """Return Envoy's metrics; empty if it does not answer."""
+    async def proxy_metrics(self, whole: bool) -> str:
+        """Return the proxy's metrics, with `whole` all that Envoy has; empty if it does not answer."""
 
     def own_metrics(self) -> str:
         """Return the agent's own."""
@@ -71,8 +71,9 @@ def application(
         words = proxied.not_alive()
         return _verdict((words,) if words else ())
 
-    async def metrics(_request: web.Request) -> web.Response:
-        pages = await asyncio.gather(proxied.envoy_metrics(), _application_metrics(metrics_url))
+    async def metrics(request: web.Request) -> web.Response:
+        whole = request.query.get("envoy") == "all"
+        pages = await asyncio.gather(proxied.proxy_metrics(whole), _application_metrics(metrics_url))
         text = scraping.merged((proxied.own_metrics(), *pages))
         return web.Response(body=text.encode(), headers={"Content-Type": scraping.CONTENT_TYPE})
 
@@ -140,8 +141,11 @@ async def _application_metrics(url: str | None) -> str:
     if url is None:
         return ""
     try:
-        async with aiohttp.ClientSession(timeout=_SCRAPE_TIMEOUT) as session, session.get(url) as response:
+        async with (
+            aiohttp.ClientSession(timeout=_SCRAPE_TIMEOUT) as session,
+            session.get(url, headers={"Accept": scraping.CONTENT_TYPE}) as response,
+        ):
             text = await response.text()
-            return text if response.status == 200 else ""
+            return scraping.classic(text) if response.status == 200 else ""
     except (aiohttp.ClientError, OSError, TimeoutError, UnicodeDecodeError):
         return ""

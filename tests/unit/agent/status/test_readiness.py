@@ -6,7 +6,6 @@ import pytest
 
 from agent.envoy import draining
 from agent.envoy.draining import DrainSettings, in_use, is_over
-from agent.status import scraping
 from agent.status.readiness import ProxyState, missing, read_state
 
 STATS = """\
@@ -100,10 +99,3 @@ listener.admin.main_thread.downstream_cx_active: 1
     assert in_use(text) == 2 + 3 - 2 + 1
     # Numbers of one moment do not always agree: an HTTP connection more than there are is none less.
     assert in_use("http.rds-inbound.8080.downstream_cx_active: 2\n") == 0
-
-
-def test_metrics_are_merged_into_one_page() -> None:
-    """Families that two pages have are declared once; OpenMetrics' end does not stand in the middle."""
-    first = "# HELP a A.\n# TYPE a counter\na 1\n# EOF\n"
-    second = '# TYPE a counter\na{x="1"} 2\n\n# UNIT b s\nb 3'
-    assert scraping.merged((first, second, "")) == ('# HELP a A.\n# TYPE a counter\na 1\na{x="1"} 2\nb 3\n')

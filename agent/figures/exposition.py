@@ -1,0 +1,63 @@
+"""Prometheus' text format, as it is written. Pure.
+
+https://prometheus.io/docs/instrumenting/exposition_formats/. By hand, because the agent, which stands
+beside every workload, would keep a library for it in its memory.
+"""
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Labels = tuple[tuple[str, str], ...]
+"""Names and values; one whose value is empty is as if it were not there, and is left out."""
+
+
+class Kind(enum.StrEnum):
+    """What a family is."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line: its value, and what its name has after the family's (`_bucket`, `_sum`, `_count`)."""
+
+    labels: Labels
+    value: float
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric with its samples; without any it is not shown."""
+
+    name: str
+    kind: Kind
+    help: str
+    samples: tuple[Sample, ...]
+
+
+def written(families: Iterable[Family]) -> str:
+    """Return families as text."""
+    return "".join(line + "\n" for family in families if family.samples for line in _lines(family))
+
+
+def _lines(family: Family) -> Iterable[str]:
+    words = family.help.replace("\\", "\\\\").replace("\n", "\\n")
+    yield f"# HELP {family.name} {words}"
+    yield f"# TYPE {family.name} {family.kind}"
+    for each in family.samples:
+        pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in each.labels if value)
+        labels = f"{{{pairs}}}" if pairs else ""
+        yield f"{family.name}{each.suffix}{labels} {_number(each.value)}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(round(value, 9))
