@@ -27,6 +27,12 @@ SWITCHED: Final = (
     {"certManager": {"enabled": True, "issuer": "ClusterIssuer/mesh"}},
     {"certManager": {"enabled": True, "issuer": "Issuer/mesh", "namespace": "1234"}},
     {
+        "revision": "canary",
+        "ingressGateway": {
+            "secrets": [{"name": "tls", "namespace": "ingress"}, {"name": "1.0", "namespace": "1234"}]
+        },
+    },
+    {
         "image": {"registry": "registry.example:5000/mesh", "tag": "1e3", "pullPolicy": "Never"},
         "proxyImage": {"repository": "p", "tag": "1.10"},
         "imagePullSecrets": ["registry", "1"],
