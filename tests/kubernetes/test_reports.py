@@ -317,3 +317,25 @@ async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> No
         assert said["status"]["reason"].startswith("MW2065: ")
         await asyncio.to_thread(reports.kubectl, "delete", "ingressbackend", "shop")
         await reports.until(fine, "ingressbackend", "younger")
+
+
+async def test_the_owner_of_a_mesh_config_is_told_that_its_gateway_has_no_certificate(
+    reports: Reports,
+) -> None:
+    """While the Secret is somebody else's; when that has gone it is written."""
+    here = reports.kubectl.namespace
+    gateway = {"subjectAltNames": ["gateway.example.org"], "secret": {"name": "tls", "namespace": here}}
+    config = {
+        "apiVersion": "config.openservicemesh.io/v1alpha2",
+        "kind": "MeshConfig",
+        "metadata": {"name": "osm-mesh-config"},
+        "spec": {"certificate": {"ingressGateway": gateway}},
+    }
+    await asyncio.to_thread(reports.kubectl, "create", "secret", "generic", "tls", "--from-literal=a=b")
+    await reports.apply(config)
+    async with reports.serving():
+        (told,) = await reports.events(lambda said: said["GatewayCertificateNotWritten"] == 1)
+        assert told["regarding"]["kind"] == "MeshConfig"
+        assert f"Secret {here}/tls is none of ours, and stays" in told["note"]
+        await asyncio.to_thread(reports.kubectl, "delete", "secret", "tls")
+        await reports.until(lambda said: said["type"] == "kubernetes.io/tls", "secret", "tls")
