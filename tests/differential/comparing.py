@@ -25,7 +25,7 @@ from mesh.callers import Outsider
 from mesh.names import Port
 from tests.differential.cases import RE2_PATTERNS, Case, case
 from tests.differential.running import DifferentialMesh
-from tests.differential.topology import GRPC, HTTP_A, HTTP_B, PLAIN, SERVERS, TCP, Runs, is_http
+from tests.differential.topology import GRPC, HTTP_A, HTTP_B, PLAIN, SERVERS, TCP, is_http
 from tests.differential.wire import Answered
 
 REPEATS = 3
@@ -95,6 +95,13 @@ class Counts:
             self.changed += 1
             self.changed_and_allowed += decision.allowed
 
+    def count_plain(self, view: View, plain: Request, place: tuple[Place, bool]) -> bool:
+        """Count a request without a certificate; return whether it is admitted."""
+        yes = admitting(view, plain, place) is not None
+        self.plain += 1
+        self.plain_allowed += yes
+        return yes
+
     def count_policy(self, made: Case) -> None:
         """Count one policy."""
         self.policies += 1
@@ -126,6 +133,19 @@ class Counts:
     def too_few(self) -> dict[str, float]:
         """Return the shares that are below their floor."""
         return {name: share for name, share in self.shares.items() if share < FLOORS[name]}
+
+
+def straight_to(asked: Request, number: int) -> tuple[Place, bool]:
+    """Return a place, and whether it speaks HTTP, to which a request may be sent past its own sidecar."""
+    port = TCP
+    if is_http(asked.port):
+        port = GRPC if asked.http2 else (HTTP_A, HTTP_B)[number % 2]
+    return Place(SERVERS[number % len(SERVERS)].identity, Port(port)), is_http(asked.port)
+
+
+def without_certificate(asked: Request, number: int) -> Request:
+    """Return a request as somebody outside the mesh makes it."""
+    return replace(asked, client=Outsider(PLAIN[number // 2 % len(PLAIN)]))
 
 
 def expectation(view: View, decision: Decision, request: Request) -> tuple[str, Callable[[Answered], bool]]:
@@ -207,15 +227,14 @@ async def _directly(
     mesh: DifferentialMesh, view: View, made: Case, asked: Request, counts: Counts
 ) -> AsyncIterator[Disagreement]:
     """Send the request past the client's sidecar, to one server that may have to do with it."""
-    server, port = SERVERS[counts.requests % len(SERVERS)], TCP
-    if is_http(asked.port):
-        port = GRPC if asked.http2 else (HTTP_A, HTTP_B)[counts.requests % 2]
-    place = Place(server.identity, Port(port)), is_http(asked.port)
+    place = straight_to(asked, counts.requests)
+    server = next(each for each in SERVERS if each.identity == place[0].identity)
+    port = place[0].port
     yes = admitting(view, asked, place) is not None
     seen = await mesh.send_directly(asked, server, port)
     counts.direct += 1
     if place[1]:
-        async for each in _in_plain_text(mesh, view, made, asked, counts, server, port):
+        async for each in _in_plain_text(mesh, view, made, asked, counts):
             yield each
     wanted = {(200, server.account)} if yes else {(403 if place[1] else 0, "")}
     arrived = at_server(view, asked, place)
@@ -227,19 +246,19 @@ async def _directly(
 
 
 async def _in_plain_text(
-    mesh: DifferentialMesh, view: View, made: Case, asked: Request, counts: Counts, server: Runs, port: int
+    mesh: DifferentialMesh, view: View, made: Case, asked: Request, counts: Counts
 ) -> AsyncIterator[Disagreement]:
     """Send the request there without a certificate, from either of two addresses."""
-    plain = replace(asked, client=Outsider(PLAIN[counts.direct % len(PLAIN)]))
-    place = Place(server.identity, Port(port)), True
-    yes = admitting(view, plain, place) is not None
-    seen = await mesh.send_plain(plain, server, port)
-    counts.plain += 1
-    counts.plain_allowed += yes
+    place = straight_to(asked, counts.requests)
+    server = next(each for each in SERVERS if each.identity == place[0].identity)
+    plain = without_certificate(asked, counts.requests)
+    yes = counts.count_plain(view, plain, place)
+    seen = await mesh.send_plain(plain, server, place[0].port)
     arrived = at_server(view, plain, place)
     # Who may send nothing at all is cut off before anything is read.
     wanted = {(200, server.account)} if yes else {(403, ""), (0, "")}
     if isinstance(arrived, TurnedDown):
         wanted |= {(arrived.status, "")}
     if (seen.status, seen.by) not in wanted:
-        yield Disagreement(made, plain, str(wanted), seen, f"{server.identity}:{port} in plain text")
+        directly = f"{server.identity}:{place[0].port} in plain text"
+        yield Disagreement(made, plain, str(wanted), seen, directly)

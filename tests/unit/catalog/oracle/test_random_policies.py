@@ -22,7 +22,7 @@ from catalog.store.smi import targets
 from catalog.store.view import MeshSettings, View
 from providers.directory.manifests import Manifests
 from tests.differential.cases import case
-from tests.differential.comparing import FLOORS, Counts
+from tests.differential.comparing import FLOORS, Counts, straight_to, without_certificate
 from tests.differential.topology import TCP
 from tests.unit.catalog.explain.test_explain import TOPOLOGY, text
 
@@ -127,13 +127,15 @@ def test_it_decides_often_enough(found: Counter[str], what: str) -> None:
 
 
 def test_shares_are_far_from_too_small() -> None:
-    """Allowed, denied, and decided by several objects, with some room above what is demanded (0.15)."""
+    """Allowed, denied, decided by several objects and others, with some room above what is demanded."""
     counts = Counts()
     for number in range(POLICIES):
         made = case(Random(f"2/{number}"), 12)  # noqa: S311 - test data
         mesh = seen(TOPOLOGY.apply("b.yaml", text(*made.documents)))
         for asked in made.requests:
             counts.count(mesh, asked, decide(mesh, asked))
+            if (place := straight_to(asked, counts.requests))[1]:
+                counts.count_plain(mesh, without_certificate(asked, counts.requests), place)
         counts.count_policy(made)
     short = {name: share for name, share in counts.shares.items() if share < 1.2 * FLOORS[name]}
     assert short == {}, counts.shares
