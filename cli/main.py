@@ -9,6 +9,7 @@ import typer
 
 from cli.commands.agent import agent
 from cli.commands.bootstrap import bootstrap
+from cli.commands.bug_report import bug_report
 from cli.commands.certs import certs
 from cli.commands.check import agent_check, check
 from cli.commands.cni import cni
@@ -77,6 +78,7 @@ for command in (
     uninject,
     log_level,
     bootstrap,
+    bug_report,
     unit,
     version,
     webhook,

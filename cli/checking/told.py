@@ -1,7 +1,7 @@
 """What is looked at of a server whether it runs or not: its directory, its CA, its ports, its clock."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -16,9 +16,11 @@ from checks.check import Check, Unseen
 from checks.server import State
 from cli.checking import kernel
 from cli.checking.looking import Look
+from cli.errors import CommandFailed
+from controller.errors import SettingsError
 from controller.issuing import custody
 from controller.process.room import probed
-from controller.settings import Settings
+from controller.settings import Settings, load
 from mesh.host_port import HostPort
 
 
@@ -57,6 +59,14 @@ class Told:
             settings if settings.kubernetes else None,
             custody(settings),
         )
+
+
+def told_by(flags: Mapping[str, object]) -> Told:
+    """Return what a server would be told; that nothing is named to read is no reason to look at nothing."""
+    try:
+        return Told.of(load(flags, nothing_to_read=True))
+    except SettingsError as error:
+        raise CommandFailed(error) from error
 
 
 def directory(told: Told) -> Check:

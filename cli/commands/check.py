@@ -13,7 +13,6 @@ from sidecars.layout import ADMIN_PORT, PROXY_UID, STATUS_PORT
 
 if TYPE_CHECKING:
     from checks.check import Check
-    from cli.checking.told import Told
 
 Before = Annotated[bool, typer.Option("--before", help="Nothing is set up yet: could it be?")]
 
@@ -62,6 +61,7 @@ def check(
     if nothing has failed, 1 if something has, 2 where it is not known what to look at.
     """
     from cli.checking import server, stopped
+    from cli.checking.told import told_by
 
     of_a_server = (state, mesh, config, ads_address, http_address, debug_address)
     if kubernetes and not any(of_a_server):
@@ -81,7 +81,7 @@ def check(
         "debug_address": debug_address,
         "shared_state": True if shared else None,
     }
-    told = _settings(flags)
+    told = told_by(flags)
     _end(stopped.before(told, envoy) if before else server.checks(told), as_json=as_json)
 
 
@@ -93,18 +93,6 @@ def _cluster(
 
     home = control_plane or HOME
     return checks(Place(kubeconfig, context, home, manifests(values, home)), before=before)
-
-
-def _settings(flags: dict[str, object]) -> "Told":
-    """Return what a server would be told; that nothing is named to read is no reason to look at nothing."""
-    from cli.checking.told import Told
-    from controller.errors import SettingsError
-    from controller.settings import load
-
-    try:
-        return Told.of(load(flags, nothing_to_read=True))
-    except SettingsError as error:
-        raise CommandFailed(error) from error
 
 
 def agent_check(

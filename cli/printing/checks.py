@@ -15,7 +15,7 @@ _STYLES: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "
 def show(checks: Sequence[Check], *, as_json: bool) -> None:
     """Print what was found of each thing, and under it what is to be done."""
     if as_json:
-        print_json({"status": worst(checks).value, "checks": [_record(each) for each in checks]})
+        print_json({"status": worst(checks).value, "checks": [record(each) for each in checks]})
         return
     made = columns("CHECK", "STATE", "FOUND")
     for each in checks:
@@ -24,5 +24,6 @@ def show(checks: Sequence[Check], *, as_json: bool) -> None:
     console().print(made)
 
 
-def _record(check: Check) -> dict[str, str]:
+def record(check: Check) -> dict[str, str]:
+    """Return one as JSON has it."""
     return {"name": check.name, "status": check.status.value, "said": check.said, "do": check.do}

@@ -1,6 +1,7 @@
 """Secrets planted in keys, tokens and the environment: none of them stands where somebody might read it."""
 
 import json
+import tarfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -85,6 +86,27 @@ def commands(program: Program, server: Server) -> bytes:
     return (found + out + complaint).encode()
 
 
+def report(program: Program, server: Server) -> bytes:
+    """All that is in a bug report, with a log in which an application's secrets stand."""
+    log, out = program.files / "some.log", program.files / "report.tar.gz"
+    key = (program.files / "one" / "proxy.key").read_text()
+    log.write_text(f"kept: a line\nAuthorization: Bearer {PLANTED}\n{key}\n{json.dumps({'key': key})}\n")
+    logged = ("--log", str(log), "--log", str(server.log_path))
+    status, said, complaint = program.run(
+        "bug-report", "--state", str(program.state), "--out", str(out), *logged
+    )
+    assert (status, complaint, "not in it" in said) == (0, "", False), said
+    with tarfile.open(out) as made:
+        files = {each.name: made.extractfile(each) for each in made if each.isfile()}
+        texts = {name.partition("/")[2]: file.read() for name, file in files.items() if file is not None}
+    about = json.loads(texts["about.json"])
+    assert sorted([*about["files"], "about.json"]) == sorted(texts)
+    assert {f"proxies/{NAME}/configuration.json", "check.json", "pages/config.json"} <= texts.keys()
+    assert b"meshwright_proxies" in texts["metrics.txt"]
+    assert b"kept: a line\n" in texts["logs/some.log"]
+    return b"".join(texts.values()) + said.encode()
+
+
 def logs(program: Program, server: Server) -> bytes:
     """The server's log at debug level, and what it prints besides."""
     found = server.log_path.read_bytes() + server.log_path.with_suffix(".out").read_bytes()
@@ -107,6 +129,7 @@ PLACES: Mapping[str, Callable[[Program, Server], bytes]] = {
     "commands": commands,
     "probes": probes,
     "processes": processes,
+    "report": report,
     "logs": logs,  # at last: of all that was asked before, too
 }
 

@@ -46,6 +46,7 @@ NO_AND_UNKNOWN = [
     (("agent", "wait", "--seconds", "0", "--status", PORT), 1),
     (("agent", "wait", "--status", "here"), 2),
     (("bootstrap", "--credentials", "none", "--ads", PORT), 2),
+    (("bug-report", *NOBODY, "--out", "good.yaml"), 2),
     (("certs", "issue-proxy", "--state", "s", "--mesh", "mesh", "--uuid", "u2", *NAME), 1),
     (("certs", "issue-proxy", "--state", "mesh", "--uuid", "u1", *NAME), 2),
     (("certs", "list", *NOBODY), 2),
@@ -107,6 +108,7 @@ NO_AND_UNKNOWN = [
 ]
 YES = [
     ("bootstrap", "--credentials", "out", "--ads", PORT, "--output", "envoy.json"),
+    ("bug-report", *NOBODY, "--out", "report.tar.gz"),
     ("certs", "list", "--state", "s"),
     ("certs", "show", "--state", "s", "u1"),
     ("certs", "token", "create", "--state", "s", *SERVICE),

@@ -1,0 +1,36 @@
+"""A bug report's archive: files in one folder, in a tar.gz that only its owner can read."""
+
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from cli.errors import CommandFailed
+
+FOLDER: Final = "meshwright-bug-report"
+
+
+def write(path: Path, files: Mapping[str, str], at: int) -> None:
+    """Write files (text by name) as of a second since 1970; raise CommandFailed where that cannot be.
+
+    A file that is there already is not written over. The same files make the same bytes.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise CommandFailed(f"{path} is there already: give another name with --out") from error
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
+    with (
+        os.fdopen(descriptor, "wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=at) as packed,
+        tarfile.open(fileobj=packed, mode="w") as made,
+    ):
+        for name in sorted(files):
+            content = files[name].encode()
+            info = tarfile.TarInfo(f"{FOLDER}/{name}")
+            info.size, info.mtime, info.mode = len(content), at, 0o600
+            made.addfile(info, io.BytesIO(content))

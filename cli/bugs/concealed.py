@@ -1,0 +1,95 @@
+"""What is secret is taken out of text and JSON, whoever wrote it. Pure.
+
+Pages of the server show no secrets. This is the second look: at what the author of an object put
+where nobody knows of it, and at lines of a log that somebody names.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+HIDDEN: Final = "[withheld]"
+
+_WORDS: Final = (
+    r"(?:authorization|cookies?|passw(?:or)?d|passphrase|secret|token|jwt|credentials?|"
+    r"api[-_]?key|private[-_]?key|access[-_]?key)"
+)
+_NAME: Final = re.compile(rf"(?:^|[-_. ]){_WORDS}$", re.IGNORECASE)
+_SCHEME: Final = r"(?:Bearer|Basic|Digest|Negotiate)"
+_BEHIND_A_NAME: Final = (
+    rf"(?P<name>\b(?:[\w.-]*[-_.])?{_WORDS}[\"']?\s*[:=]\s*[\"']?)"
+    rf"(?!\[withheld\]|{_SCHEME} \[)[^\s\"',;}}\]]+"
+)
+_RULES: Final = tuple(
+    (re.compile(pattern, flags), put)
+    for pattern, flags, put in (
+        (r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL, HIDDEN),
+        (r"LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]+", 0, HIDDEN),  # PEM once more in base64, as in a Secret
+        (rf"\b({_SCHEME})\s+[^\s\"',;]+", re.IGNORECASE, rf"\1 {HIDDEN}"),
+        (r"\beyJ[\w-]+\.[\w-]+(\.[\w-]*)*", 0, HIDDEN),  # a JSON web token
+        (r"\b(hvs|hvb|hvr|gh[pousr]|glpat|xox[abprs])[._-][\w.-]+", 0, HIDDEN),
+        (r"\bAKIA[0-9A-Z]{16}\b", 0, HIDDEN),
+        (r"://[^/\s:@\"']+:[^/\s@\"']+@", 0, f"://{HIDDEN}@"),
+        (_BEHIND_A_NAME, re.IGNORECASE, rf"\g<name>{HIDDEN}"),
+    )
+)  # fmt: skip
+_OF_A_SECRET: Final = frozenset({"data", "stringData"})
+_VALUES: Final = ("value", "raw_value", "rawValue", "exact", "prefix", "regex")
+
+
+def of_text(text: str) -> str:
+    """Return text without what looks secret: keys, tokens, passwords, what stands behind such a name."""
+    for pattern, put in _RULES:
+        text = pattern.sub(put, text)
+    return text
+
+
+def of_json(value: object) -> object:
+    """Return a JSON value without what is secret by its name, its place or its look."""
+    match value:
+        case str():
+            return of_text(value)
+        case list():
+            return [of_json(each) for each in value]
+        case dict():
+            return {str(name): _field(value, str(name), inner) for name, inner in value.items()}
+        case _:
+            return value
+
+
+def _field(around: Mapping[str, object], name: str, value: object) -> object:
+    """Return a field's value: all of it hidden in a Secret, under a secret's name, or beside one."""
+    in_secret = around.get("kind") == "Secret" and name in _OF_A_SECRET
+    header = around.get("name", around.get("key", around.get("header")))
+    beside = name in _VALUES and isinstance(header, str) and _NAME.search(header) is not None
+    if in_secret or beside or _NAME.search(name):
+        return _hidden(value)
+    return of_json(value)
+
+
+def _hidden(value: object) -> object:
+    """Hide every text and number, and leave the shape: who reads it sees that something was there."""
+    match value:
+        case dict():
+            return {str(name): _hidden(inner) for name, inner in value.items()}
+        case list():
+            return [_hidden(each) for each in value]
+        case None | bool():
+            return value
+        case _:
+            return HIDDEN
+
+
+def of_log(text: str) -> str:
+    """Return lines of a log, each as JSON where it is, without what is secret."""
+    # A key may go over many lines: as text first.
+    return "".join(f"{_line(line)}\n" for line in of_text(text).splitlines())
+
+
+def _line(line: str) -> str:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return line
+    return json.dumps(of_json(found)) if isinstance(found, dict) else line

@@ -1,0 +1,133 @@
+"""What a bug report holds: every page of the server, its checks and metrics, some proxies, a log's end."""
+
+import http.client
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from cli.bugs import concealed
+from cli.client import ask
+from cli.errors import CommandFailed
+from cli.printing.answers import records
+from mesh.host_port import HostPort
+
+PAGES: Final = ("proxy", "xds", "published", "policies", "access", "certs", "config", "loop", "sources")
+"""Of those under /debug, the ones that need no question."""
+LOG_BYTES: Final = 4 * 1024 * 1024
+_LIBRARIES: Final = ("aiohttp", "grpcio", "protobuf", "cryptography", "prometheus_client", "structlog")
+_SECONDS: Final = 10.0
+
+
+@dataclass
+class Report:
+    """Files by name, and what could not be had, with why."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, made: Callable[[], object]) -> object:
+        """Add what is made as JSON, without secrets, and return it; note why where it cannot be had."""
+        try:
+            found = made()
+        except (CommandFailed, OSError, ValueError, http.client.HTTPException) as error:
+            self.missing[name] = concealed.of_text(" ".join(str(error).split()))
+            return None
+        self.files[name] = json.dumps(concealed.of_json(found), indent=2, sort_keys=True) + "\n"
+        return found
+
+    def add_text(self, name: str, made: Callable[[], str]) -> None:
+        """Add lines of text, without secrets; note why where they cannot be had."""
+        try:
+            self.files[name] = concealed.of_log(made())
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            self.missing[name] = concealed.of_text(" ".join(str(error).split()))
+
+
+def server(report: Report, state: Path, most_proxies: int) -> None:
+    """Add all that the server of a state directory says, and what some proxies were told, and when."""
+    found = {name: report.add(f"pages/{name}.json", partial(_page, state, name)) for name in PAGES}
+    report.add_text("metrics.txt", partial(_metrics, found["config"]))
+    for name in _most_wanted(found["proxy"], most_proxies):
+        wanted = {"proxy": name}
+        for what, path, query in (
+            ("configuration", "proxy", wanted),
+            ("streams", "xds", wanted),
+            ("history", "proxy/show", {**wanted, "section": "history"}),
+        ):
+            report.add(f"proxies/{name}/{what}.json", partial(_page, state, path, query))
+
+
+def log(report: Report, path: Path) -> None:
+    """Add a log's end."""
+    report.add_text(f"logs/{path.name}", lambda: _end(path))
+
+
+def about(report: Report, now: datetime) -> None:
+    """Add what this program and machine are, what else is in the report, and what is missing in it."""
+    system = os.uname()
+    report.files["about.json"] = json.dumps(
+        {
+            "at": now.isoformat(),
+            "version": version("meshwright"),
+            "python": sys.version.split()[0],
+            "libraries": dict(_libraries()),
+            "system": f"{system.sysname} {system.release} {system.machine}",
+            "libc": " ".join(platform.libc_ver()),
+            "files": sorted(report.files),
+            "missing": report.missing,
+        },
+        indent=2,
+        sort_keys=True,
+    ) + "\n"  # fmt: skip
+
+
+def _libraries() -> Iterator[tuple[str, str]]:
+    for name in _LIBRARIES:
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            yield name, "not installed"
+
+
+def _page(state: Path, name: str, query: Mapping[str, str] | None = None) -> object:
+    return ask(state, "GET", f"/debug/{name}", query)
+
+
+def _most_wanted(found: object, most: int) -> list[str]:
+    """Return common names of proxies: first those of which something is to be said, then by name."""
+    listed = records(found, "proxies") if isinstance(found, Mapping) else []
+    listed.sort(key=lambda each: (not each.get("behind"), str(each.get("cn"))))
+    return [str(each["cn"]) for each in listed if each.get("cn")][:most]
+
+
+def _metrics(config: object) -> str:
+    """Ask the server for its metrics, where it says that it listens."""
+    listening = config.get("listening") if isinstance(config, Mapping) else None
+    said = listening.get("http") if isinstance(listening, Mapping) else None
+    if said is None:
+        raise ValueError("the server does not say where it listens")
+    at = HostPort.parse(str(said))
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(at.host, at.host)  # noqa: S104 - read, not bound
+    connection = http.client.HTTPConnection(host, at.port, timeout=_SECONDS)
+    try:
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def _end(path: Path) -> str:
+    """Return a file's last bytes, from the beginning of a line on."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - LOG_BYTES))
+        text = file.read().decode(errors="replace")
+    return text if size <= LOG_BYTES else text.partition("\n")[2]

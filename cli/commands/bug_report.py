@@ -1,0 +1,71 @@
+"""`meshwright bug-report`: one archive with all that a maintainer needs."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import AsJson, State
+from cli.printing.answers import print_json
+
+
+def bug_report(
+    state: State,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where it is written.", show_default="meshwright-bug-report-<time>.tar.gz"),
+    ] = None,
+    log: Annotated[
+        list[Path] | None, typer.Option(help="A log whose end goes along; repeat for more.")
+    ] = None,
+    most_proxies: Annotated[
+        int,
+        typer.Option("--proxies", min=0, help="What so many were told: first those not in step."),
+    ] = 20,
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="And what `check --kubernetes` finds in the cluster.")
+    ] = False,
+    kubeconfig: Annotated[Path | None, typer.Option(help="How that is reached.")] = None,
+    control_plane: Annotated[
+        str, typer.Option("--control-plane-namespace", metavar="NAME", envvar="POD_NAMESPACE")
+    ] = "meshwright-system",
+    as_json: AsJson = False,
+) -> None:
+    """Write an archive for a report: versions, settings, checks, proxies, history, metrics; secrets withheld.
+
+    Look through it before you send it: names of services, addresses and paths are in it. What cannot be
+    had, as of a server that does not run, is named in about.json, with why.
+    """
+    from checks.check import Check, worst
+    from cli.bugs import archive, gathered
+    from cli.checking import server as checking
+    from cli.checking.told import told_by
+    from cli.printing.checks import record
+
+    def checked(found: list[Check]) -> object:
+        return {"status": worst(found).value, "checks": [record(each) for each in found]}
+
+    def of_cluster() -> object:
+        from cli.checking.cluster import Place, checks, manifests
+
+        place = Place(kubeconfig, "", control_plane, manifests(None, control_plane))
+        return checked(list(checks(place, before=False)))
+
+    now = datetime.now(UTC)
+    report = gathered.Report()
+    gathered.server(report, state, most_proxies)
+    report.add("check.json", lambda: checked(list(checking.checks(told_by({"state": state})))))
+    if kubernetes:
+        report.add("check-kubernetes.json", of_cluster)
+    for path in log or ():
+        gathered.log(report, path)
+    gathered.about(report, now)
+    path = out or Path(f"meshwright-bug-report-{now:%Y%m%dT%H%M%SZ}.tar.gz")
+    archive.write(path, report.files, int(now.timestamp()))
+    if as_json:
+        print_json({"file": str(path), "files": sorted(report.files), "missing": report.missing})
+        return
+    print(f"{path}: {len(report.files)} files")
+    for name, why in sorted(report.missing.items()):
+        print(f"not in it: {name}: {why}")

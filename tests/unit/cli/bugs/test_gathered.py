@@ -1,0 +1,69 @@
+"""What a report says where there is nothing to be asked."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.bugs import gathered
+from cli.main import app
+
+
+def test_of_a_server_that_does_not_run_it_says_so(tmp_path: Path) -> None:
+    """Everything that could not be had is named with its reason, and what can be had is there."""
+    log, out = tmp_path / "server.log", tmp_path / "out.tar.gz"
+    log.write_text("it ended\n")
+    state = tmp_path / "state"
+    words = ["bug-report", "--state", str(state), "--out", str(out), "--log", str(log), "--json"]
+    done = CliRunner().invoke(app, [*words, "--log", str(tmp_path / "none")])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.output)
+    assert said["file"] == str(out)
+    assert said["files"] == ["about.json", "check.json", "logs/server.log"]
+    assert said["missing"].keys() == {
+        *(f"pages/{name}.json" for name in gathered.PAGES),
+        "metrics.txt",
+        "logs/none",
+    }
+    assert "no meshwright serve is running" in said["missing"]["pages/proxy.json"]
+    with tarfile.open(out) as made:
+        file = made.extractfile("meshwright-bug-report/about.json")
+        assert file is not None
+        about = json.load(file)
+    assert about["missing"] == said["missing"]
+    assert about["version"]
+
+
+def test_of_a_long_log_the_last_whole_lines_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no half one at their beginning."""
+    monkeypatch.setattr(gathered, "LOG_BYTES", 10)
+    log, report = tmp_path / "a.log", gathered.Report()
+    log.write_text("".join(f"line {number}\n" for number in range(9)))
+    gathered.log(report, log)
+    assert report.files == {"logs/a.log": "line 8\n"}
+
+
+def test_proxies_not_in_step_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many proxies a few, and of these all there is; a name is asked for as it is."""
+    asked = list[tuple[str, object]]()
+
+    def ask(_state: Path, _method: str, path: str, query: object = None) -> object:
+        asked.append((path, query))
+        listed = [
+            {"cn": "a.b.c", "behind": ""},
+            {"cn": "z.b.c", "behind": "never connected"},
+            {"cn": "y.b.c"},
+        ]
+        return {"proxies": listed} if query is None else {"password": "x"}
+
+    monkeypatch.setattr(gathered, "ask", ask)
+    report = gathered.Report()
+    gathered.server(report, tmp_path, 2)
+    files = ("configuration", "history", "streams")
+    assert sorted(name for name in report.files if name.startswith("proxies/")) == [
+        f"proxies/{name}/{what}.json" for name in ("a.b.c", "z.b.c") for what in files
+    ]
+    assert ("/debug/proxy/show", {"proxy": "z.b.c", "section": "history"}) in asked
+    assert json.loads(report.files["proxies/z.b.c/history.json"]) == {"password": "[withheld]"}
