@@ -13,6 +13,7 @@ from agent.status.probes import Probes
 from mesh.listening import plain
 from sidecars.layout import DRAIN_PATH, LIVE_PATH, READY_PATH, STATUS_PATH
 
+_WHOLE_PATH = "/stats/prometheus"  # Envoy's own, and all of it
 _SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
 
 
@@ -72,7 +73,7 @@ def application(
         return _verdict((words,) if words else ())
 
     async def metrics(request: web.Request) -> web.Response:
-        whole = request.query.get("envoy") == "all"
+        whole = request.path == _WHOLE_PATH
         pages = await asyncio.gather(proxied.proxy_metrics(whole), _application_metrics(metrics_url))
         text = scraping.merged((proxied.own_metrics(), *pages))
         return web.Response(body=text.encode(), headers={"Content-Type": scraping.CONTENT_TYPE})
@@ -95,7 +96,7 @@ def application(
     app.router.add_get(READY_PATH, ready)
     app.router.add_get(LIVE_PATH, live)
     app.router.add_get(STATUS_PATH, from_here(status))
-    app.router.add_get("/stats/prometheus", metrics)
+    app.router.add_get(_WHOLE_PATH, metrics)
     app.router.add_get("/metrics", metrics)
     pages(app, from_here)
     app.router.add_post(DRAIN_PATH, from_here(drain))

@@ -53,7 +53,7 @@ async def test_an_edge_is_told_on_both_its_sides(scene: Scene, ends: AsyncExitSt
 async def test_all_that_envoy_counts_is_there_for_who_asks(scene: Scene) -> None:
     """In its own words; without being asked for, only what is few."""
     alice = await scene.agent("alice-uuid")
-    assert "envoy_server_initialization_time_ms_count" in (await get(f"{alice.status}/metrics?envoy=all"))[1]
+    assert "envoy_server_initialization_time_ms_count" in (await get(f"{alice.status}/stats/prometheus"))[1]
     assert "envoy_server_initialization_time_ms_count" not in (await get(f"{alice.status}/metrics"))[1]
 
 
@@ -77,7 +77,7 @@ async def _application(ends: AsyncExitStack) -> str:
 
 async def _read(agent: Agent) -> Series:
     """Return the page as Prometheus' own parser reads it; no series is there twice."""
-    status, text = await get(f"{agent.status}/stats/prometheus")
+    status, text = await get(f"{agent.status}/metrics")
     assert status == 200
     assert "_created" not in text
     families = await asyncio.to_thread(lambda: list(text_string_to_metric_families(text)))
