@@ -34,6 +34,9 @@ _RULES: Final = tuple(
         (_BEHIND_A_NAME, re.IGNORECASE, rf"\g<name>{HIDDEN}"),
     )
 )  # fmt: skip
+_WHO: Final = ("kind", "namespace", "name", "origin", "stale")
+_WHERE: Final = ("severity", "code", "origin", "object", "field")
+_QUOTING: Final = frozenset({"problems", "rejections", "withheld"})
 _OF_A_SECRET: Final = frozenset({"data", "stringData"})
 _VALUES: Final = ("value", "raw_value", "rawValue", "exact", "prefix", "regex")
 
@@ -82,9 +85,41 @@ def _hidden(value: object) -> object:
 
 
 def of_log(text: str) -> str:
-    """Return lines of a log, each as JSON where it is, without what is secret."""
+    """Return lines of a log, each as JSON where it is, without what is secret.
+
+    Of a problem it has code, place and object: what is said of its field has what stands there.
+    """
     # A key may go over many lines: as text first.
     return "".join(f"{_line(line)}\n" for line in of_text(text).splitlines())
+
+
+def of_policies(page: object) -> object:
+    """Return the page of policies without what users have written: of objects who they are.
+
+    Nobody knows what is secret in it: a header that a policy sets is a value like any other.
+    """
+    found = page if isinstance(page, dict) else {}
+    return {
+        "objects": [_chosen(each, _WHO) for each in _list(found, "objects")],
+        "problems": [_chosen(each, _WHERE) for each in _list(found, "problems")],
+        "failures": of_json(found.get("failures", [])),
+    }
+
+
+def of_checks(found: object) -> object:
+    """Return what checks say, but for what those quote that are about policy."""
+    checks = _list(found, "checks") if isinstance(found, dict) else []
+    quoting = [{**each, "said": HIDDEN} if each.get("name") in _QUOTING else each for each in checks]
+    return of_json({**(found if isinstance(found, dict) else {}), "checks": quoting})
+
+
+def _chosen(record: Mapping[str, object], names: tuple[str, ...]) -> Mapping[str, object]:
+    return {name: of_json(record.get(name)) for name in names}
+
+
+def _list(found: Mapping[str, object], name: str) -> list[dict[str, object]]:
+    listed = found.get(name)
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
 def _line(line: str) -> str:
@@ -92,4 +127,8 @@ def _line(line: str) -> str:
         found = json.loads(line)
     except ValueError:
         return line
-    return json.dumps(of_json(found)) if isinstance(found, dict) else line
+    if not isinstance(found, dict):
+        return line
+    if isinstance(said := found.get("problem"), str):
+        found["problem"] = ": ".join((*said.split(": ", 2)[:2], HIDDEN))
+    return json.dumps(of_json(found))

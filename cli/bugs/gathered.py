@@ -19,8 +19,8 @@ from cli.errors import CommandFailed
 from cli.printing.answers import records
 from mesh.host_port import HostPort
 
-PAGES: Final = ("proxy", "xds", "published", "policies", "access", "certs", "config", "loop", "sources")
-"""Of those under /debug, the ones that need no question."""
+PAGES: Final = ("proxy", "xds", "published", "policies", "certs", "config", "loop", "sources")
+"""Of those under /debug, the ones that need no question and do not grow as the square of the mesh."""
 LOG_BYTES: Final = 4 * 1024 * 1024
 _LIBRARIES: Final = ("aiohttp", "grpcio", "protobuf", "cryptography", "prometheus_client", "structlog")
 _SECONDS: Final = 10.0
@@ -28,19 +28,25 @@ _SECONDS: Final = 10.0
 
 @dataclass
 class Report:
-    """Files by name, and what could not be had, with why."""
+    """Files by name, and what could not be had, with why.
 
+    With `values` what users have written into objects is in them, and what proxies are configured with.
+    """
+
+    values: bool = False
     files: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
-    def add(self, name: str, made: Callable[[], object]) -> object:
+    def add(
+        self, name: str, made: Callable[[], object], put: Callable[[object], object] = concealed.of_json
+    ) -> object:
         """Add what is made as JSON, without secrets, and return it; note why where it cannot be had."""
         try:
             found = made()
         except (CommandFailed, OSError, ValueError, http.client.HTTPException) as error:
             self.missing[name] = concealed.of_text(" ".join(str(error).split()))
             return None
-        self.files[name] = json.dumps(concealed.of_json(found), indent=2, sort_keys=True) + "\n"
+        self.files[name] = json.dumps(put(found), indent=2, sort_keys=True) + "\n"
         return found
 
     def add_text(self, name: str, made: Callable[[], str]) -> None:
@@ -53,15 +59,20 @@ class Report:
 
 def server(report: Report, state: Path, most_proxies: int) -> None:
     """Add all that the server of a state directory says, and what some proxies were told, and when."""
-    found = {name: report.add(f"pages/{name}.json", partial(_page, state, name)) for name in PAGES}
+    of_policies = concealed.of_json if report.values else concealed.of_policies
+    found = {
+        name: report.add(
+            f"pages/{name}.json",
+            partial(_page, state, name),
+            of_policies if name == "policies" else concealed.of_json,
+        )
+        for name in PAGES
+    }
     report.add_text("metrics.txt", partial(_metrics, found["config"]))
     for name in _most_wanted(found["proxy"], most_proxies):
         wanted = {"proxy": name}
-        for what, path, query in (
-            ("configuration", "proxy", wanted),
-            ("streams", "xds", wanted),
-            ("history", "proxy/show", {**wanted, "section": "history"}),
-        ):
+        parts = [("streams", "xds", wanted), ("history", "proxy/show", {**wanted, "section": "history"})]
+        for what, path, query in (*parts, *([("configuration", "proxy", wanted)] * report.values)):
             report.add(f"proxies/{name}/{what}.json", partial(_page, state, path, query))
 
 
@@ -104,7 +115,7 @@ def _page(state: Path, name: str, query: Mapping[str, str] | None = None) -> obj
 def _most_wanted(found: object, most: int) -> list[str]:
     """Return common names of proxies: first those of which something is to be said, then by name."""
     listed = records(found, "proxies") if isinstance(found, Mapping) else []
-    listed.sort(key=lambda each: (not each.get("behind"), str(each.get("cn"))))
+    listed.sort(key=lambda each: (not each.get("why"), str(each.get("cn"))))
     return [str(each["cn"]) for each in listed if each.get("cn")][:most]
 
 

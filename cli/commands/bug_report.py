@@ -23,6 +23,10 @@ def bug_report(
         int,
         typer.Option("--proxies", min=0, help="What so many were told: first those not in step."),
     ] = 20,
+    values: Annotated[
+        bool,
+        typer.Option("--values", help="And what you have written into objects, and proxies' configuration."),
+    ] = False,
     kubernetes: Annotated[
         bool, typer.Option("--kubernetes", help="And what `check --kubernetes` finds in the cluster.")
     ] = False,
@@ -34,11 +38,12 @@ def bug_report(
 ) -> None:
     """Write an archive for a report: versions, settings, checks, proxies, history, metrics; secrets withheld.
 
-    Look through it before you send it: names of services, addresses and paths are in it. What cannot be
-    had, as of a server that does not run, is named in about.json, with why.
+    Of objects it has who they are, and what is wrong at which field, not what stands in them. Look through it
+    before you send it: names of services, addresses and paths are in it. What cannot be had, as of a server
+    that does not run, is named in about.json, with why.
     """
     from checks.check import Check, worst
-    from cli.bugs import archive, gathered
+    from cli.bugs import archive, concealed, gathered
     from cli.checking import server as checking
     from cli.checking.told import told_by
     from cli.printing.checks import record
@@ -53,9 +58,10 @@ def bug_report(
         return checked(list(checks(place, before=False)))
 
     now = datetime.now(UTC)
-    report = gathered.Report()
+    report = gathered.Report(values)
     gathered.server(report, state, most_proxies)
-    report.add("check.json", lambda: checked(list(checking.checks(told_by({"state": state})))))
+    put = concealed.of_json if values else concealed.of_checks
+    report.add("check.json", lambda: checked(list(checking.checks(told_by({"state": state})))), put)
     if kubernetes:
         report.add("check-kubernetes.json", of_cluster)
     for path in log or ():

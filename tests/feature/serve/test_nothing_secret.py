@@ -15,7 +15,22 @@ from tests.program import PROXIES, Program, Server
 from tests.typed import Typed
 
 PLANTED = "planted-7yQ2mV9xK4sR1tB8"
+WRITTEN = "written-3kP8wZ5nD1hJ6cF0"
+"""What a user has put into policy; nobody knows that it is secret, and the server's own pages have it."""
 NAME = "one.store.shop"
+POLICY = f"""
+apiVersion: policy.meshwright.dev/v1alpha1
+kind: RoutePolicy
+metadata: {{name: keyed, namespace: shop}}
+spec:
+  service: store
+  rules: [{{headers: {{request: {{set: [{{name: x-internal, value: "{WRITTEN}"}}]}}}}}}]
+---
+apiVersion: policy.meshwright.dev/v1alpha1
+kind: RoutePolicy
+metadata: {{name: wrong, namespace: shop}}
+spec: {{service: store, rules: [{{timeout: {{request: "{WRITTEN}"}}}}]}}
+"""
 
 
 @pytest.fixture
@@ -87,7 +102,12 @@ def commands(program: Program, server: Server) -> bytes:
 
 
 def report(program: Program, server: Server) -> bytes:
-    """All that is in a bug report, with a log in which an application's secrets stand."""
+    """All that is in a bug report, with a log in which an application's secrets stand.
+
+    And with policy in which they stand, where they are fit and where they are not.
+    """
+    (program.mesh / "keyed.yaml").write_text(POLICY)
+    server.until(lambda: "RoutePolicy shop/wrong" in server.log_path.read_text())
     log, out = program.files / "some.log", program.files / "report.tar.gz"
     key = (program.files / "one" / "proxy.key").read_text()
     log.write_text(f"kept: a line\nAuthorization: Bearer {PLANTED}\n{key}\n{json.dumps({'key': key})}\n")
@@ -101,10 +121,15 @@ def report(program: Program, server: Server) -> bytes:
         texts = {name.partition("/")[2]: file.read() for name, file in files.items() if file is not None}
     about = json.loads(texts["about.json"])
     assert sorted([*about["files"], "about.json"]) == sorted(texts)
-    assert {f"proxies/{NAME}/configuration.json", "check.json", "pages/config.json"} <= texts.keys()
+    assert {f"proxies/{NAME}/history.json", "check.json", "pages/config.json"} <= texts.keys()
+    assert b'"keyed"' in texts["pages/policies.json"]
+    assert b'"RoutePolicy shop/wrong"' in texts["pages/policies.json"]
     assert b"meshwright_proxies" in texts["metrics.txt"]
     assert b"kept: a line\n" in texts["logs/some.log"]
-    return b"".join(texts.values()) + said.encode()
+    found = b"".join(texts.values()) + said.encode()
+    assert WRITTEN.encode() not in found
+    assert b": [withheld]" in texts[f"logs/{server.log_path.name}"]
+    return found
 
 
 def logs(program: Program, server: Server) -> bytes:

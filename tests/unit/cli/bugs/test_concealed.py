@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.bugs import archive
-from cli.bugs.concealed import HIDDEN, of_json, of_log, of_text
+from cli.bugs.concealed import HIDDEN, of_checks, of_json, of_log, of_policies, of_text
 from cli.errors import CommandFailed
 
 S = "planted-7yQ2mV9xK4sR1tB8"
@@ -94,6 +94,30 @@ def test_json_is_known_by_its_names() -> None:
             "password": [HIDDEN, HIDDEN],
         },
     }
+
+
+def test_of_policies_there_is_who_and_where() -> None:
+    """Not what stands in objects, nor what problems quote of it; neither in checks nor in logs."""
+    problem = {"code": "MW1013", "object": "RoutePolicy shop/a", "field": "spec.x", "origin": "a.yaml:1"}
+    page = {
+        "objects": [{"kind": "RoutePolicy", "namespace": "shop", "name": "a", "value": {"set": S}}],
+        "problems": [problem | {"severity": "error", "value": S, "expected": f"not {S}", "line": S}],
+        "failures": [],
+    }
+    assert of_policies(page) == {
+        "objects": [{"kind": "RoutePolicy", "namespace": "shop", "name": "a", "origin": None, "stale": None}],
+        "problems": [problem | {"severity": "error"}],
+        "failures": [],
+    }
+    checks = {"status": "failed", "checks": [{"name": "problems", "said": S}, {"name": "CA", "said": "ok"}]}
+    assert of_checks(checks) == {
+        "status": "failed",
+        "checks": [{"name": "problems", "said": HIDDEN}, {"name": "CA", "said": "ok"}],
+    }
+    line = {"event": "problem", "problem": f"MW1013 a.yaml:1: RoutePolicy shop/a: spec.x is '{S}': must be x"}
+    assert of_log(json.dumps(line)) == (
+        json.dumps(line | {"problem": f"MW1013 a.yaml:1: RoutePolicy shop/a: {HIDDEN}"}) + "\n"
+    )
 
 
 def test_an_archive_is_its_owner_s_and_overwrites_nothing(tmp_path: Path) -> None:

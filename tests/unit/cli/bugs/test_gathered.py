@@ -52,16 +52,20 @@ def test_proxies_not_in_step_come_first(tmp_path: Path, monkeypatch: pytest.Monk
     def ask(_state: Path, _method: str, path: str, query: object = None) -> object:
         asked.append((path, query))
         listed = [
-            {"cn": "a.b.c", "behind": ""},
-            {"cn": "z.b.c", "behind": "never connected"},
+            {"cn": "a.b.c", "why": ""},
+            {"cn": "z.b.c", "why": "never connected"},
             {"cn": "y.b.c"},
         ]
         return {"proxies": listed} if query is None else {"password": "x"}
 
     monkeypatch.setattr(gathered, "ask", ask)
-    report = gathered.Report()
+    report, whole = gathered.Report(), gathered.Report(values=True)
     gathered.server(report, tmp_path, 2)
-    files = ("configuration", "history", "streams")
+    gathered.server(whole, tmp_path, 2)
+    assert {*whole.files} - {*report.files} == {
+        f"proxies/{name}/configuration.json" for name in ("a.b.c", "z.b.c")
+    }
+    files = ("history", "streams")
     assert sorted(name for name in report.files if name.startswith("proxies/")) == [
         f"proxies/{name}/{what}.json" for name in ("a.b.c", "z.b.c") for what in files
     ]
