@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
+from agent.envoy.answers import records
+
 _COUNTS: Final = {
     "http": r"downstream_(rq_[1-5]xx|rq_time|cx_total|cx_rx_bytes_total|cx_tx_bytes_total)",
     "tcp": r"downstream_(cx_total|cx_rx_bytes_total|cx_tx_bytes_total)",
@@ -56,9 +58,9 @@ def read(answer: Mapping[str, Any]) -> Statistics:
     """Return what Envoy answers to STATS_PATH; what is not as it should be is left out."""
     numbers: dict[str, dict[str, dict[str, int]]] = {scope: defaultdict(dict) for scope in _COUNTS}
     times: dict[str, dict[str, tuple[Bin, ...]]] = {scope: {} for scope in _COUNTS}
-    for each in _records(answer, "stats"):
+    for each in records(answer, "stats"):
         if (histograms := each.get("histograms")) is not None:
-            for histogram in _records(histograms, "details"):
+            for histogram in records(histograms, "details"):
                 if (found := _read_name(histogram)) is not None:
                     times[found[0]][found[1]] = tuple(_bins(histogram))
         elif (found := _read_name(each)) is not None and isinstance(value := each.get("value"), int):
@@ -78,7 +80,7 @@ def _read_name(said: Mapping[str, Any]) -> tuple[str, str, str] | None:
 
 
 def _bins(histogram: Mapping[str, Any]) -> Iterator[Bin]:
-    for each in _records(histogram, "totals"):
+    for each in records(histogram, "totals"):
         match each:
             case {
                 "lower_bound": int() | float() as least,
@@ -88,8 +90,3 @@ def _bins(histogram: Mapping[str, Any]) -> Iterator[Bin]:
                 yield Bin(least, width, n)
             case _:
                 pass
-
-
-def _records(said: object, name: str) -> Iterator[Mapping[str, Any]]:
-    found = said.get(name) if isinstance(said, Mapping) else None
-    yield from (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()

@@ -4,10 +4,11 @@ https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--clusters?forma
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final
 
+from agent.envoy.answers import part, records
 from mesh.host_port import HostPort
 
 STATS_PATH: Final = "/stats?usedonly&filter=outlier_detection.ejections_active$"
@@ -27,10 +28,10 @@ def ejected(clusters: Mapping[str, object]) -> tuple[HostPort, ...]:
     """Return the endpoints that are ejected, sorted, from the answer of CLUSTERS_PATH."""
     found = (
         endpoint
-        for cluster in _records(clusters, "cluster_statuses")
-        for host in _records(cluster, "host_statuses")
-        if _part(host, "health_status").get("failed_outlier_check") is True
-        and (endpoint := _endpoint(_part(_part(host, "address"), "socket_address"))) is not None
+        for cluster in records(clusters, "cluster_statuses")
+        for host in records(cluster, "host_statuses")
+        if part(host, "health_status").get("failed_outlier_check") is True
+        and (endpoint := _endpoint(part(part(host, "address"), "socket_address"))) is not None
     )
     return tuple(sorted(set(found)))
 
@@ -43,13 +44,3 @@ def _endpoint(said: Mapping[str, object]) -> HostPort | None:
         return HostPort(str(ip_address(host)), port)
     except ValueError:
         return None
-
-
-def _part(said: Mapping[str, object], name: str) -> Mapping[str, object]:
-    found = said.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _records(said: Mapping[str, object], name: str) -> Iterator[Mapping[str, object]]:
-    found = said.get(name)
-    yield from (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()

@@ -23,8 +23,8 @@ LOOK_SECONDS: Final = 5.0
 SECONDS: Final = 60.0
 LEAST_SECONDS: Final = 10.0
 """Between two times that something is told."""
-UNTOLD_SECONDS: Final = 300.0
-"""Who could not be told is told after so long."""
+REFUSED_SECONDS: Final = 300.0
+"""Who does not want to be told, as an older control plane, is asked again after so long."""
 
 _log = structlog.get_logger("agent.peers")
 
@@ -101,8 +101,8 @@ class EjectionsTold:
             case Told(holds):
                 self._told, self._why = found, ""
                 self._again, self._not_before = now + holds / 2, now + LEAST_SECONDS
-            case Failed(why):
-                self._not_before = now + UNTOLD_SECONDS
+            case Failed(why, refused):
+                self._not_before = now + (REFUSED_SECONDS if refused else LEAST_SECONDS)
                 if why != self._why:
                     _log.warning("the control plane is not told who is ejected", reason=why)
                 self._why = why

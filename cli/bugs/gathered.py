@@ -18,6 +18,7 @@ from cli.client import ask
 from cli.errors import CommandFailed
 from cli.printing.answers import records
 from mesh.host_port import HostPort
+from mesh.listening import reached_from_here
 
 PAGES: Final = ("proxy", "xds", "published", "policies", "certs", "config", "loop", "sources")
 """Of those under /debug, the ones that need no question and do not grow as the square of the mesh."""
@@ -126,8 +127,7 @@ def _metrics(config: object) -> str:
     if said is None:
         raise ValueError("the server does not say where it listens")
     at = HostPort.parse(str(said))
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(at.host, at.host)  # noqa: S104 - read, not bound
-    connection = http.client.HTTPConnection(host, at.port, timeout=_SECONDS)
+    connection = http.client.HTTPConnection(reached_from_here(at.host), at.port, timeout=_SECONDS)
     try:
         connection.request("GET", "/metrics")
         return connection.getresponse().read().decode()

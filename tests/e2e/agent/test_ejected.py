@@ -56,7 +56,10 @@ async def test_who_is_ejected_and_gone_is_dead(envoy: str, tmp_path: Path, ends:
         status, _ = await meshed.get("shop", "http://10.96.0.2/books")
         return status == 200
 
-    await until(called)
+    async def has_both() -> bool:
+        return await called() and await meshed.stat("shop", "default/both.*membership_healthy") == 2
+
+    await until(has_both)
     meshed.agents["alice"].process.kill()
     await meshed.agents["alice"].process.wait()
 

@@ -28,10 +28,18 @@ CALLER = "spiffe://cluster.local/ns/shop/sa/client"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def serving() -> AsyncIterator[Authorizer]:
-    """One for the file."""
+async def serving(mesh: PolicyMesh) -> AsyncIterator[Authorizer]:
+    """One for the file; after it nobody asks it on connections that were opened by the listener with it."""
     async with AsyncExitStack() as ends:
-        yield await Authorizer.start(ends)
+        made = await Authorizer.start(ends)
+        yield made
+        await mesh.enforce(*RULES)
+        made.decide = lambda _: False
+
+        async def is_drained() -> bool:
+            return (await mesh.get("client", "v1")).status == 200
+
+        await until(is_drained, seconds=60)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

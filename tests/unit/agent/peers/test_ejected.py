@@ -137,15 +137,22 @@ async def test_it_is_told_as_it_changes_and_before_it_is_forgotten() -> None:
     assert await scene.after(100) == []
 
 
-@pytest.mark.parametrize("failing", [Failed("it is away"), ApartFailed("it is away")])
-async def test_who_cannot_tell_says_so_once_and_tries_later(failing: Exception | Failed) -> None:
-    """An older control plane does not know the method: nobody is asked every few seconds for ever."""
+@pytest.mark.parametrize(
+    ("failing", "later"),
+    [
+        (Failed("it is away", refused=True), 300),
+        (Failed("it is away"), 10),
+        (ApartFailed("it is away"), 10),
+    ],
+)
+async def test_who_cannot_tell_says_so_once_and_tries_later(failing: Exception | Failed, later: int) -> None:
+    """An older control plane does not know the method: it is not asked every few seconds for ever."""
     scene = _Scene()
     scene.failing = failing
     with structlog.testing.capture_logs() as logs:
         assert await scene.after(5, A.host) == [(A,)]
-        assert await scene.after(299, A.host) == []
+        assert await scene.after(later - 1, A.host) == []
         assert await scene.after(1, A.host) == [(A,)]
     assert [each["reason"] for each in logs] == ["it is away"]
     scene.failing = None
-    assert await scene.after(300, A.host) == [(A,)]
+    assert await scene.after(later, A.host) == [(A,)]
