@@ -148,8 +148,9 @@ class Program:
                 not (served := wanted <= {each.type_url for each in sidecar.responses}) and not running.done()
             ):
                 await asyncio.sleep(0.01)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+            if served:  # a call that is cancelled takes acknowledgements with it that are not read yet
+                await sidecar.leave()
+            await asyncio.gather(running, return_exceptions=True)
         return served
 
     def end(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.policy.pods import Pods
+from tests.e2e.policy.policies import EVERYTHING
 from tests.e2e.policy.running import PolicyMesh
 
 
@@ -17,6 +18,14 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Policy
         running = await PolicyMesh.start(tmp_path_factory.mktemp("explicit"), ends)
         yield running
         assert await running.live.complaints() == ""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def leaves_nobody_to_ask(mesh: PolicyMesh) -> AsyncIterator[None]:
+    """After a file whose services decide about requests no connection is left that asks one of them."""
+    yield
+    await mesh.enforce(*EVERYTHING)
+    await mesh.drained()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

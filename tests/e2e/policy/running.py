@@ -16,7 +16,7 @@ from tests.e2e.policy import applications, calls
 from tests.e2e.policy.calls import Answer
 from tests.e2e.policy.policies import Document
 from tests.e2e.policy.topology import WORKLOADS, documents, local_port
-from tests.golden.live import LiveMesh
+from tests.golden.live import LiveMesh, until
 
 
 @dataclass
@@ -35,7 +35,7 @@ class PolicyMesh:
                 await applications.start_grpc(workload.name, address, ends)
         mesh = cls(await LiveMesh.start(state, yaml.safe_dump_all(documents()), ends))
         for name in WORKLOADS:
-            await mesh.live.envoy(name)
+            await mesh.live.envoy(name, drain_seconds=10)
         await mesh.live.in_force()
         return mesh
 
@@ -48,6 +48,15 @@ class PolicyMesh:
         kept = [each for each in documents() if (each["kind"], each["metadata"]["name"]) not in named]
         self.live.apply(yaml.safe_dump_all([*kept, *policy]), said)
         await self.live.in_force()
+
+    async def drained(self) -> None:
+        """Wait until no Envoy has a connection that came by a listener or filter chain of before."""
+
+        async def is_drained(name: str) -> bool:
+            return not await self.live.stat(name, "listener_manager.total_.*_draining")
+
+        for name in WORKLOADS:
+            await until(partial(is_drained, name))
 
     async def get(
         self,

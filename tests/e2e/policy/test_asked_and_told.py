@@ -29,6 +29,7 @@ from tests.golden.live import until
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.usefixtures("leaves_nobody_to_ask"),
 ]
 
 

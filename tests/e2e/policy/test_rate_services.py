@@ -29,6 +29,7 @@ from tests.e2e.policy.servers import RateLimiter
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.usefixtures("leaves_nobody_to_ask"),
 ]
 
 OPEN = (

@@ -55,6 +55,10 @@ class Sidecar:
                 await self._take(response)
                 self.responses.append(response)
 
+    async def leave(self) -> None:
+        """Say that nothing more is asked: the server ends the stream once it has read every request."""
+        await self._call.done_writing()
+
     def held(self) -> dict[TypeUrl, dict[str, str]]:
         """Return the version of every resource that it has got."""
         found: dict[TypeUrl, dict[str, str]] = {}
