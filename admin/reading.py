@@ -17,6 +17,7 @@ from delivery.quarantine.left_out import LeftOut
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Sourced
 from mesh.problems import Problems
+from observed.traffic import Traffic
 from providers.contract import Counts, Freshness
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
@@ -93,6 +94,13 @@ class ProxyReading(ViewReading, Protocol):
 
     def dead_after(self) -> timedelta:
         """Return how long a proxy is gone that is dead, where callers have ejected it."""
+
+
+class TrafficReading(Protocol):
+    """What proxies have counted."""
+
+    def traffic(self) -> Traffic:
+        """Return it, by the clock `time.monotonic`."""
 
 
 class StreamReading(Protocol):
@@ -174,6 +182,7 @@ class MeshReading(
     ProxyReading,
     StreamReading,
     SnapshotReading,
+    TrafficReading,
     OriginReading,
     PushReading,
     RejectionReading,

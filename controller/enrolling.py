@@ -24,6 +24,7 @@ from enrolment.service import Enrolment
 from enrolment.trust import Confirmations
 from mesh.host_port import HostPort
 from mesh.identity import ProxyName
+from observed.traffic import Traffic
 from xds.server.hooks import Peer, Refused
 from xds.server.tls import TlsIdentity
 
@@ -33,7 +34,7 @@ class Enrolling:
 
     `counted` is told what became of each request;
     `contradicts` says why a name cannot be certified, `confirmations` are what machines say of their roots,
-    `ejections` what their proxies have ejected;
+    `ejections` what their proxies have ejected, `traffic` what they have counted;
     `further` are kinds of proof besides join tokens.
     """
 
@@ -46,6 +47,7 @@ class Enrolling:
         contradicts: Callable[[ProxyName], str],
         confirmations: Confirmations,
         ejections: Ejections,
+        traffic: Traffic,
         counted: Callable[[str, str], None],
         further: Mapping[str, Callable[[], Proof]] = MappingProxyType({}),
     ) -> None:
@@ -59,6 +61,7 @@ class Enrolling:
         self._limits = EnrolmentLimits()
         self._confirmations = confirmations
         self._ejections = ejections
+        self._traffic = traffic
 
     @asynccontextmanager
     async def serving(self, tls: Callable[[], TlsIdentity]) -> AsyncIterator[Mapping[str, HostPort]]:
@@ -95,6 +98,7 @@ class Enrolling:
             contradicts=self._contradicts,
             confirmations=self._confirmations,
             ejections=self._ejections,
+            traffic=self._traffic,
             ask_again_seconds=self._settings.trust_seconds,
         )
 

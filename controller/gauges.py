@@ -136,6 +136,7 @@ class Gauging:
         running_out: int = 0,
         trusted_roots: int = 0,
         root_stage: int = 0,
+        reporting_proxies: int = 0,
         ejected_endpoints: int = 0,
     ) -> Gauges:
         """Return what is measured now; `lateness` is the worst since the measurement before."""
@@ -158,6 +159,7 @@ class Gauging:
             certificates_running_out=running_out,
             trusted_roots=trusted_roots,
             root_stage=root_stage,
+            reporting_proxies=reporting_proxies,
             ejected_endpoints=ejected_endpoints,
             unacked_age=unacked_age,
             loop_lateness=lateness,

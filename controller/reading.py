@@ -26,6 +26,7 @@ from enrolment.ejections import Ejections
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Sourced
 from mesh.problems import Problems
+from observed.traffic import Traffic
 from providers.contract import Counts, Freshness
 from providers.sources import Sources
 from xds.cache import NodeKey
@@ -47,6 +48,7 @@ class ServerReading:
     told: Callable[[], Settings]
     listens: Callable[[], Mapping[str, str]]
     ejections: Ejections
+    observed: Traffic
 
     def late_moments(self) -> tuple[LateMoment, ...]:
         """Return when the event loop was held last."""
@@ -63,6 +65,10 @@ class ServerReading:
     def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
         """Return who has ejected endpoints, by their address."""
         return self.ejections.by_address(self.clock())
+
+    def traffic(self) -> Traffic:
+        """Return what proxies have counted, by the clock `time.monotonic`."""
+        return self.observed
 
     def dead_after(self) -> timedelta:
         """Return how long a proxy is gone that is dead, where callers have ejected it."""

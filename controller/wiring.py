@@ -40,6 +40,7 @@ from enrolment.ejections import Ejections
 from enrolment.trust import Confirmations
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
+from observed.traffic import Traffic
 from providers.sources import Sources
 from sidecars.contract.events import Broker
 from xds.cache import NodeKey
@@ -62,7 +63,7 @@ class Parts:
     its objects what became of them.
 
     `confirmations` are what machines have said of the roots that they trust, `ejections` whom their proxies
-    leave alone.
+    leave alone, `traffic` what they have counted.
 
     `listening` is filled as soon as the server serves: addresses by what they are for.
     """
@@ -89,6 +90,7 @@ class Parts:
     pod_roots: "PodRoots | None"
     confirmations: Confirmations
     ejections: Ejections
+    traffic: Traffic
     roots: RootChange | None
     declared_roots: DeclaredRoots
     gateway: GatewayKept
@@ -108,6 +110,7 @@ class Parts:
             told=lambda: self.reloading.settings,
             listens=lambda: self.listening,
             ejections=self.ejections,
+            observed=self.traffic,
         )
 
     def changed(self) -> None:
@@ -148,6 +151,7 @@ class Parts:
             lambda name: contradiction(name, view()),
             self.confirmations,
             self.ejections,
+            self.traffic,
             self.metrics.enrolled,
             {} if self.cluster is None else {"kubernetes": partial(_kubernetes_proof, self.cluster, view)},
         )
@@ -220,6 +224,7 @@ def join(
         pod_roots=pods,
         confirmations=confirmations,
         ejections=Ejections(),
+        traffic=Traffic(),
         roots=change,
         declared_roots=declared_roots(found, delivered, change, secrets, reporter, clock),
         gateway=gateway_kept(settings, cluster, signs, delivered, reporter, metrics, clock),

@@ -22,6 +22,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from certs.errors import CertificateError, RequestError
 from enrolment.limits import EnrolmentLimits, Exhausted
 from enrolment.proofs.contract import NotYet, ProofRefused, Unproven
+from enrolment.reports import BadReport, report
 from enrolment.service import Enrolment, Granted
 from mesh.host_port import HostPort
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
@@ -50,7 +51,9 @@ _RESULTS: Final = {
     grpc.StatusCode.INTERNAL: "failed",
 }
 
-Message = TypeVar("Message", wire.JoinRequest, wire.RenewRequest, wire.TrustRequest, wire.EjectRequest)
+Message = TypeVar(
+    "Message", wire.JoinRequest, wire.RenewRequest, wire.TrustRequest, wire.EjectRequest, wire.ReportRequest
+)
 
 _log = structlog.get_logger("enrolment.server")
 
@@ -211,7 +214,14 @@ def renewing(
         holds = await enrolment.eject(endpoints, peer.certificate, where)
         return wire.EjectResponse(holds_seconds=int(holds.total_seconds())).SerializeToString()
 
-    return EnrolmentPort(RENEWAL, {"Renew": renew, "Trust": trust, "Eject": eject}, tls, limits, counted)
+    async def reported(request: bytes, peer: Peer) -> bytes:
+        said = report(_read(wire.ReportRequest, request))
+        where = address(peer.address)[0]
+        again = await enrolment.report(said, peer.certificate, where)
+        return wire.ReportResponse(next_after_seconds=again).SerializeToString()
+
+    methods = {"Renew": renew, "Trust": trust, "Eject": eject, "Report": reported}
+    return EnrolmentPort(RENEWAL, methods, tls, limits, counted)
 
 
 def _read(kind: type[Message], request: bytes) -> Message:
@@ -251,7 +261,7 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
     match error:
         case ProofRefused():
             return grpc.StatusCode.PERMISSION_DENIED, "refused", error.reason
-        case RequestError() | UnreadableRequest():
+        case RequestError() | UnreadableRequest() | BadReport():
             return grpc.StatusCode.INVALID_ARGUMENT, str(error), ""
         case NoRequest():
             return grpc.StatusCode.DEADLINE_EXCEEDED, "no request came", ""

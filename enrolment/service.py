@@ -25,6 +25,8 @@ from enrolment.trust import Confirmation, Confirmations
 from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
+from observed.figures import Report
+from observed.traffic import Traffic
 
 ASK_SOON_SECONDS: Final = 5
 """So often a machine asks whom to trust while roots change: each step waits for all of them."""
@@ -109,6 +111,7 @@ class Enrolment:
         contradicts: Callable[[ProxyName], str] = lambda _: "",
         confirmations: Confirmations | None = None,
         ejections: Ejections | None = None,
+        traffic: Traffic | None = None,
         ask_again_seconds: int = 600,
     ) -> None:
         self._signer = signer
@@ -121,11 +124,13 @@ class Enrolment:
         self._by_proxy = Allowances(limits.by_proxy)
         self._trust_by_proxy = Allowances(limits.trust_by_proxy)
         self._ejects_by_proxy = Allowances(limits.ejects_by_proxy)
+        self._reports_by_proxy = Allowances(limits.reports_by_proxy)
         self._said = Allowances(limits.said)
         self._contradicts = contradicts
         self._ask_again = ask_again_seconds
         self.confirmations = confirmations or Confirmations()
         self.ejections = ejections or Ejections()
+        self.traffic = traffic or Traffic()
         self._keys: set[str] = set()
 
     async def join(self, csr_der: bytes, kind: str, data: bytes, address: str) -> Granted:
@@ -190,6 +195,16 @@ class Enrolment:
         self._ejects_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
         self.ejections.note(name, endpoints, now)
         return HOLDS
+
+    async def report(self, said: Report, certificate: bytes | None, address: str) -> int:
+        """Note what a machine's proxy has counted; return after how many seconds the next is wanted.
+
+        Raises ProofRefused, Exhausted.
+        """
+        entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), self._clock())
+        name = _name(entitled, "")
+        self._reports_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
+        return self.traffic.take(name, said, self._monotonic())
 
     async def _granted(
         self, proof: Proof, evidence: Evidence, request: SigningRequest

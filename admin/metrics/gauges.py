@@ -38,6 +38,8 @@ class Gauges:
     """In the trust bundle of the mesh."""
     ejected_endpoints: int = 0
     """That some proxy has ejected, of those that are told of."""
+    reporting_proxies: int = 0
+    """Whose agents have said lately what they counted."""
     root_stage: int = 0
     """Of a change of the root, from 1; 0 where none is changed."""
     unacked_age: float = 0.0
@@ -85,6 +87,11 @@ class MomentMetrics:
         self._ejected = Gauge(
             "meshwright_ejected_endpoints",
             "Endpoints that some proxy has ejected, as the machines say.",
+            registry=r,
+        )
+        self._reporting = Gauge(
+            "meshwright_reporting_proxies",
+            "Proxies whose agents have said lately what they counted.",
             registry=r,
         )
         self._unacked = Gauge(
@@ -149,6 +156,7 @@ class MomentMetrics:
         self._trusted_roots.set(now.trusted_roots)
         self._root_stage.set(now.root_stage)
         self._ejected.set(now.ejected_endpoints)
+        self._reporting.set(now.reporting_proxies)
         self._state_failing.set(now.state_failing)
         self._unwritten.set(now.ledger_unwritten)
         self._unacked.set(now.unacked_age)

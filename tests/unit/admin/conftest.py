@@ -25,6 +25,7 @@ from mesh.names import Namespace, ProxyUuid, ServiceAccountName
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile
 from mesh.problems import Problem, Problems, Severity
+from observed.traffic import Traffic
 from providers.contract import Counts, Freshness
 from providers.directory.source import DirectorySource
 from xds.cache import NodeKey
@@ -99,10 +100,15 @@ class FakeReading:
     the_refusals: Mapping[tuple[ProxyName, TypeUrl, ResourceName], str] = field(default_factory=dict)
     the_left_out: tuple[LeftOut, ...] = ()
     the_ejected: Mapping[str, tuple[ProxyName, ...]] = field(default_factory=dict)
+    the_traffic: Traffic = field(default_factory=Traffic)
 
     def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
         """Answer as told."""
         return self.the_ejected
+
+    def traffic(self) -> Traffic:
+        """Answer as told."""
+        return self.the_traffic
 
     def dead_after(self) -> timedelta:
         """Return a minute."""

@@ -1,0 +1,55 @@
+"""What numbers of calls come to."""
+
+import pytest
+
+from observed.figures import BOUNDS_MS, CLASSES, TIMES, Figures
+
+
+def times(**below: int) -> tuple[int, ...]:
+    """Make counts by time: `ms_5=3` are three that took less than 5 ms, `more=1` one of more than all."""
+    return (*(below.get(f"ms_{bound}", 0) for bound in BOUNDS_MS), below.get("more", 0))
+
+
+ONE = Figures((1, 2, 3, 4, 5), tuple(range(TIMES)), 6, 7, 8, 9, 10, 11, 12)
+
+
+def test_figures_are_added_number_by_number() -> None:
+    """And what `numbers` says is what they are made of."""
+    assert Figures.of(ONE.numbers()) == ONE
+    assert ONE + Figures() == ONE
+    both = ONE + ONE
+    assert both == Figures((2, 4, 6, 8, 10), tuple(2 * n for n in range(TIMES)), 12, 14, 16, 18, 20, 22, 24)
+    assert len(ONE.numbers()) == CLASSES + TIMES + 7
+
+
+def test_success_is_what_the_server_did_not_fail() -> None:
+    """A caller's mistake is none of the server's; gRPC says how it went in trailers."""
+    assert Figures().success is None
+    assert Figures((0, 8, 0, 2, 0)).success == 1.0
+    assert Figures((0, 8, 0, 0, 2)).success == 0.8
+    assert Figures((0, 9, 0, 0, 1), grpc_failed=4).success == 0.5
+    assert Figures((0, 1, 0, 0, 0), grpc_failed=4).success == 0.0
+
+
+@pytest.mark.parametrize(
+    ("counted", "part", "expected"),
+    [
+        (times(), 0.5, None),
+        (times(ms_5=10), 0.5, 2.5),
+        (times(ms_5=10), 1.0, 5.0),
+        (times(ms_5=50, ms_250=50), 0.5, 5.0),
+        (times(ms_5=50, ms_250=50), 0.75, 175.0),
+        (times(ms_5=98, ms_10000=2), 0.99, 6250.0),
+        (times(ms_5=98, more=2), 0.99, 10_000.0),
+        (times(more=1), 0.5, 10_000.0),
+    ],
+)
+def test_quantiles_are_those_of_prometheus(
+    counted: tuple[int, ...], part: float, expected: float | None
+) -> None:
+    """Evenly spread within a bucket; the last bound where it is beyond.
+
+    https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile.
+    """
+    found = Figures(by_time=counted).quantile_ms(part)
+    assert found == (None if expected is None else pytest.approx(expected))

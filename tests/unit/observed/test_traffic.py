@@ -1,0 +1,144 @@
+"""What is kept of reports, and for how long."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mesh.identity import ProxyName
+from observed.cells import Cells, Grain
+from observed.figures import OTHERS, Called, Calls, Direction, Figures, Kind, Protocol, Report
+from observed.pace import every_seconds
+from observed.traffic import MOST_ROWS, Caller, Traffic
+
+BUYER = ProxyName.parse("one.buyer.shop")
+AGAIN = ProxyName.parse("two.buyer.shop")
+SHOP = Caller("shop", "buyer")
+TO_STORE = Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, Called("shop", "store", 80))
+COMING = Calls(Kind.EDGE, Direction.INBOUND, Protocol.HTTP, Called("", "", 8080))
+
+
+def requests(count: int) -> Figures:
+    """Make so many requests that were answered well."""
+    return Figures((0, count, 0, 0, 0))
+
+
+def report(number: int, *rows: tuple[Calls, Figures], run: str = "a") -> Report:
+    """Make a report of ten seconds."""
+    return Report(run, number, 10.0, rows)
+
+
+def seen(traffic: Traffic, seconds: float, now: float) -> dict[tuple[Caller, Calls], int]:
+    """Return how many requests each caller has sent of late."""
+    return {key: figures.requests for key, figures in traffic.by_source(seconds, now).summed().items()}
+
+
+def test_a_report_is_counted_once() -> None:
+    """What comes again with its number was counted; an agent that is started anew begins with 1."""
+    traffic = Traffic()
+    for each in (report(1, (TO_STORE, requests(3))), report(1, (TO_STORE, requests(3)))):
+        traffic.take(BUYER, each, 100.0)
+    traffic.take(BUYER, report(2, (TO_STORE, requests(4))), 101.0)
+    assert seen(traffic, 60, 105) == {(SHOP, TO_STORE): 7}
+    traffic.take(BUYER, report(1, (TO_STORE, requests(5)), run="b"), 102.0)
+    traffic.take(AGAIN, report(1, (TO_STORE, requests(1))), 102.0)
+    assert seen(traffic, 60, 105) == {(SHOP, TO_STORE): 13}
+    by_proxy = traffic.by_proxy(60, 105).summed()
+    every = Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, OTHERS)
+    assert by_proxy == {(BUYER, every): requests(12), (AGAIN, every): requests(1)}
+
+
+def test_it_is_remembered_for_an_hour_and_not_longer() -> None:
+    """By the minute first, by five minutes later; then nothing is left."""
+    traffic = Traffic()
+    traffic.take(BUYER, report(1, (TO_STORE, requests(3))), 0.0)
+    assert seen(traffic, 60, 30) == {(SHOP, TO_STORE): 3}
+    assert seen(traffic, 60, 90) == {}
+    assert seen(traffic, 600, 590) == {(SHOP, TO_STORE): 3}
+    assert seen(traffic, 3600, 3590) == {(SHOP, TO_STORE): 3}
+    assert traffic.reporting(10) == 1
+    assert traffic.reporting(60) == 0
+    assert seen(traffic, 3600, 4200) == {}
+    traffic.by_proxy(60, 4200)
+    assert traffic.entries == 0
+
+
+def test_no_report_fills_the_memory() -> None:
+    """Rows beyond what is read are counted together; nothing of them is lost."""
+    many = [
+        (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, Called("x", f"s{n}", 80)), requests(1))
+        for n in range(1000)
+    ]
+    traffic = Traffic()
+    traffic.take(BUYER, report(1, *many), 0.0)
+    found = traffic.by_source(60, 1).summed()
+    assert len(found) == MOST_ROWS + 1
+    assert sum(each.requests for each in found.values()) == 1000
+    others = Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, OTHERS)
+    assert found[SHOP, others].requests == 1000 - MOST_ROWS
+
+
+def test_cells_are_bounded_in_all() -> None:
+    """What is longest ago goes first; a cell that is full takes nobody new, and goes on with those it has."""
+    cells = Cells[str]((Grain(10, 6), Grain(60, 60)), most=40)
+    for at in range(0, 600, 10):
+        cells.add([(f"{n}", requests(1)) for n in range(10)], float(at))
+        assert len(cells) <= 40
+    assert {each.requests for each in cells.since(5, 595).summed().values()} == {1}
+    cells.add([(f"new-{n}", requests(1)) for n in range(100)], 600.0)
+    assert (len(cells) <= 40, cells.left_out) == (True, 160)
+
+
+STEPS = st.lists(
+    st.tuples(st.floats(0, 400), st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=4)),
+    max_size=30,
+)
+
+
+@given(STEPS, st.sampled_from([60, 300, 900, 3600]))
+def test_what_is_said_of_a_span_is_what_was_told_in_it(
+    steps: list[tuple[float, list[tuple[str, int]]]], window: int
+) -> None:
+    """Never less, and nothing that is longer ago than the span and one cell."""
+    cells, told, now = Cells[str]((Grain(10, 12), Grain(60, 15), Grain(300, 12)), 10_000), [], 0.0
+    for pause, rows in steps:
+        now += pause
+        cells.add([(key, requests(count)) for key, count in rows], now)
+        told.append((now, rows))
+    found = Counter({key: each.requests for key, each in cells.since(window, now).summed().items()})
+    cell = 10 if window <= 120 else 60 if window <= 900 else 300
+    least, most = Counter[str](), Counter[str]()
+    for at, rows in told:
+        for key, count in rows:
+            least[key] += count if at > now - window else 0
+            most[key] += count if at > now - window - cell else 0
+    assert least <= found <= most
+
+
+def test_so_much_that_nobody_believes_it_is_not_lost() -> None:
+    """Sums beyond what an entry holds stay at the most that it does."""
+    cells = Cells[str]((Grain(10, 1),), 10)
+    for _ in range(4):
+        cells.add([("a", Figures((0, 2**31, 0, 0, 0), sent_bytes=2**63))], 0.0)
+    (found,) = cells.since(10, 1).summed().values()
+    assert found == Figures((0, 2**32 - 1, 0, 0, 0), sent_bytes=2**64 - 1)
+
+
+def test_the_seconds_of_a_span_are_those_that_its_cells_cover() -> None:
+    """A rate is what was told, by these; a first report tells of as long as one does."""
+    traffic = Traffic()
+    assert traffic.by_source(60, 100.0).seconds == 60
+    traffic.take(BUYER, report(1, (TO_STORE, requests(3))), 101.0)
+    assert traffic.by_source(60, 102.0).seconds == 10
+    traffic.take(BUYER, report(2, (TO_STORE, requests(3))), 111.0)
+    assert traffic.by_source(60, 112.0).seconds == 12
+    assert traffic.by_source(60, 165.0).seconds == 65
+
+
+@pytest.mark.parametrize(
+    ("proxies", "expected"), [(0, 10), (1, 10), (160, 10), (1000, 60), (2000, 120), (100_000, 600)]
+)
+def test_the_more_proxies_there_are_the_seldomer_each_reports(proxies: int, expected: int) -> None:
+    """So that the control plane has some sixteen reports a second at most, up to ten thousand proxies."""
+    assert every_seconds(proxies) == expected
