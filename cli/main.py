@@ -28,6 +28,7 @@ from cli.commands.migrate import migrate
 from cli.commands.proxy import proxy
 from cli.commands.schema import schema
 from cli.commands.serve import serve
+from cli.commands.stat import stat, top
 from cli.commands.unit import unit
 from cli.commands.version import printed, version
 from cli.commands.webhook import webhook
@@ -73,6 +74,8 @@ for command in (
     serve,
     proxies,
     sources,
+    stat,
+    top,
     hosts,
     inject,
     uninject,

@@ -8,6 +8,7 @@ from importlib.metadata import version
 import structlog
 from aiohttp import web
 
+from admin.api.routes import Api, add_api
 from admin.http.commands import Commands, add_commands, explained
 from admin.http.health import Health, HttpThread, application
 from admin.http.log_levels import add_log_levels
@@ -51,6 +52,7 @@ async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
         parts.clock,
         parts.pages.pages,
     )
+    add_api(app, Api(parts.reading, parts.clock))
     port = sockets.debug.getsockname()[1]
     async with serving(app, sockets.debug):
         yield HostPort(address.host, port)
@@ -79,6 +81,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
 
     app = web.Application(middlewares=[explained])
     site.add_pages(app, routes.pages(parts.reading, parts.clock), parts.clock, parts.pages.pages)
+    add_api(app, Api(parts.reading, parts.clock))
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))
     add_rebuild_commands(app, RebuildCommands(parts.opened.rebuilding, parts.reading))

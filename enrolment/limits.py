@@ -36,7 +36,7 @@ class EnrolmentLimits:
     by_proxy: Pace = Pace(10, 1 / 60)
     trust_by_proxy: Pace = Pace(20, 1.0)
     ejects_by_proxy: Pace = Pace(20, 1.0)
-    reports_by_proxy: Pace = Pace(20, 1.0)
+    reports_by_proxy: Pace = Pace(10, 0.5)
     said: Pace = Pace(20, 1 / 6)
 
 

@@ -18,6 +18,7 @@ JOIN = "/meshwright.enrolment.v1.Enrolment/Join"
 RENEW = "/meshwright.enrolment.v1.Renewal/Renew"
 TRUST = "/meshwright.enrolment.v1.Renewal/Trust"
 EJECT = "/meshwright.enrolment.v1.Renewal/Eject"
+REPORT = "/meshwright.enrolment.v1.Renewal/Report"
 TOKEN = {"service": "store", "namespace": "shop"}
 
 

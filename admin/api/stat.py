@@ -1,0 +1,117 @@
+"""`/api/v1/stat`: how services, proxies, edges, routes and backends fare."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from admin.pages.jsonable import Document, Json, jsonable
+from admin.reading import ProxyReading, TrafficReading
+from delivery.proxies.status import ProxyState
+from mesh.identity import ProxyName
+from observed.figures import Called
+from observed.standing import QUANTILES, Of, Row, Wanted, of_proxies, rows
+from observed.traffic import Caller
+
+LEAST_SECONDS: Final = 10
+MOST_SECONDS: Final = 3600
+DEFAULT_SECONDS: Final = 60
+PARAMETERS: Final = ("window", "namespace", "from", "to", "service")
+
+
+class Reading(ProxyReading, TrafficReading, Protocol):
+    """What it is made of."""
+
+
+async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime) -> Document:
+    """Return the rows that are asked for; raises web.HTTPBadRequest for what cannot be asked."""
+    window, wanted = _window(query), _wanted(query)
+    traffic, at = reading.traffic(), time.monotonic()
+    # Entries of a large mesh are many: their sums are not for the event loop.
+    if of is Of.PROXIES:
+        by_proxy = traffic.by_proxy(window, at)
+        found, seconds = of_proxies(await asyncio.to_thread(by_proxy.summed)), by_proxy.seconds
+    else:
+        by_source = traffic.by_source(window, at)
+        found, seconds = rows(of, await asyncio.to_thread(by_source.summed)), by_source.seconds
+    connected = sum(each.state is ProxyState.CONNECTED for each in reading.proxies())
+    return {
+        "at": jsonable(now),
+        "window_seconds": round(seconds, 3),
+        "reporting": {
+            "proxies": traffic.reporting(at),
+            "connected": connected,
+            "every_seconds": traffic.every_seconds,
+        },
+        "rows": [row_document(each, seconds) for each in wanted.of(found)],
+    }
+
+
+def row_document(row: Row, seconds: float) -> Document:
+    """Return a row in JSON; its rates are over so many seconds."""
+    figures = row.figures
+    times = {f"p{round(part * 100)}_ms": _rounded(figures.quantile_ms(part)) for part in QUANTILES}
+    return {
+        "source": _party(row.source),
+        "destination": _called(row.destination),
+        "proxy": None if row.proxy is None else str(row.proxy),
+        "route": row.route,
+        "backend": _called(row.backend),
+        "direction": row.direction.value,
+        "protocol": row.protocol.value,
+        "requests": figures.requests,
+        "per_second": round(figures.requests / seconds, 3),
+        "success": _rounded(figures.success, 6),
+        "failures": figures.failures,
+        "by_class": {f"{number}xx": count for number, count in enumerate(figures.by_class, 1)},
+        "grpc_failed": figures.grpc_failed,
+        **times,
+        "retries": figures.retries,
+        "connections": figures.opened,
+        "connections_failed": figures.failed,
+        "sent_bytes": figures.sent_bytes,
+        "received_bytes": figures.received_bytes,
+    }
+
+
+def _party(end: Caller | ProxyName | None) -> Json:
+    return None if end is None else {"namespace": str(end.namespace), "service": str(end.service)}
+
+
+def _called(end: Called | None) -> Json:
+    if end is None:
+        return None
+    return {"namespace": end.namespace, "service": end.service, "port": end.port or None}
+
+
+def _rounded(value: float | None, digits: int = 1) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _window(query: Mapping[str, str]) -> float:
+    text = query.get("window", str(DEFAULT_SECONDS))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:  # nan is neither
+        words = f"window is {text[:40]!r}: it must be {LEAST_SECONDS} to {MOST_SECONDS} seconds"
+        raise web.HTTPBadRequest(reason=words)
+    return seconds
+
+
+def _wanted(query: Mapping[str, str]) -> Wanted:
+    unknown = sorted(query.keys() - set(PARAMETERS))
+    if unknown:
+        words = f"there is no parameter {unknown[0][:40]!r}: there are {', '.join(PARAMETERS)}"
+        raise web.HTTPBadRequest(reason=words)
+    for name in ("from", "to", "service"):
+        if name in query and query[name].count("/") != 1:
+            words = f"{name} is {query[name][:80]!r}: it must be namespace/service"
+            raise web.HTTPBadRequest(reason=words)
+    return Wanted(
+        query.get("namespace", ""), query.get("from", ""), query.get("to", ""), query.get("service", "")
+    )

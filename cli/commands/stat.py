@@ -1,0 +1,130 @@
+"""`meshwright stat` and `meshwright top`: how calls fare, of the last hour at most."""
+
+import enum
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from cli.client import ask
+from cli.durations import duration
+from cli.options import AsJson, State
+from cli.printing.answers import Found, print_json, records
+
+_EACH_SECONDS: Final = 2.0
+
+
+class Of(enum.StrEnum):
+    """What is asked of."""
+
+    SERVICES = "services"
+    PROXIES = "proxies"
+    EDGES = "edges"
+    ROUTES = "routes"
+    BACKENDS = "backends"
+
+
+_What = Annotated[Of, typer.Argument(help="Of what.")]
+_Window = Annotated[str, typer.Option(help="Over how long: 10s to 1h.")]
+_Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Only where an end is in it.")]
+_From = Annotated[str, typer.Option("--from", help="Only calls of this NAMESPACE/SERVICE.")]
+_To = Annotated[str, typer.Option("--to", help="Only calls to this NAMESPACE/SERVICE.")]
+
+
+def stat(
+    state: State,
+    of: _What = Of.SERVICES,
+    window: _Window = "1m",
+    namespace: _Namespace = "",
+    source: _From = "",
+    destination: _To = "",
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on, until Ctrl-C.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show how services, proxies, edges, routes or backends fare: success, rate, times, connections."""
+    query = _query(window, namespace, source, destination)
+    if watch:
+        _watched(state, of, query, as_json=as_json, busiest=False)
+        return
+    found = _asked(state, of, query)
+    if as_json:
+        print_json(found)
+        return
+    _shown(of, found)
+
+
+def top(
+    state: State,
+    of: _What = Of.EDGES,
+    window: _Window = "10s",
+    namespace: _Namespace = "",
+    source: _From = "",
+    destination: _To = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show who is called most just now, and go on until Ctrl-C; once, where the output is no terminal."""
+    query = _query(window, namespace, source, destination)
+    if as_json or not sys.stdout.isatty():
+        found = _asked(state, of, query)
+        found = {**found, "rows": _busiest(records(found, "rows"))}
+        if as_json:
+            print_json(found)
+        else:
+            _shown(of, found)
+        return
+    _watched(state, of, query, as_json=False, busiest=True)
+
+
+def _query(window: str, namespace: str, source: str, destination: str) -> Mapping[str, str]:
+    said = {"namespace": namespace, "from": source, "to": destination}
+    seconds = duration("--window", window).total_seconds()
+    return {"window": f"{seconds:g}"} | {name: each for name, each in said.items() if each}
+
+
+def _asked(state: Path, of: Of, query: Mapping[str, str]) -> Found:
+    found = ask(state, "GET", f"/api/v1/stat/{of.value}", query)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _shown(of: Of, found: Found) -> None:
+    from cli.printing.figures import figures_tables, remark
+    from cli.printing.table import console
+
+    for table in figures_tables(of.value, found):
+        console().print(table)
+    if words := remark(found):
+        print(words, file=sys.stderr)
+
+
+def _watched(state: Path, of: Of, query: Mapping[str, str], *, as_json: bool, busiest: bool) -> None:
+    """Ask again and again, and show it in the place of what was there; one line of JSON each time."""
+    from rich.live import Live
+
+    from cli.printing.figures import figures_tables
+    from cli.printing.table import console
+
+    if as_json:
+        while True:
+            print(json.dumps(_asked(state, of, query)), flush=True)
+            time.sleep(_EACH_SECONDS)
+    with Live(console=console(), auto_refresh=False) as live:
+        while True:
+            found = _asked(state, of, query)
+            rows = records(found, "rows")
+            live.update(figures_tables(of.value, found, _busiest(rows) if busiest else rows)[0], refresh=True)
+            time.sleep(_EACH_SECONDS)
+
+
+def _busiest(rows: list[Found]) -> list[Found]:
+    """Return rows with those first that have most requests, or else most connections."""
+
+    def key(row: Found) -> tuple[float, float]:
+        counts = (row.get("per_second"), row.get("connections"))
+        rate, opened = (each if isinstance(each, int | float) else 0 for each in counts)
+        return -rate, -opened
+
+    return sorted(rows, key=key)

@@ -1,0 +1,85 @@
+"""Which rows come of what was counted."""
+
+from mesh.identity import ProxyName
+from observed.figures import OTHERS, Called, Calls, Direction, Figures, Kind, Protocol
+from observed.standing import Of, Row, Wanted, of_proxies, rows
+from observed.traffic import BySource, Caller
+
+IN, OUT, HTTP, TCP = Direction.INBOUND, Direction.OUTBOUND, Protocol.HTTP, Protocol.TCP
+BUYER, STORE = Caller("shop", "buyer"), Caller("shop", "store")
+TO_STORE, TO_BANK, V2 = Called("shop", "store", 80), Called("pay", "bank", 80), Called("shop", "v2", 80)
+PORT, OTHER_PORT = Called("", "", 8080), Called("", "", 9090)
+
+
+def counted(requests: int) -> Figures:
+    """Make so many requests."""
+    return Figures((0, requests, 0, 0, 0))
+
+
+FOUND: dict[BySource, Figures] = {
+    (BUYER, Calls(Kind.EDGE, OUT, HTTP, TO_STORE)): counted(1),
+    (BUYER, Calls(Kind.EDGE, OUT, HTTP, TO_BANK)): counted(2),
+    (STORE, Calls(Kind.EDGE, OUT, HTTP, TO_BANK)): counted(4),
+    (BUYER, Calls(Kind.EDGE, OUT, HTTP, OTHERS)): counted(8),
+    (STORE, Calls(Kind.EDGE, IN, HTTP, PORT)): counted(16),
+    (STORE, Calls(Kind.EDGE, IN, HTTP, OTHER_PORT)): counted(32),
+    (STORE, Calls(Kind.EDGE, IN, TCP, OTHER_PORT)): counted(0),
+    (BUYER, Calls(Kind.BACKEND, OUT, HTTP, V2)): counted(64),
+    (STORE, Calls(Kind.ROUTE, IN, HTTP, PORT, "shop/api.get")): counted(128),
+    (BUYER, Calls(Kind.ROUTE, OUT, HTTP, TO_BANK, "pay/all")): counted(256),
+}
+
+
+def test_services_are_counted_by_themselves_or_else_by_their_callers() -> None:
+    """A service's ports together; who stands for others is no service."""
+    bank, store = Called("pay", "bank", 0), Called("shop", "store", 0)
+    assert rows(Of.SERVICES, FOUND) == (
+        Row(None, bank, OUT, HTTP, counted(6)),
+        Row(None, store, IN, HTTP, counted(48)),
+        Row(None, store, IN, TCP, counted(0)),
+    )
+
+
+def test_edges_are_counted_where_they_begin() -> None:
+    """Both ends are known there."""
+    assert rows(Of.EDGES, FOUND) == (
+        Row(BUYER, OTHERS, OUT, HTTP, counted(8)),
+        Row(BUYER, TO_BANK, OUT, HTTP, counted(2)),
+        Row(STORE, TO_BANK, OUT, HTTP, counted(4)),
+        Row(BUYER, TO_STORE, OUT, HTTP, counted(1)),
+    )
+
+
+def test_routes_and_backends() -> None:
+    """A route that is counted where it comes in is that service's own."""
+    assert rows(Of.ROUTES, FOUND) == (
+        Row(BUYER, TO_BANK, OUT, HTTP, counted(256), route="pay/all"),
+        Row(None, Called("shop", "store", 8080), IN, HTTP, counted(128), route="shop/api.get"),
+    )
+    assert rows(Of.BACKENDS, FOUND) == (Row(BUYER, None, OUT, HTTP, counted(64), backend=V2),)
+
+
+def test_proxies() -> None:
+    """What each calls, and what it is called."""
+    one, two = (ProxyName.parse(f"{each}.store.shop") for each in ("one", "two"))
+    every = Calls(Kind.EDGE, OUT, HTTP, OTHERS), Calls(Kind.EDGE, IN, HTTP, OTHERS)
+    found = {(two, every[0]): counted(1), (one, every[0]): counted(2), (one, every[1]): counted(3)}
+    assert of_proxies(found) == (
+        Row(None, None, IN, HTTP, counted(3), proxy=one),
+        Row(None, None, OUT, HTTP, counted(2), proxy=one),
+        Row(None, None, OUT, HTTP, counted(1), proxy=two),
+    )
+
+
+def test_rows_are_chosen_by_their_ends() -> None:
+    """By whole names: no namespace is the beginning of another."""
+    every = rows(Of.EDGES, FOUND)
+    assert Wanted().of(every) == every
+    assert [row.source for row in Wanted(destination="pay/bank").of(every)] == [BUYER, STORE]
+    assert [row.destination for row in Wanted(source="shop/store").of(every)] == [TO_BANK]
+    assert [row.destination for row in Wanted(service="shop/store").of(every)] == [TO_BANK, TO_STORE]
+    assert len(Wanted(namespace="pay").of(every)) == 2
+    assert Wanted(namespace="pa").of(every) == ()
+    assert len(Wanted(service="shop/v2").of(rows(Of.BACKENDS, FOUND))) == 1
+    store = rows(Of.SERVICES, FOUND)
+    assert len(Wanted(service="shop/store").of(store)) == 2
