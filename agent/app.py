@@ -80,16 +80,17 @@ async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event, manager
     enrolling = asyncio.create_task(agent.enrol(), name="enrolment")
     reaching = asyncio.create_task(agent.watch_control_plane(), name="control plane")
     ejections = asyncio.create_task(agent.tell_ejected(), name="ejections")
+    figures = asyncio.create_task(agent.tell_figures(), name="figures")
     looking = asyncio.create_task(agent.look_again(again, manager), name="read again")
     stopping = asyncio.create_task(stop.wait(), name="stop")
     telling = [] if manager is None else _told(agent, manager)
-    tasks = (keeping, watching, naming, enrolling, reaching, ejections, looking, stopping, *telling)
+    tasks = (keeping, watching, naming, enrolling, reaching, ejections, figures, looking, stopping, *telling)
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if watching in done:
             watching.result()
             raise AgentError("the watch of the certificate files has ended")
-        for helping in (naming, enrolling, reaching, ejections, looking, *telling):
+        for helping in (naming, enrolling, reaching, ejections, figures, looking, *telling):
             if helping in done:
                 helping.result()
         if manager is not None:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -25,6 +26,8 @@ from agent.envoy.supervisor import Supervisor, validated
 from agent.errors import AgentError
 from agent.figures.exposition import Family, Kind, Sample, written
 from agent.figures.page import Figures
+from agent.figures.reporting import FiguresTold
+from agent.figures.sending import send
 from agent.hosts.file import HostsFile
 from agent.hosts.sync import Naming
 from agent.managed import Manager
@@ -37,7 +40,8 @@ from agent.status import readiness
 from agent.status.described import described
 from agent.watching import changes
 from certs.errors import CertificateError
-from sidecars.envoy.bootstrap import BootstrapSettings
+from mesh.host_port import HostPort
+from sidecars.envoy.bootstrap import BootstrapSettings, server_name
 
 # The application may still have calls to make while it ends: only those to it are turned away.
 _DRAIN_PATH = "/drain_listeners?graceful&skip_exit&inboundonly"
@@ -117,6 +121,18 @@ class Agent:
             await self._stop.wait()
         else:
             await EjectionsTold(self._admin, enrolment.renewal, self._settings.credentials).run()
+
+    async def tell_figures(self) -> None:
+        """Tell the control plane what Envoy has counted, if it is known where, while the agent runs."""
+        enrolment = self._settings.enrolment
+        if enrolment is None or enrolment.renewal is None:
+            await self._stop.wait()
+        else:
+            await FiguresTold(self._admin, partial(self._sent, enrolment.renewal)).run()
+
+    async def _sent(self, at: HostPort, report: bytes) -> int:
+        shows, files = self._in_use(), self._runtime.credential("")
+        return await send(at, server_name(shows.trust_domain), files, report)
 
     def _enrolling(self, enrolment: EnrolmentSettings) -> Enrolled:
         directory, shared = self._settings.credentials, self._settings.shared_credentials

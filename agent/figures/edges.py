@@ -75,13 +75,14 @@ _Key = TypeVar("_Key", Edge, Called)
 
 
 @dataclass(slots=True)
-class _Counted:
+class Counted:
     """What was counted for one edge or backend, of all statistics that come to it."""
 
     numbers: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     times: list[Bin] = field(default_factory=list)
 
     def add(self, numbers: Mapping[str, int], times: Iterable[Bin]) -> None:
+        """Take more into it."""
         for what, value in numbers.items():
             self.numbers[what] += value
         self.times += times
@@ -96,15 +97,15 @@ class Edges:
 
     def families(self, found: Statistics, who: Who) -> tuple[Family, ...]:
         """Return all that is told of them, sorted; the same families whatever was called."""
-        edges = _gathered(_of_edges(found), self._edges, Edge.others, "downstream_cx_total")
-        backends = _gathered(_of_backends(found), self._backends, lambda _: OTHERS, "upstream_cx_total")
+        edges = gathered(edges_of(found), self._edges, Edge.others, "downstream_cx_total")
+        backends = gathered(backends_of(found), self._backends, lambda _: OTHERS, "upstream_cx_total")
         return (
             *_edge_families([(edge.labels(who), counted) for edge, counted in _sorted(edges)]),
             *_backend_families([(_backend_labels(at, who), counted) for at, counted in _sorted(backends)]),
         )
 
 
-def _sorted(found: Mapping[_Key, _Counted]) -> list[tuple[_Key, _Counted]]:
+def _sorted(found: Mapping[_Key, Counted]) -> list[tuple[_Key, Counted]]:
     """Return what was counted, sorted by what it was counted for."""
     return sorted(found.items(), key=lambda each: each[0])
 
@@ -112,22 +113,23 @@ def _sorted(found: Mapping[_Key, _Counted]) -> list[tuple[_Key, _Counted]]:
 _Raw = tuple[Mapping[str, int], tuple[Bin, ...]]
 
 
-def _gathered(
+def gathered(
     found: Iterable[tuple[_Key, _Raw]], bounded: Bounded[_Key], others: Callable[[_Key], _Key], weight: str
-) -> dict[_Key, _Counted]:
+) -> dict[_Key, Counted]:
     """Return what was counted for each that has series of its own, and for the others together."""
     every = list(found)
     used: defaultdict[_Key, int] = defaultdict(int)
     for key, (numbers, _) in every:
         used[key] += numbers.get(weight, 0)
     own = bounded.own(used)
-    made: defaultdict[_Key, _Counted] = defaultdict(_Counted)
+    made: defaultdict[_Key, Counted] = defaultdict(Counted)
     for key, raw in every:
         made[key if key in own else others(key)].add(*raw)
     return dict(made)
 
 
-def _of_edges(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
+def edges_of(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
+    """Yield what was counted of each edge, more than once where several statistics are of it."""
     for protocol in ("http", "tcp"):
         times = found.times[protocol]
         for prefix, numbers in found.numbers[protocol].items():
@@ -138,7 +140,8 @@ def _of_edges(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
                 yield Edge(Direction.INBOUND, protocol, Called("", "", port)), raw
 
 
-def _of_backends(found: Statistics) -> Iterator[tuple[Called, _Raw]]:
+def backends_of(found: Statistics) -> Iterator[tuple[Called, _Raw]]:
+    """Yield what was counted of each backend, likewise."""
     for cluster, numbers in found.numbers["cluster"].items():
         if (at := backend(cluster)) is not None:
             yield at, (numbers, found.times["cluster"].get(cluster, ()))
@@ -155,7 +158,7 @@ def _backend_labels(at: Called, who: Who) -> Labels:
     )
 
 
-_Told = list[tuple[Labels, _Counted]]
+_Told = list[tuple[Labels, Counted]]
 
 
 def _edge_families(told: _Told) -> Iterator[Family]:

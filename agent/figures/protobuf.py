@@ -1,0 +1,95 @@
+"""Messages of Protocol Buffers, as they are written: https://protobuf.dev/programming-guides/encoding/. Pure.
+
+By hand, as the agent, which stands beside every workload, would keep the library in its memory, 2 MB.
+"""
+
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+_VARINT, _FIXED64, _LENGTH = 0, 1, 2
+_MOST_BYTES: Final = 10
+
+Value = int | float | str | bytes | tuple[int, ...] | list[bytes]
+"""Of a field: a number, text, a message that is written, numbers (packed), or several messages."""
+
+
+def message(*fields: tuple[int, Value]) -> bytes:
+    """Return a message of these fields, each by its number; what is 0 or empty is not written.
+
+    A `bytes` is a message, which is written even where it is empty: it is there.
+    """
+    return b"".join(_field(number, value) for number, value in fields)
+
+
+def _field(number: int, value: Value) -> bytes:
+    match value:
+        case bytes():
+            return _lengthy(number, value)
+        case list():
+            return b"".join(_lengthy(number, each) for each in value)
+        case _ if not value:
+            return b""
+        case str():
+            return _lengthy(number, value.encode())
+        case tuple():
+            return _lengthy(number, b"".join(map(_varint, value)))
+        case float():
+            return _varint(number << 3 | _FIXED64) + struct.pack("<d", value)
+        case int():
+            return _varint(number << 3 | _VARINT) + _varint(value)
+
+
+def _lengthy(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | _LENGTH) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def number_of(written: bytes, wanted: int) -> int:
+    """Return the number in a field of a message, 0 where it is not there; raise ValueError for no message."""
+    found, rest = 0, iter(written)
+    for first in rest:
+        tag = _read_varint(first, rest)
+        match tag & 7:
+            case 0:
+                value = _read_varint(_next(rest), rest)
+                found = value if tag >> 3 == wanted else found
+            case 1:
+                _skip(rest, 8)
+            case 2:
+                _skip(rest, _read_varint(_next(rest), rest))
+            case 5:
+                _skip(rest, 4)
+            case kind:
+                raise ValueError(f"a field of the kind {kind} is in no message")
+    return found
+
+
+def _read_varint(first: int, rest: Iterable[int]) -> int:
+    value, shift = first & 0x7F, 7
+    while first > 0x7F:
+        first = _next(rest)
+        value |= (first & 0x7F) << shift
+        shift += 7
+        if shift > 7 * _MOST_BYTES:
+            raise ValueError("a number in a message is longer than one can be")
+    return value
+
+
+def _next(rest: Iterable[int]) -> int:
+    for each in rest:
+        return each
+    raise ValueError("a message ends within a field")
+
+
+def _skip(rest: Iterable[int], count: int) -> None:
+    for _ in range(count):
+        _next(rest)

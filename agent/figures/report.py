@@ -1,0 +1,96 @@
+"""The report of what a proxy has counted, as the control plane takes it.
+
+`meshwright.enrolment.v1.ReportRequest`: the numbers of its fields are those of enrolment.proto.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final
+
+from agent.figures.bounded import Bounded
+from agent.figures.edges import (
+    MOST_BACKENDS,
+    MOST_EDGES,
+    OTHERS,
+    Counted,
+    Direction,
+    Edge,
+    backends_of,
+    edges_of,
+    gathered,
+)
+from agent.figures.protobuf import message
+from agent.figures.statistics import Bin, Statistics
+from agent.figures.times import BOUNDS_MS
+from sidecars.envoy.stat_names import Called
+
+_DIRECTIONS: Final = {Direction.OUTBOUND: 1, Direction.INBOUND: 2}
+_PROTOCOLS: Final = {"http": 1, "tcp": 2}
+
+
+class Reports:
+    """The reports of one run of the agent, numbered."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._number = 0
+        self._edges = Bounded[Edge](MOST_EDGES)
+        self._backends = Bounded[Called](MOST_BACKENDS)
+
+    def next(self, increments: Statistics, seconds: float) -> bytes:
+        """Return the next report: what was counted in so many seconds."""
+        self._number += 1
+        edges = gathered(edges_of(increments), self._edges, Edge.others, "downstream_cx_total")
+        backends = gathered(backends_of(increments), self._backends, lambda _: OTHERS, "upstream_cx_total")
+        return message(
+            (1, self._run),
+            (2, self._number),
+            (3, float(seconds)),
+            (4, [_edge(edge, edges[edge]) for edge in sorted(edges)]),
+            (5, [_backend(at, backends[at]) for at in sorted(backends)]),
+        )
+
+
+def _edge(edge: Edge, counted: Counted) -> bytes:
+    numbers = counted.numbers
+    connections = message(
+        (1, numbers["downstream_cx_total"]),
+        (3, numbers["downstream_cx_rx_bytes_total"]),
+        (4, numbers["downstream_cx_tx_bytes_total"]),
+    )
+    return message(
+        (1, _DIRECTIONS[edge.direction]),
+        (2, _PROTOCOLS[edge.protocol]),
+        (3, _called(edge.called)),
+        (4, _requests(counted, "downstream")),
+        (5, connections),
+    )
+
+
+def _backend(at: Called, counted: Counted) -> bytes:
+    numbers = counted.numbers
+    connections = message((1, numbers["upstream_cx_total"]), (2, numbers["upstream_cx_connect_fail"]))
+    return message(
+        (1, _called(at)),
+        (2, _requests(counted, "upstream")),
+        (3, connections),
+        (4, numbers["upstream_rq_retry"]),
+    )
+
+
+def _requests(counted: Counted, side: str) -> bytes:
+    by_class = tuple(counted.numbers[f"{side}_rq_{digit}xx"] for digit in range(1, 6))
+    seconds = sum((each.least + each.width / 2) * each.count for each in counted.times) / 1000
+    return message((1, by_class if any(by_class) else ()), (2, _by_time(counted.times)), (3, float(seconds)))
+
+
+def _by_time(bins: Iterable[Bin]) -> tuple[int, ...]:
+    """Return how many took less than each bound, and how many longer; nothing of nothing."""
+    counts = [0] * (len(BOUNDS_MS) + 1)
+    for each in bins:
+        counts[bisect_right(BOUNDS_MS, each.least)] += each.count
+    return tuple(counts) if any(counts) else ()
+
+
+def _called(at: Called) -> bytes:
+    return message((1, at.namespace), (2, at.service), (3, int(at.port or 0)))

@@ -1,0 +1,74 @@
+"""The agent's own way to tell what was counted, against the whole server: TLS, certificates, refusals."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.figures.sending import NotTaken, send
+from certs.pair import Pair
+from mesh.host_port import HostPort
+from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from tests.feature.identity.conftest import serve
+from tests.feature.identity.test_enrolment import PORTS, Serve
+from tests.feature.identity.test_identity import NAME, workload
+
+__all__ = ["serve"]
+
+SERVER_NAME = "ads.cluster.local"
+REPORT = wire.ReportRequest(run="a", number=1, seconds=10).SerializeToString()
+
+
+def put(folder: Path, pair: Pair, roots: bytes) -> Path:
+    """Write the files that an agent has."""
+    folder.mkdir()
+    (folder / CHAIN_FILE).write_bytes(pair.chain_pem)
+    (folder / KEY_FILE).write_bytes(pair.key.reveal())
+    (folder / AUTHORITY_FILE).write_bytes(roots)
+    return folder
+
+
+async def told(server: Any, files: Path, name: str = SERVER_NAME, port: str = "renewal") -> int | str:
+    """Send a report; return what is answered, or why it is not taken."""
+    try:
+        return await send(server.bound.enrolment[port], name, files, REPORT)
+    except NotTaken as error:
+        return str(error)
+
+
+async def test_a_report_is_taken_from_whom_the_certificate_says(serve: Serve, tmp_path: Path) -> None:
+    """And from nobody else; nor is it told to a server that is another than it should be."""
+    server = await serve(workload("one"), **PORTS)
+    roots, pair = server.authority.trust_bundle(), server.certificate(NAME)
+    files = put(tmp_path / "good", pair, roots)
+    assert await told(server, files) == 10
+    assert (await server.ask("GET", "/api/v1/stat/proxies"))["reporting"]["proxies"] == 1
+    stranger = put(tmp_path / "stranger", server.certificate("x.store.shop", issued=False), roots)
+    assert "answered permission_denied" in str(await told(server, stranger))
+    assert "is not told" in str(await told(server, files, name="other.cluster.local"))
+    own = put(tmp_path / "own", pair, pair.chain_pem)
+    assert "is not told" in str(await told(server, own))
+    assert (await server.ask("GET", "/api/v1/stat/proxies"))["reporting"]["proxies"] == 1
+
+
+async def test_a_port_that_is_another_refuses_it(serve: Serve, tmp_path: Path) -> None:
+    """As an older control plane does: it is not asked soon again. One that is not there may come back."""
+    server = await serve(workload("one"), **PORTS)
+    files = put(tmp_path / "good", server.certificate(NAME), server.authority.trust_bundle())
+    with pytest.raises(NotTaken) as refused:
+        await send(server.bound.enrolment["enrolment"], SERVER_NAME, files, REPORT)
+    assert refused.value.refused
+    with pytest.raises(NotTaken) as away:
+        await send(HostPort("127.0.0.1", 1), SERVER_NAME, files, REPORT)
+    assert not away.value.refused
+
+
+async def test_files_that_are_half_written_are_said(serve: Serve, tmp_path: Path) -> None:
+    """A key that is not the certificate's ends no task: the next time it is."""
+    server = await serve(workload("one"), **PORTS)
+    files = put(tmp_path / "good", server.certificate(NAME), server.authority.trust_bundle())
+    (files / KEY_FILE).write_bytes(server.certificate(NAME).key.reveal())
+    assert "is not told" in str(await told(server, files))
+    (files / KEY_FILE).unlink()
+    assert "No such file" in str(await told(server, files))

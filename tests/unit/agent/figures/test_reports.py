@@ -1,0 +1,254 @@
+"""What the control plane is told of what Envoy counted: everything, once."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import structlog.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from agent.figures.edges import MOST_BACKENDS, MOST_EDGES
+from agent.figures.increments import NOTHING, since
+from agent.figures.report import Reports
+from agent.figures.reporting import FIRST_SECONDS, LONGEST_PAUSE, FiguresTold
+from agent.figures.sending import NotTaken
+from agent.figures.statistics import Bin, Statistics, read
+from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
+
+SHOP, BOOKS = "rds-outbound.default/shop|80", "rds-outbound.default/books|80"
+BACK = "default/shop-v1|8080"
+
+
+def counted(
+    numbers: Mapping[str, int], times: Mapping[str, list[tuple[float, float, int]]] | None = None
+) -> dict[str, Any]:
+    """Return what Envoy's admin interface answers."""
+    details = [
+        {
+            "name": name,
+            "totals": [{"lower_bound": low, "width": width, "count": count} for low, width, count in bins],
+        }
+        for name, bins in (times or {}).items()
+    ]
+    stats: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in numbers.items()]
+    return {"stats": [*stats, {"histograms": {"details": details}}]}
+
+
+def _read(written: bytes) -> wire.ReportRequest:
+    """Return a report as the library reads it; nothing in it is unknown to it."""
+    found = wire.ReportRequest.FromString(written)
+    assert found.SerializeToString() == written
+    return found
+
+
+def test_a_report_has_what_was_counted_since_the_one_before() -> None:
+    """In the control plane's words; what has not grown is not in it, and what is open now never is."""
+    before = counted(
+        {
+            f"http.{SHOP}.downstream_rq_2xx": 7,
+            f"http.{SHOP}.downstream_cx_total": 1,
+            f"http.{BOOKS}.downstream_rq_2xx": 5,
+            f"cluster.{BACK}.upstream_rq_2xx": 7,
+        },
+        {f"http.{SHOP}.downstream_rq_time": [(4, 0.1, 7)]},
+    )
+    now = counted(
+        {
+            f"http.{SHOP}.downstream_rq_2xx": 9,
+            f"http.{SHOP}.downstream_rq_5xx": 1,
+            f"http.{SHOP}.downstream_cx_total": 2,
+            f"http.{SHOP}.downstream_cx_rx_bytes_total": 100,
+            f"http.{SHOP}.downstream_cx_tx_bytes_total": 900,
+            f"http.{BOOKS}.downstream_rq_2xx": 5,
+            "http.rds-inbound.8080.downstream_rq_4xx": 3,
+            "tcp.outbound.default/db|5432.downstream_cx_total": 4,
+            f"cluster.{BACK}.upstream_rq_2xx": 9,
+            f"cluster.{BACK}.upstream_rq_retry": 1,
+            f"cluster.{BACK}.upstream_cx_connect_fail": 2,
+            f"cluster.{BACK}.upstream_cx_active": 3,
+        },
+        {f"http.{SHOP}.downstream_rq_time": [(4, 0.1, 8), (5, 0.1, 1), (12000, 1000, 1)]},
+    )
+    reports = Reports("run")
+    assert _read(reports.next(since(NOTHING, read(counted({}))), 3.0)) == wire.ReportRequest(
+        run="run", number=1, seconds=3.0
+    )
+    found = _read(reports.next(since(read(before), read(now)), 10.0))
+    called = wire.Called(namespace="default", service="shop", port=80)
+    assert found == wire.ReportRequest(
+        run="run",
+        number=2,
+        seconds=10.0,
+        edges=[
+            wire.Edge(
+                direction=wire.INBOUND,
+                protocol=wire.HTTP,
+                called=wire.Called(port=8080),
+                requests=wire.Requests(by_class=(0, 0, 0, 3, 0)),
+                connections=wire.Connections(),
+            ),
+            wire.Edge(
+                direction=wire.OUTBOUND,
+                protocol=wire.HTTP,
+                called=called,
+                requests=wire.Requests(
+                    by_class=(0, 2, 0, 0, 1),
+                    by_time=(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1),
+                    seconds=12.5091,
+                ),
+                connections=wire.Connections(opened=1, sent_bytes=100, received_bytes=900),
+            ),
+            wire.Edge(
+                direction=wire.OUTBOUND,
+                protocol=wire.TCP,
+                called=wire.Called(namespace="default", service="db", port=5432),
+                requests=wire.Requests(),
+                connections=wire.Connections(opened=4),
+            ),
+        ],
+        backends=[
+            wire.Backend(
+                called=wire.Called(namespace="default", service="shop-v1", port=8080),
+                requests=wire.Requests(by_class=(0, 2, 0, 0, 0)),
+                connections=wire.Connections(failed=2),
+                retries=1,
+            )
+        ],
+    )
+
+
+def test_a_report_stays_small_whatever_is_called() -> None:
+    """What has no row of its own is told together: below the 64 KiB that the control plane takes."""
+    numbers = {
+        f"{scope}.{prefix}ns-{n:040}/service-{n:040}|80.{what}": n + 1
+        for n in range(1000)
+        for scope, prefix, what in (
+            ("http", "rds-outbound.", "downstream_rq_2xx"),
+            ("cluster", "", "upstream_rq_2xx"),
+        )
+    }
+    found = _read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0))
+    assert (len(found.edges), len(found.backends)) == (MOST_EDGES + 1, MOST_BACKENDS + 1)
+    total = 1000 * 1001 // 2
+    assert sum(each.requests.by_class[1] for each in found.edges) == total
+    assert sum(each.requests.by_class[1] for each in found.backends) == total
+    assert found.ByteSize() < 64 * 1024
+
+
+READINGS = st.lists(
+    st.tuples(
+        st.booleans(),
+        st.dictionaries(st.sampled_from([SHOP, BOOKS]), st.integers(0, 5)),
+        st.dictionaries(st.sampled_from([1.0, 5.0, 99.0]), st.integers(0, 5)),
+    ),
+    max_size=12,
+)
+
+
+@given(READINGS)
+def test_increments_come_to_what_was_counted(
+    steps: list[tuple[bool, dict[str, int], dict[float, int]]],
+) -> None:
+    """Over any readings, and Envoys that begin anew with whatever they have counted by then."""
+    counts, bins = Counter[str](), Counter[float]()
+    told, told_bins = Counter[str](), Counter[float]()
+    all_counts, all_bins = Counter[str](), Counter[float]()
+    seen = NOTHING
+    for is_new, more, times in steps:
+        if is_new and _would_go_back(counts, more) and _would_go_back(bins, times):
+            counts, bins = Counter(), Counter()
+        counts.update(more)
+        bins.update(times)
+        all_counts.update(more)
+        all_bins.update(times)
+        now = Statistics(
+            {"http": {of: {"downstream_rq_2xx": count} for of, count in counts.items()}},
+            {"http": {SHOP: tuple(Bin(least, 0.1, count) for least, count in sorted(bins.items()))}},
+        )
+        grown = since(seen, now)
+        for of, numbers in grown.numbers["http"].items():
+            told[of] += numbers["downstream_rq_2xx"]
+        for each in grown.times["http"].get(SHOP, ()):
+            told_bins[each.least] += each.count
+        seen = now
+    assert (+told, +told_bins) == (+all_counts, +all_bins)
+
+
+def _would_go_back(before: Counter[Any], more: Mapping[Any, int]) -> bool:
+    """Say whether a new Envoy is seen as one: no number of its first reading is as large as before."""
+    return all(more.get(each, 0) < count for each, count in before.items() if count)
+
+
+class Admin(EnvoyAdmin):
+    """An Envoy's admin interface that says what a test wants."""
+
+    def __init__(self) -> None:
+        self.requests: int | None = 0
+
+    async def json(self, path: str, method: str = "GET") -> Any:
+        """Answer as told; None does not."""
+        if self.requests is None:
+            raise AdminUnreachable("it does not run")
+        return counted({f"http.{SHOP}.downstream_rq_2xx": self.requests})
+
+
+class Scene:
+    """An agent's task, its clock, and a control plane that answers one after the other what it is told."""
+
+    def __init__(self, *answers: int | NotTaken) -> None:
+        self.admin = Admin()
+        self.now = 100.0
+        self.got: list[tuple[int, float, int]] = []
+        self._answers: Iterator[int | NotTaken] = iter(answers)
+        dice = random.Random(1)  # noqa: S311 - a test's
+        self.told = FiguresTold(self.admin, self._send, monotonic=lambda: self.now, dice=dice)
+
+    async def after(self, seconds: float, requests: int | None) -> float:
+        """Let time pass until so many requests were counted in all, and tell."""
+        self.now += seconds
+        self.admin.requests = requests
+        return await self.told.tell()
+
+    async def _send(self, written: bytes) -> int:
+        report = _read(written)
+        self.got.append(
+            (report.number, report.seconds, sum(sum(each.requests.by_class) for each in report.edges))
+        )
+        answer = next(self._answers)
+        if isinstance(answer, NotTaken):
+            raise answer
+        return answer
+
+
+async def test_it_is_told_as_often_as_it_is_wanted() -> None:
+    """What was counted since; also that it was nothing. An Envoy that is not there is asked again."""
+    scene = Scene(10, 60, 1_000_000, 0)
+    assert await scene.after(5, None) == FIRST_SECONDS
+    assert await scene.after(5, 3) == 10
+    assert await scene.after(10, 3) == 60
+    assert await scene.after(60, 7) == 3600
+    assert await scene.after(60, 8) == 5
+    assert scene.got == [(1, 10.0, 3), (2, 10.0, 0), (3, 60.0, 4), (4, 60.0, 1)]
+
+
+async def test_what_has_no_answer_is_told_again() -> None:
+    """With its number, and nothing of what came after it: that is in the next."""
+    scene = Scene(NotTaken("away"), NotTaken("away"), 10, 10)
+    with structlog.testing.capture_logs() as logs:
+        pauses = [await scene.after(10, requests) for requests in (3, 4, 5)]
+        assert await scene.after(10, 9) == 10
+    assert [each["reason"] for each in logs] == ["away"]
+    assert 10 <= pauses[0] <= 20
+    assert 20 <= pauses[1] <= 40
+    assert scene.got == [(1, 10.0, 3), (1, 10.0, 3), (1, 10.0, 3), (2, 30.0, 6)]
+
+
+async def test_who_does_not_want_to_be_told_is_asked_seldom() -> None:
+    """An older control plane knows no such call; one that is away for long is not asked more often."""
+    scene = Scene(NotTaken("no such method", refused=True), *(NotTaken("away") for _ in range(9)))
+    pauses = [await scene.after(10, 3) for _ in range(10)]
+    assert LONGEST_PAUSE / 2 <= pauses[0] <= LONGEST_PAUSE
+    assert LONGEST_PAUSE / 2 <= pauses[-1] <= LONGEST_PAUSE
