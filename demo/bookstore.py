@@ -122,6 +122,7 @@ class Bookstore:
             "agent",
             *("--credentials", str(credentials)),
             *("--ads", self.plane.addresses.ads),
+            *("--renewal", self.plane.addresses.renewal),
             *("--run", str(credentials / "run")),
             *("--envoy", envoy),
             *("--admin", self.interception.admin(place)),

@@ -20,6 +20,7 @@ COMMAND: Final = Path(sys.executable).parent / "meshwright"
 _ADS_PORT: Final = 15128
 _HTTP_PORT: Final = 9091
 _DEBUG_PORT: Final = 9092
+_RENEWAL_PORT: Final = 15131
 
 
 def find_envoy() -> str:
@@ -40,6 +41,8 @@ class PlaneAddresses:
     ads: str
     http: str
     debug: str
+    renewal: str = ""
+    """Where agents renew, and tell what is counted; empty: nowhere."""
 
     @classmethod
     def choose(cls, ads_host: str) -> "PlaneAddresses":
@@ -48,12 +51,13 @@ class PlaneAddresses:
             f"{ads_host}:{free_port(ads_host, _ADS_PORT)}",
             f"127.0.0.1:{free_port('127.0.0.1', _HTTP_PORT)}",
             f"127.0.0.1:{free_port('127.0.0.1', _DEBUG_PORT)}",
+            f"{ads_host}:{free_port(ads_host, _RENEWAL_PORT)}",
         )
 
     def others(self) -> "PlaneAddresses":
         """Return the same hosts with ports that the system chooses."""
-        hosts = (address.rpartition(":")[0] for address in (self.ads, self.http, self.debug))
-        return PlaneAddresses(*(f"{host}:{free_port(host)}" for host in hosts))
+        hosts = (address.rpartition(":")[0] for address in (self.ads, self.http, self.debug, self.renewal))
+        return PlaneAddresses(*(f"{host}:{free_port(host)}" if host else "" for host in hosts))
 
 
 class ControlPlane:
@@ -75,6 +79,8 @@ class ControlPlane:
             *("--http-address", self.addresses.http),
             *("--debug-address", self.addresses.debug),
         ]
+        if self.addresses.renewal:
+            command += ["--set", f"renewal_address={self.addresses.renewal}"]
         running = await supervisor.start("meshwright serve", command, logs / "control-plane.log")
         try:
             await supervisor.until("the control plane answers on its socket", self._answers, 60)

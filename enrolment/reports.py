@@ -1,7 +1,7 @@
 """A report of what a proxy has counted, from its message: read and judged."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from observed.figures import (
@@ -74,15 +74,13 @@ def _figures(
 
 
 def _counts(what: str, said: Iterable[int], wanted: int) -> tuple[int, ...]:
-    found = tuple(_each(what, said))
-    if len(found) not in (0, wanted):
+    found = tuple(said)
+    if not found:
+        return (0,) * wanted
+    if len(found) != wanted:
         raise BadReport(f"{what} has {len(found)} numbers: it must have {wanted}, or none")
-    return found or (0,) * wanted
-
-
-def _each(what: str, said: Iterable[int]) -> Iterator[int]:
-    for number in said:
-        yield _count(what, number)
+    _count(what, max(found))
+    return found
 
 
 def _count(what: str, said: int, most: int = MOST_COUNTED) -> int:

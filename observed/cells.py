@@ -84,16 +84,16 @@ class Cells(Generic[Key]):
         ]
         most = self._most // len(self._grains)
         for key, figures in rows:
+            packed = _pack(figures)
             for cell in current:
                 before = cell.packed.get(key)
-                if before is None:
-                    if len(cell.packed) >= most:
-                        self.left_out += 1
-                        continue
-                    self._count += 1
-                    cell.packed[key] = _pack(figures)
-                else:
+                if before is not None:
                     cell.packed[key] = _pack(_unpack(before) + figures)
+                elif len(cell.packed) < most:
+                    self._count += 1
+                    cell.packed[key] = packed
+                else:
+                    self.left_out += 1
         while self._count > self._most and self._drop_oldest(current):
             pass
 

@@ -19,6 +19,7 @@ from observed.traffic import Caller
 LEAST_SECONDS: Final = 10
 MOST_SECONDS: Final = 3600
 DEFAULT_SECONDS: Final = 60
+"""Or as long as it takes until each proxy has reported, where that is longer."""
 PARAMETERS: Final = ("window", "namespace", "from", "to", "service")
 
 
@@ -28,8 +29,8 @@ class Reading(ProxyReading, TrafficReading, Protocol):
 
 async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime) -> Document:
     """Return the rows that are asked for; raises web.HTTPBadRequest for what cannot be asked."""
-    window, wanted = _window(query), _wanted(query)
     traffic, at = reading.traffic(), time.monotonic()
+    window, wanted = _window(query, max(DEFAULT_SECONDS, traffic.every_seconds)), _wanted(query)
     # Entries of a large mesh are many: their sums are not for the event loop.
     if of is Of.PROXIES:
         by_proxy = traffic.by_proxy(window, at)
@@ -91,8 +92,8 @@ def _rounded(value: float | None, digits: int = 1) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def _window(query: Mapping[str, str]) -> float:
-    text = query.get("window", str(DEFAULT_SECONDS))
+def _window(query: Mapping[str, str], default: int) -> float:
+    text = query.get("window", str(default))
     try:
         seconds = float(text)
     except ValueError:

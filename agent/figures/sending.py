@@ -1,42 +1,20 @@
-"""Sends a report to the control plane's renewal port: one call of gRPC, on a connection of its own.
-
-By grpclib, in this process: grpcio would stay in the memory of every agent, and a program that ends costs
-hundreds of times as much as a call.
-"""
+"""Sends a report to the control plane's renewal port."""
 
 import asyncio
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-from grpclib import GRPCError, Status
-from grpclib.client import Channel, UnaryUnaryMethod
-from grpclib.config import Configuration
-from grpclib.exceptions import ProtocolError, StreamTerminatedError
-
+from agent.figures.grpc_call import CallFailed, call
 from agent.figures.protobuf import number_of
 from mesh.host_port import HostPort
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
 REPORT: Final = "/meshwright.enrolment.v1.Renewal/Report"
 SECONDS: Final = 20.0
+_INVALID_ARGUMENT, _UNIMPLEMENTED = 3, 12
 _NEXT_AFTER: Final = 1
 """The field of ReportResponse."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A message as its bytes, as grpclib wants messages to be."""
-
-    content: bytes
-
-    def SerializeToString(self) -> bytes:  # noqa: N802 - its name
-        return self.content
-
-    @classmethod
-    def FromString(cls, content: bytes) -> Self:  # noqa: N802 - its name
-        return cls(content)
 
 
 class NotTaken(Exception):
@@ -55,22 +33,13 @@ async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
     try:
         async with asyncio.timeout(SECONDS):
             context = await asyncio.to_thread(_context, files)
-            channel = Channel(
-                at.host, at.port, ssl=context, config=Configuration(ssl_target_name_override=name)
-            )
-            async with channel:
-                answer = await UnaryUnaryMethod(channel, REPORT, _Written, _Written)(_Written(report))
-    except GRPCError as error:
-        refused = error.status in (Status.UNIMPLEMENTED, Status.INVALID_ARGUMENT)
-        raise NotTaken(
-            f"{at} answered {error.status.name.lower()}: {error.message}", refused=refused
-        ) from None
-    except (OSError, ProtocolError, StreamTerminatedError, TimeoutError) as error:
+            answer = await call(at, name, context, REPORT, report)
+        return number_of(answer, _NEXT_AFTER)
+    except CallFailed as error:
+        refused = error.status in (_INVALID_ARGUMENT, _UNIMPLEMENTED)
+        raise NotTaken(f"{at} answered with status {error.status}: {error}", refused=refused) from None
+    except (OSError, ValueError, TimeoutError) as error:
         raise NotTaken(f"{at} is not told: {str(error) or type(error).__name__}") from error
-    try:
-        return number_of(answer.content, _NEXT_AFTER)
-    except ValueError as error:
-        raise NotTaken(f"{at} answers what is no answer: {error}") from error
 
 
 def _context(files: Path) -> ssl.SSLContext:

@@ -29,7 +29,9 @@ class Of(enum.StrEnum):
 
 
 _What = Annotated[Of, typer.Argument(help="Of what.")]
-_Window = Annotated[str, typer.Option(help="Over how long: 10s to 1h.")]
+_Window = Annotated[
+    str, typer.Option(help="Over how long: 10s to 1h; by default a minute, or until each proxy has told.")
+]
 _Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Only where an end is in it.")]
 _From = Annotated[str, typer.Option("--from", help="Only calls of this NAMESPACE/SERVICE.")]
 _To = Annotated[str, typer.Option("--to", help="Only calls to this NAMESPACE/SERVICE.")]
@@ -38,7 +40,7 @@ _To = Annotated[str, typer.Option("--to", help="Only calls to this NAMESPACE/SER
 def stat(
     state: State,
     of: _What = Of.SERVICES,
-    window: _Window = "1m",
+    window: _Window = "",
     namespace: _Namespace = "",
     source: _From = "",
     destination: _To = "",
@@ -60,7 +62,7 @@ def stat(
 def top(
     state: State,
     of: _What = Of.EDGES,
-    window: _Window = "10s",
+    window: _Window = "",
     namespace: _Namespace = "",
     source: _From = "",
     destination: _To = "",
@@ -80,9 +82,9 @@ def top(
 
 
 def _query(window: str, namespace: str, source: str, destination: str) -> Mapping[str, str]:
-    said = {"namespace": namespace, "from": source, "to": destination}
-    seconds = duration("--window", window).total_seconds()
-    return {"window": f"{seconds:g}"} | {name: each for name, each in said.items() if each}
+    seconds = f"{duration('--window', window).total_seconds():g}" if window else ""
+    said = {"window": seconds, "namespace": namespace, "from": source, "to": destination}
+    return {name: each for name, each in said.items() if each}
 
 
 def _asked(state: Path, of: Of, query: Mapping[str, str]) -> Found:

@@ -45,7 +45,7 @@ async def test_a_report_is_taken_from_whom_the_certificate_says(serve: Serve, tm
     assert await told(server, files) == 10
     assert (await server.ask("GET", "/api/v1/stat/proxies"))["reporting"]["proxies"] == 1
     stranger = put(tmp_path / "stranger", server.certificate("x.store.shop", issued=False), roots)
-    assert "answered permission_denied" in str(await told(server, stranger))
+    assert "answered with status 7: refused" in str(await told(server, stranger))
     assert "is not told" in str(await told(server, files, name="other.cluster.local"))
     own = put(tmp_path / "own", pair, pair.chain_pem)
     assert "is not told" in str(await told(server, own))

@@ -1,0 +1,131 @@
+"""`python -m benchmarks.reports`: what the reports of what proxies counted cost the control plane.
+
+The real server, told by as many proxies as there are, each with a certificate and a connection of its own for
+each report, as agents tell. Between reports nothing else happens; what idling costs is taken off.
+"""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from agent.figures.edges import MOST_EDGES
+from agent.figures.increments import NOTHING, since
+from agent.figures.report import Reports
+from agent.figures.sending import send
+from agent.figures.statistics import Bin, Statistics
+from benchmarks import credentials, results
+from benchmarks.plane import ControlPlane, serving
+from benchmarks.processes import memory
+from demo.ports import free_port
+from mesh.host_port import HostPort
+from observed.pace import every_seconds
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+
+A_SECOND = 50
+"""Reports: of more the server would end connections, as there were too many without a call."""
+TIMES = tuple(Bin(least, 1.0, 3) for least in (1.0, 7.0, 20.0, 30.0, 80.0))
+
+
+def counted(edges: int) -> Statistics:
+    """Return what an Envoy counts that calls so many services, with as many backends."""
+    names = [f"rds-outbound.namespace-{n % 10}/service-{n}|80" for n in range(edges)]
+    back = [f"namespace-{n % 10}/service-{n}|8080" for n in range(edges)]
+    http = {"downstream_rq_2xx": 100, "downstream_rq_5xx": 1, "downstream_cx_total": 2}
+    bytes_ = {"downstream_cx_rx_bytes_total": 10_000, "downstream_cx_tx_bytes_total": 100_000}
+    behind = {"upstream_rq_2xx": 100, "upstream_cx_total": 1}
+    return Statistics(
+        {"http": dict.fromkeys(names, http | bytes_), "tcp": {}, "cluster": dict.fromkeys(back, behind)},
+        {
+            "http": dict.fromkeys(names, TIMES),
+            "tcp": {},
+            "cluster": dict.fromkeys(back, TIMES),
+        },
+    )
+
+
+def files(directory: Path, name: str) -> Path:
+    """Return a proxy's files as an agent has them."""
+    own = directory / f"own-{name}"
+    own.mkdir()
+    for made, wanted in ((f"{name}.pem", CHAIN_FILE), (f"{name}.key", KEY_FILE), ("ca.pem", AUTHORITY_FILE)):
+        (own / wanted).symlink_to(directory / made)
+    return own
+
+
+async def told(at: HostPort, proxies: Sequence[Path], reports: Sequence[Reports], edges: int) -> int:
+    """Have each proxy report once, a few at a time; return the bytes of a report."""
+    written = [each.next(since(NOTHING, counted(edges)), 60.0) for each in reports]
+
+    async def one(number: int, own: Path, report: bytes) -> None:
+        await asyncio.sleep(number / A_SECOND)
+        await send(at, "ads.cluster.local", own, report)
+
+    await asyncio.gather(*(one(*each) for each in zip(count(), proxies, written, strict=False)))
+    return len(written[0])
+
+
+def measured(
+    plane: ControlPlane, at: HostPort, proxies: Sequence[Path], edges: int, rounds: int
+) -> tuple[float, ...]:
+    """Return CPU seconds of a report, its bytes, and MiB more, after a round that is not counted."""
+    reports = [Reports(f"run-{edges}-{number}") for number in range(len(proxies))]
+    asyncio.run(told(at, proxies, reports, edges))
+    spent, size, before = 0.0, 0, memory(plane.pid).resident
+    for _ in range(rounds):
+        began, cpu = time.monotonic(), plane.cpu()
+        size = asyncio.run(told(at, proxies, reports, edges))
+        took, spent = time.monotonic() - began, spent + plane.cpu() - cpu
+        cpu = plane.cpu()
+        time.sleep(took)
+        spent -= plane.cpu() - cpu
+    return spent / rounds / len(proxies), size, memory(plane.pid).resident - before
+
+
+def main() -> None:
+    """Measure, print a table, and write the results."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reports", description=__doc__)
+    parser.add_argument("--proxies", type=int, default=1000)
+    parser.add_argument("--edges", type=int, nargs="*", default=[0, 5, MOST_EDGES], help="that each calls")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    table = Table(
+        "edges of each", "bytes", "CPU of a report", f"of a processor, {options.proxies} proxies", "memory"
+    )
+    values: results.Values = {}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "mesh").mkdir()
+        (root / "certificates").mkdir()
+        names = [f"uuid-{n}.service-{n // 2}.namespace-{n % 10}" for n in range(options.proxies)]
+        credentials.issue_each(root / "state", root / "certificates", names)
+        proxies = [files(root / "certificates", each) for each in names]
+        at = HostPort("127.0.0.1", free_port("127.0.0.1"))
+        sources = ("--mesh", str(root / "mesh"), "--set", f"renewal_address={at}")
+        with serving(sources, root / "state") as (plane, _):
+            for edges in options.edges:
+                cpu, size, grown = measured(plane, at, proxies, edges, options.rounds)
+                part = cpu * options.proxies / every_seconds(options.proxies)
+                values[results.name("reports", edges, "cpu")] = cpu
+                values[results.name("reports", edges, "part")] = part
+                table.add_row(
+                    str(edges),
+                    f"{size:.0f}",
+                    f"{1000 * cpu:.2f} ms",
+                    f"{part:.2%}",
+                    f"{grown:+.1f} MiB",
+                )
+    Console().print(table)
+    path = results.place("reports", options.output, quick=False)
+    results.write(path, results.machine(), values)
+
+
+if __name__ == "__main__":
+    main()
