@@ -8,7 +8,8 @@ from importlib.metadata import version
 import structlog
 from aiohttp import web
 
-from admin.api.routes import Api, add_api
+from admin.api.mesh import Api
+from admin.api.routes import add_api
 from admin.http.commands import Commands, add_commands, explained
 from admin.http.health import Health, HttpThread, application
 from admin.http.log_levels import add_log_levels

@@ -1,56 +1,63 @@
-"""The table of the JSON API: paths, what they show, and what answers them."""
+"""The table of the JSON API: paths, their parameters, what they show, and what answers them."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
-from admin.api.stat import stat
+from admin.api import mesh, shapes
+from admin.api.figures import STAT
+from admin.api.mesh import Api
+from admin.api.openapi import described
+from admin.api.shape import Shape, fitted_document
+from admin.api.stat import LEAST_SECONDS, MOST_SECONDS, stat
+from admin.api.table import PREFIX, Parameter, Route
 from admin.html.style import SECURITY_HEADERS
 from admin.http.answering import answered
 from admin.pages.jsonable import Document
 from admin.pages.naming import NotShown
-from admin.reading import MeshReading
 from observed.standing import Of
-
-PREFIX: Final = "/api/v1"
-
-
-@dataclass(frozen=True, slots=True)
-class Api:
-    """What answers are made of."""
-
-    reading: MeshReading
-    clock: Callable[[], datetime]
-
-
-Answer = Callable[[Api, web.Request], Awaitable[Document]]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A path below PREFIX, what it shows, and what answers it: raises NotShown, or web.HTTPBadRequest."""
-
-    path: str
-    shows: str
-    answer: Answer
 
 
 async def _stat(of: Of, api: Api, request: web.Request) -> Document:
     return await stat(api.reading, of, request.query, api.clock())
 
 
-ROUTES: Final = tuple(
-    Route(
-        f"/stat/{of.value}",
-        f"how {of.value} fare; ?window=&namespace=&from=&to=&service=",
-        partial(_stat, of),
-    )
-    for of in Of
+_SERVICE: Final = "namespace/service"
+_SECONDS: Final[Shape] = {
+    "type": "number",
+    "minimum": LEAST_SECONDS,
+    "maximum": MOST_SECONDS,
+}
+_STAT: Final = (
+    Parameter("window", "over the last so many seconds", 300, schema=_SECONDS),
+    Parameter("namespace", "rows with an end in it", "shop"),
+    Parameter("from", f"who calls, {_SERVICE}", "shop/cart"),
+    Parameter("to", f"who is called, {_SERVICE}", "shop/pay"),
+    Parameter("service", f"either, {_SERVICE}", "shop/pay"),
+)
+_EXPLAIN: Final = (
+    Parameter("from", "namespace/service account, or an IP address outside the mesh", "shop/buyer", True),
+    Parameter("to", "namespace/service:port, or an address outside the mesh", "shop/store:80", True),
+    Parameter("method", "GET by default", "GET"),
+    Parameter("path", "/ by default", "/books"),
+    Parameter("header", "name: value", "x-kind: book", many=True),
+)
+_OBJECT: Final = (
+    Parameter("object", "this one alone, kind and namespace/name", "TrafficTarget shop/buyers"),
+)
+
+ROUTES: Final = (
+    Route("/overview", "how all is, in a verdict a part", mesh.overview, shapes.OVERVIEW),
+    Route("/proxies", "every proxy, in step or why not", mesh.all_proxies, shapes.PROXIES),
+    Route("/proxies/{name}", "one proxy, and what it was told", mesh.one_proxy, shapes.PROXY),
+    Route("/proxies/{name}/pushes", "what it was sent last, and why", mesh.pushes, shapes.PUSHES),
+    Route("/certificates", "certificates issued", mesh.all_certificates, shapes.CERTIFICATES),
+    Route("/policies", "objects in force, and problems", mesh.policies, shapes.POLICIES, _OBJECT),
+    Route("/explain", "why a call may pass or not", mesh.explain, shapes.EXPLAINED, _EXPLAIN),
+    Route("/sources", "sources: how fresh, what they hold", mesh.all_sources, shapes.SOURCES),
+    *(Route(f"/stat/{of.value}", f"how {of.value} fare", partial(_stat, of), STAT, _STAT) for of in Of),
 )
 
 
@@ -59,21 +66,40 @@ def add_api(app: web.Application, api: Api) -> None:
     for each in ROUTES:
         app.router.add_get(PREFIX + each.path, partial(_answer, api, each))
     app.router.add_get(PREFIX, _index)
+    app.router.add_get(f"{PREFIX}/openapi.json", _openapi)
     app.router.add_get(PREFIX + "/{path:.*}", _nothing)
 
 
 async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
+    now = api.clock()
     try:
+        _known(route, request)
         document = await route.answer(api, request)
     except NotShown as error:
         return await _json({"error": str(error)}, HTTPStatus.NOT_FOUND)
-    except web.HTTPBadRequest as error:
-        return await _json({"error": error.reason}, HTTPStatus.BAD_REQUEST)
-    return await _json(document)
+    except (web.HTTPBadRequest, web.HTTPNotFound) as error:
+        return await _json({"error": error.reason}, error.status)
+    # There may be thousands of proxies: fields are chosen where they hold nobody up.
+    return await answered(lambda: fitted_document(route.shape, mesh.stamped(document, now)), SECURITY_HEADERS)
+
+
+def _known(route: Route, request: web.Request) -> None:
+    """Raise web.HTTPBadRequest for a parameter that there is not, or that is there twice and may not."""
+    names = [each.name for each in route.parameters]
+    if unknown := sorted(request.query.keys() - set(names)):
+        there = f"there are {', '.join(names)}" if names else "there are none"
+        raise web.HTTPBadRequest(reason=f"there is no parameter {unknown[0][:40]!r}: {there}")
+    for each in route.parameters:
+        if not each.many and len(request.query.getall(each.name, [])) > 1:
+            raise web.HTTPBadRequest(reason=f"{each.name} is there more than once")
 
 
 async def _index(_request: web.Request) -> web.Response:
     return await _json({PREFIX + each.path: each.shows for each in ROUTES})
+
+
+async def _openapi(_request: web.Request) -> web.Response:
+    return await _json(described(ROUTES))
 
 
 async def _nothing(request: web.Request) -> web.Response:

@@ -20,7 +20,6 @@ LEAST_SECONDS: Final = 10
 MOST_SECONDS: Final = 3600
 DEFAULT_SECONDS: Final = 60
 """Or as long as it takes until each proxy has reported, where that is longer."""
-PARAMETERS: Final = ("window", "namespace", "from", "to", "service")
 
 
 class Reading(ProxyReading, TrafficReading, Protocol):
@@ -105,10 +104,6 @@ def _window(query: Mapping[str, str], default: int) -> float:
 
 
 def _wanted(query: Mapping[str, str]) -> Wanted:
-    unknown = sorted(query.keys() - set(PARAMETERS))
-    if unknown:
-        words = f"there is no parameter {unknown[0][:40]!r}: there are {', '.join(PARAMETERS)}"
-        raise web.HTTPBadRequest(reason=words)
     for name in ("from", "to", "service"):
         if name in query and query[name].count("/") != 1:
             words = f"{name} is {query[name][:80]!r}: it must be namespace/service"

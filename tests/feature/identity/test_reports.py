@@ -6,7 +6,9 @@ from typing import Any
 import aiohttp
 import grpc
 import pytest
+from jsonschema import Draft202012Validator
 
+from admin.api.figures import STAT
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.feature.identity.conftest import serve
 from tests.feature.identity.enrolling import REPORT, call, channel
@@ -66,6 +68,7 @@ async def test_what_is_reported_is_told(serve: Serve) -> None:
 
     async def rows(of: str, query: str = "") -> list[dict[str, object]]:
         found = await server.ask("GET", f"/api/v1/stat/{of}{query}")
+        Draft202012Validator(STAT).validate(found)
         assert found["reporting"] == {"proxies": 1, "connected": 0, "every_seconds": 10}
         return [{name: value for name, value in row.items() if value} for row in found["rows"]]
 

@@ -1,0 +1,104 @@
+"""What the API says of the mesh: what the pages show, by its names there."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from aiohttp import web
+
+from admin.html.tones import Verdict, worst
+from admin.pages import debug, proxy
+from admin.pages.answers import Answers
+from admin.pages.certificates import certificates
+from admin.pages.glance import Glances
+from admin.pages.jsonable import Document, Json, jsonable
+from admin.pages.naming import find
+from admin.pages.sources import sources
+from admin.reading import MeshReading
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """What answers are made of."""
+
+    reading: MeshReading
+    clock: Callable[[], datetime]
+
+
+async def overview(api: Api, _request: web.Request) -> Document:
+    """Return how all is: a verdict of each part, and the worst of them."""
+    glances = Glances(api.reading, api.clock)
+    found = {
+        "sources": await glances.sources(),
+        "policies": await glances.policies(),
+        "proxies": await glances.proxies(),
+        "certificates": await glances.certificates(),
+    }
+    tone = worst(each.tone for each in found.values())
+    first = next(each for each in found.values() if each.tone is tone)
+    parts: list[Json] = [_part(name, each) for name, each in found.items()]
+    return {"verdict": tone.value, "sentence": first.sentence, "parts": parts}
+
+
+def _part(name: str, found: Verdict) -> Document:
+    return {
+        "part": name,
+        "path": f"/api/v1/{name}",
+        "verdict": found.tone.value,
+        "sentence": found.sentence,
+    }
+
+
+async def all_proxies(api: Api, _request: web.Request) -> Document:
+    """Return every proxy that is or should be here."""
+    found = (await proxy.listed(api.reading, api.clock()))["proxies"]
+    return {"proxies": _with_name(found, "name")}
+
+
+async def one_proxy(api: Api, request: web.Request) -> Document:
+    """Return one proxy, and what it was told in the mesh's words; raises NotShown."""
+    shown = await proxy.told(api.reading, {"proxy": request.match_info["name"]}, api.clock())
+    return shown | {"name": shown["cn"]}
+
+
+async def pushes(api: Api, request: web.Request) -> Document:
+    """Return what a proxy was sent last, newest first; raises NotShown."""
+    name = find(api.reading, request.match_info["name"]).name
+    return {"proxy": str(name), "pushes": proxy.history(api.reading, name)}
+
+
+async def all_certificates(api: Api, _request: web.Request) -> Document:
+    """Return the certificates of services and of proxies."""
+    found = await certificates(api.reading, api.clock())
+    return found | {"proxy_certificates": _with_name(found["proxy_certificates"], "proxy")}
+
+
+async def policies(api: Api, request: web.Request) -> Document:
+    """Return the objects in force and what is wrong, or one object; raises NotShown."""
+    found = await debug.policies(api.reading, request.query.get("object"))
+    return {"failures": []} | found
+
+
+async def explain(api: Api, request: web.Request) -> Document:
+    """Return why a call may pass or not; raises web.HTTPBadRequest."""
+    for name in ("from", "to"):
+        if name not in request.query:
+            raise web.HTTPBadRequest(reason=f"{name} is missing")
+    return await Answers(api.reading, api.clock).explain(request)
+
+
+async def all_sources(api: Api, _request: web.Request) -> Document:
+    """Return the sources: how fresh each is, and what it holds."""
+    # The watches of a large cluster are many.
+    return await asyncio.to_thread(sources, api.reading, api.clock())
+
+
+def stamped(document: Document, now: datetime) -> Document:
+    """Return an answer with the moment that it is of, where it has none."""
+    return {"at": jsonable(now)} | document
+
+
+def _with_name(found: Json, field: str) -> list[Json]:
+    every: Iterable[Json] = found if isinstance(found, list) else ()
+    return [each | {field: each["cn"]} for each in every if isinstance(each, dict)]

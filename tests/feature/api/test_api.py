@@ -1,0 +1,206 @@
+"""The JSON API of a running server, held to the document in which it describes itself."""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+import hypothesis
+import pytest
+import pytest_asyncio
+import schemathesis
+from jsonschema import Draft202012Validator
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from admin.api import routes
+from admin.pages import pushes as shown_pushes
+from tests.feature.identity.conftest import Server
+from tests.feature.pages.conftest import ONE, STRANGER, TWO, mesh
+
+__all__ = ["mesh"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ASKED = {
+    "/overview": "",
+    "/proxies": "",
+    "/proxies/{name}": "",
+    "/proxies/{name}/pushes": "",
+    "/certificates": "",
+    "/policies": "",
+    "/explain": "?from=shop/buyer&to=shop/shop:80&path=/sell&header=a: b&header=c: d",
+    "/sources": "",
+    **{
+        f"/stat/{of}": "?window=300&namespace=shop"
+        for of in ("services", "proxies", "edges", "routes", "backends")
+    },
+}
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    """Ask as any client does."""
+    async with aiohttp.ClientSession() as opened:
+        yield opened
+
+
+async def _get(
+    session: aiohttp.ClientSession, mesh: Server, path: str, **headers: str
+) -> tuple[int, dict[str, Any]]:
+    address = f"http://{mesh.bound.debug}/api/v1{path}"
+    async with session.get(address, headers=headers) as answer:
+        assert answer.content_type == "application/json"
+        return answer.status, await answer.json()
+
+
+def _closed(schema: Any) -> Any:
+    """Return a schema that takes no field that it does not name."""
+    match schema:
+        case {"properties": dict()}:
+            inner = {name: _closed(each) for name, each in schema["properties"].items()}
+            return schema | {"properties": inner, "additionalProperties": False}
+        case dict():
+            return {name: _closed(each) for name, each in schema.items()}
+        case list():
+            return [_closed(each) for each in schema]
+        case _:
+            return schema
+
+
+def _wrong(document: dict[str, Any], path: str, answer: object) -> list[str]:
+    """Return what an answer has otherwise than its document says; a field more is one as well."""
+    found = document["paths"][f"/api/v1{path}"]["get"]["responses"]["200"]["content"]
+    validator = Draft202012Validator(
+        _closed(found["application/json"]["schema"]), format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
+    return [each.message for each in validator.iter_errors(answer)]
+
+
+def _fields(value: object, at: str = "") -> Iterator[str]:
+    """Yield the path of every field of an answer."""
+    match value:
+        case dict():
+            for name, each in value.items():
+                yield f"{at}.{name}"
+                yield from _fields(each, f"{at}.{name}")
+        case list():
+            for each in value:
+                yield from _fields(each, f"{at}[]")
+        case _:
+            pass
+
+
+async def test_every_answer_is_as_documented(mesh: Server, session: aiohttp.ClientSession) -> None:
+    """All fields, no other, of their types: over the debug address and the socket alike."""
+    _, document = await _get(session, mesh, "/openapi.json")
+    _, index = await _get(session, mesh, "")
+    assert sorted(index) == sorted(document["paths"]) == sorted(f"/api/v1{each}" for each in ASKED)
+    for path, query in ASKED.items():
+        for name in (ONE, TWO, STRANGER) if "{name}" in path else ("",):
+            asked = path.replace("{name}", name) + query
+            status, answer = await _get(session, mesh, asked)
+            assert (path, status, _wrong(document, path, answer)) == (path, 200, [])
+            over_socket = await mesh.ask("GET", f"/api/v1{asked}")
+            assert set(_fields(over_socket)) == set(_fields(answer))
+
+
+async def test_a_field_too_few_or_too_many_is_found(mesh: Server, session: aiohttp.ClientSession) -> None:
+    """Wherever it is in an answer: the test above can fail."""
+    _, document = await _get(session, mesh, "/openapi.json")
+    _, right = await _get(session, mesh, f"/proxies/{TWO}/pushes")
+    few, many = copy.deepcopy(right), copy.deepcopy(right)
+    del few["pushes"][0]["trigger"]["why"]
+    many["pushes"][0]["trigger"]["pid"] = 1
+    for wrong, name in ((few, "'why'"), (many, "'pid'")):
+        (found,) = _wrong(document, "/proxies/{name}/pushes", wrong)
+        assert name in found
+
+
+async def test_a_page_that_loses_a_field_breaks_no_promise_silently(
+    mesh: Server, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer is an error then, which schemathesis finds."""
+    whole = shown_pushes.push
+
+    def less(shown: Any) -> dict[str, Any]:
+        return {name: each for name, each in whole(shown).items() if name != "nonce"}
+
+    monkeypatch.setattr("admin.pages.proxy.push", less)
+    async with session.get(f"http://{mesh.bound.debug}/api/v1/proxies/{TWO}/pushes") as answer:
+        assert answer.status == 500
+
+
+async def test_what_is_said_is_what_the_pages_say(mesh: Server, session: aiohttp.ClientSession) -> None:
+    """How proxies are, what one rejected, and what of all that is the worst."""
+    _, found = await _get(session, mesh, "/proxies")
+    of_all = {each["cn"]: each["sync"] for each in (await mesh.ask("GET", "/debug/proxy"))["proxies"]}
+    assert {each["name"]: each["sync"] for each in found["proxies"]} == of_all
+    _, one = await _get(session, mesh, f"/proxies/{ONE}")
+    assert [each.partition(":")[0] for each in one["rejected"]] == ["route rds-outbound.shop/shop|80"]
+    _, overview = await _get(session, mesh, "/overview")
+    verdicts = {each["part"]: each["verdict"] for each in overview["parts"]}
+    assert verdicts == {"sources": "warning", "policies": "failed", "proxies": "failed", "certificates": "ok"}
+    worst = next(each for each in overview["parts"] if each["verdict"] == "failed")
+    assert (overview["verdict"], overview["sentence"]) == ("failed", worst["sentence"])
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/proxies/nobody", 404, "there is no proxy 'nobody'"),
+        ("/proxies?namespace=shop", 400, "there is no parameter 'namespace': there are none"),
+        ("/policies?object=a&object=b", 400, "object is there more than once"),
+        ("/policies?object=x", 404, "no source has an object 'x'"),
+        ("/explain?from=shop/buyer", 400, "to is missing"),
+        ("/explain?from=shop/buyer&to=x%0Ay", 400, "to is 'x\\ny'"),
+        ("/nothing", 404, "there is nothing at /api/v1/nothing"),
+    ],
+)
+async def test_what_cannot_be_asked_is_said(
+    mesh: Server, session: aiohttp.ClientSession, path: str, status: int, words: str
+) -> None:
+    """In a sentence that says what would be right."""
+    found, answer = await _get(session, mesh, path)
+    assert (found, list(answer)) == (status, ["error"])
+    assert words in answer["error"]
+
+
+async def test_other_hosts_are_told_nothing(mesh: Server, session: aiohttp.ClientSession) -> None:
+    """A page of another site that has its name resolve to loopback sends its own name."""
+    for path in ASKED:
+        assert (await _get(session, mesh, path, Host="evil.example"))[0] == 421
+
+
+async def test_whatever_is_asked_is_answered_as_documented(mesh: Server) -> None:
+    """As schemathesis makes requests of the document: no answer is one that it does not name."""
+    address = f"http://{mesh.bound.debug}"
+
+    def all_of_it() -> int:
+        schema = schemathesis.openapi.from_url(f"{address}/api/v1/openapi.json")
+        tried = 0
+        for each in schema.get_all_operations():
+            operation: Any = each.ok()  # type: ignore[union-attr]  # else it raises: the document is wrong
+
+            @hypothesis.settings(max_examples=25, deadline=None, derandomize=True, database=None)
+            @hypothesis.given(case=operation.as_strategy())
+            def holds(case: Any) -> None:
+                nonlocal tried
+                tried += 1
+                case.call_and_validate(base_url=address, checks=CHECKS, timeout=20)
+
+            holds()
+        return tried
+
+    assert await asyncio.to_thread(all_of_it) > 5 * len(routes.ROUTES)
