@@ -8,6 +8,7 @@ from datetime import datetime
 
 from aiohttp import web
 
+from admin.api.stat import stat
 from admin.pages import access_line, connectivity, debug, proxy
 from admin.pages import explain as explaining
 from admin.pages.certificates import certificates
@@ -17,6 +18,7 @@ from admin.pages.sidecars import known_sidecars
 from admin.pages.sources import sources
 from admin.pages.streams import streams
 from admin.reading import MeshReading
+from observed.standing import Of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,15 @@ class Answers:
     async def policies(self, request: web.Request) -> Document:
         """Return the objects in force and what is wrong, or one object."""
         return await debug.policies(self.reading, request.query.get("object"))
+
+    async def traffic(self, request: web.Request) -> Document:
+        """Return how calls fare."""
+        query = dict(request.query)
+        named = query.pop("of", Of.EDGES.value)
+        if named not in tuple(Of):
+            kinds = ", ".join(each.value for each in Of)
+            raise web.HTTPBadRequest(reason=f"of is {named[:40]!r}: it must be one of {kinds}")
+        return await stat(self.reading, Of(named), query, self.clock())
 
     async def access(self, request: web.Request) -> Document:
         """Return who may call what."""

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from admin.html.looks import mesh, policies, proxies, pushes
+from admin.api.stat import stat
+from admin.html.looks import mesh, policies, proxies, pushes, traffic
 from admin.html.looks.certificates import of_certificates
 from admin.html.tones import Verdict
 from admin.pages import debug
@@ -13,6 +14,7 @@ from admin.pages.proxy import listed
 from admin.pages.sources import sources
 from admin.pages.streams import streams
 from admin.reading import MeshReading
+from observed.standing import Of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,10 @@ class Glances:
     async def streams(self) -> Verdict:
         """Return where the streams stand."""
         return pushes.of_streams(streams(self.reading))
+
+    async def traffic(self) -> Verdict:
+        """Return how edges fare."""
+        return traffic.of_traffic(await stat(self.reading, Of.EDGES, {}, self.clock()))
 
     async def policies(self) -> Verdict:
         """Return what is wrong with the input."""

@@ -17,6 +17,7 @@ from admin.html.looks import (
     policies,
     proxies,
     pushes,
+    traffic,
     versions,
 )
 from admin.html.looks.look import Look
@@ -83,6 +84,13 @@ _ROUTES: Final = (
         Answers.policies,
         policies.POLICIES,
         Glances.policies,
+    ),
+    _Route(
+        "/debug/traffic",
+        "how calls fare; ?of=edges|services|routes|backends|proxies&window=&namespace=&from=&to=&service=",
+        Answers.traffic,
+        traffic.TRAFFIC,
+        Glances.traffic,
     ),
     _Route("/debug/access", "who may call what, and by which object", Answers.access, access.ACCESS),
     _Route(

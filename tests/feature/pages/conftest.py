@@ -5,11 +5,15 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import grpc
 import pytest
 import pytest_asyncio
 
+from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.browser import Browser, browsing, program, running
 from tests.feature.identity.conftest import Server, serving
+from tests.feature.identity.enrolling import REPORT, call, channel
+from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.rejection.conftest import joining
 from tests.meshes import texts
 from xds.server.status import Variant
@@ -73,7 +77,8 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server
     Of the one that is well a route has changed.
     """
     async with serving(tmp_path_factory.mktemp("mesh")) as start, joining() as join:
-        server: Server = await start(*DOCUMENTS, BEFORE, driver_addresses="document=127.0.0.1:0")
+        server: Server = await start(*DOCUMENTS, BEFORE, driver_addresses="document=127.0.0.1:0", **PORTS)
+        await _report(server)
         join(server, ONE, Variant.DELTA, lambda value: b"poison" in value)
         well = join(server, TWO, Variant.SOTW)
         join(server, STRANGER, Variant.DELTA)
@@ -86,6 +91,28 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server
             while not await _settled(server):
                 await asyncio.sleep(0.02)
         yield server
+
+
+async def _report(server: Server) -> None:
+    """Have a sidecar say what it counted: of two services one fails, and of one nobody knows how it does."""
+    failing = wire.Requests(
+        by_class=(0, 80, 0, 5, 15), by_time=(50, 40, 0, 0, 5, 0, 0, 0, 0, 0, 5), seconds=60
+    )
+    ends = (("shop", "shop", failing), ("shop", "bank", wire.Requests(by_class=(0, 9, 0, 0, 0))))
+    called = [(wire.Called(namespace=space, service=name, port=80), how) for space, name, how in ends]
+    edges = [
+        wire.Edge(direction=wire.OUTBOUND, protocol=wire.HTTP, called=at, requests=how) for at, how in called
+    ]
+    db = wire.Called(namespace="shop", service=EVIL, port=5432)
+    opened = wire.Connections(opened=3, sent_bytes=10)
+    edges.append(wire.Edge(direction=wire.OUTBOUND, protocol=wire.TCP, called=db, connections=opened))
+    coming = wire.Requests(by_class=(0, 7, 0, 0, 0))
+    edges.append(
+        wire.Edge(direction=wire.INBOUND, protocol=wire.HTTP, called=wire.Called(port=18080), requests=coming)
+    )
+    said = wire.ReportRequest(run="a", number=1, seconds=10, edges=edges)
+    async with channel(server, "renewal", server.certificate(TWO)) as port:
+        assert (await call(port, REPORT, said.SerializeToString())).code is grpc.StatusCode.OK
 
 
 async def _settled(server: Server) -> bool:

@@ -33,6 +33,8 @@ PAGES = {
     "published": "/debug/published",
     "policies": "/debug/policies",
     "object": "/debug/policies?object=TrafficSplit shop/poison",
+    "traffic": "/debug/traffic",
+    "traffic-of-services": "/debug/traffic?of=services&window=600",
     "access": "/debug/access",
     "access-of-one": "/debug/access?source=shop/buyer",
     "explain-form": "/debug/explain",

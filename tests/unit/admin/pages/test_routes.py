@@ -17,6 +17,7 @@ from xds.protocol.snapshot import Snapshot
 PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "/debug/published"]
 PATHS += [
     "/debug/policies",
+    "/debug/traffic",
     "/debug/access",
     "/debug/explain",
     "/debug/connectivity",

@@ -1,0 +1,57 @@
+"""What the page of calls says in one line."""
+
+import pytest
+
+from admin.html.looks.traffic import of_traffic
+from admin.html.tones import Tone
+from admin.pages.jsonable import Document, Json
+
+BANK, STORE = "shop/buyer to shop/bank:80", "shop/buyer to shop/store:80"
+TOLD = "2 of 3 connected proxies have told."
+
+
+def edge(success: float | None, to: str = "store") -> Json:
+    """Make a row."""
+    return {
+        "source": {"namespace": "shop", "service": "buyer"},
+        "destination": {"namespace": "shop", "service": to, "port": 80},
+        "success": success,
+    }
+
+
+def found(*rows: Json, told: int = 2, connected: int = 2) -> Document:
+    """Make an answer."""
+    return {
+        "window_seconds": 60.4,
+        "reporting": {"proxies": told, "connected": connected},
+        "rows": list(rows),
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "tone", "sentence"),
+    [
+        (found(), Tone.PLAIN, "No request was counted over 60 seconds."),
+        (found(edge(None)), Tone.PLAIN, "No request was counted over 60 seconds."),
+        (
+            found(told=0),
+            Tone.PLAIN,
+            f"No request was counted over 60 seconds; {TOLD.replace('2 of 3', '0 of 2')}",
+        ),
+        (found(edge(1.0), edge(0.99)), Tone.GOOD, "2 rows of requests, all well over 60 seconds."),
+        (
+            found(edge(1.0), edge(0.95, "bank"), edge(0.98)),
+            Tone.WARNING,
+            f"2 of 3 rows of requests not well over 60 seconds: {BANK} succeeds in 95.00%.",
+        ),
+        (
+            found(edge(0.5), connected=3),
+            Tone.BAD,
+            f"1 of 1 row of requests not well over 60 seconds: {STORE} succeeds in 50.00%; {TOLD}",
+        ),
+    ],
+)
+def test_the_verdict_names_the_worst(answer: Document, tone: Tone, sentence: str) -> None:
+    """And of what is not known it says nothing good."""
+    verdict = of_traffic(answer)
+    assert (verdict.tone, verdict.sentence) == (tone, sentence)
