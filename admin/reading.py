@@ -103,6 +103,13 @@ class TrafficReading(Protocol):
         """Return it, by the clock `time.monotonic`."""
 
 
+class ChangeReading(Protocol):
+    """Whether anything has changed."""
+
+    def newest(self) -> tuple[object, Problems]:
+        """Return what the newest wave came to, another object after each, and the problems known by now."""
+
+
 class StreamReading(Protocol):
     """The open streams."""
 
@@ -183,6 +190,7 @@ class MeshReading(
     StreamReading,
     SnapshotReading,
     TrafficReading,
+    ChangeReading,
     OriginReading,
     PushReading,
     RejectionReading,

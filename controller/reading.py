@@ -144,6 +144,11 @@ class ServerReading:
         await self.delivery.loop.linting.finish()
         return self.delivery.loop.state.problems
 
+    def newest(self) -> tuple[object, Problems]:
+        """Return what the newest wave came to, and what was found by now."""
+        state = self.delivery.loop.state
+        return state, state.problems
+
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
         """Return the groups that failed."""
         return tuple(

@@ -73,6 +73,11 @@ class Traffic:
         return sum(now - each.at <= within for each in self._last.values())
 
     @property
+    def newest(self) -> float | None:
+        """When a proxy has reported last; None where none has."""
+        return next((each.at for each in reversed(self._last.values())), None)
+
+    @property
     def every_seconds(self) -> int:
         """How often each reports."""
         return every_seconds(len(self._last))

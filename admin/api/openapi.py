@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from admin.api.events import CHANGED
 from admin.api.shape import ERROR, TEXT, Shape
 from admin.api.table import PREFIX, Parameter, Route
 from admin.pages.jsonable import Document, Json
@@ -10,6 +11,7 @@ from admin.pages.jsonable import Document, Json
 VERSION: Final = "3.1.0"
 """Of OpenAPI."""
 
+EVENTS: Final = "/events"
 _ERRORS: Final = {
     "400": "It cannot be asked in this way; the sentence says what would be right",
     "404": "It is not there",
@@ -25,7 +27,23 @@ def described(routes: Iterable[Route]) -> Document:
             "version": "v1",
             "description": "Fields are only added within a version. Times are RFC 3339 in UTC.",
         },
-        "paths": {PREFIX + each.path: {"get": _operation(each)} for each in routes},
+        "paths": {
+            **{PREFIX + each.path: {"get": _operation(each)} for each in routes},
+            PREFIX + EVENTS: {"get": _events()},
+        },
+        "components": {"schemas": {"Changed": CHANGED}},
+    }
+
+
+def _events() -> Document:
+    words = "Events `changed`, at most one a second; the data of each is JSON, a Changed"
+    return {
+        "summary": "what changes, as server-sent events",
+        "operationId": "events",
+        "responses": {
+            "200": {"description": words, "content": {"text/event-stream": {"schema": TEXT}}},
+            "503": _answer("Too many listen already", ERROR),
+        },
     }
 
 

@@ -7,9 +7,10 @@ from typing import Final
 from aiohttp import web
 
 from admin.api import mesh, shapes
+from admin.api.events import Events
 from admin.api.figures import STAT
 from admin.api.mesh import Api
-from admin.api.openapi import described
+from admin.api.openapi import EVENTS, described
 from admin.api.shape import Shape, fitted_document
 from admin.api.stat import LEAST_SECONDS, MOST_SECONDS, stat
 from admin.api.table import PREFIX, Parameter, Route
@@ -65,6 +66,9 @@ def add_api(app: web.Application, api: Api) -> None:
     """Add the API to an application, whose guard is its own."""
     for each in ROUTES:
         app.router.add_get(PREFIX + each.path, partial(_answer, api, each))
+    events = Events(api.reading, api.clock)
+    app.router.add_get(PREFIX + EVENTS, events.answer, allow_head=False)
+    app.on_shutdown.append(events.end)
     app.router.add_get(PREFIX, _index)
     app.router.add_get(f"{PREFIX}/openapi.json", _openapi)
     app.router.add_get(PREFIX + "/{path:.*}", _nothing)
@@ -95,7 +99,8 @@ def _known(route: Route, request: web.Request) -> None:
 
 
 async def _index(_request: web.Request) -> web.Response:
-    return await _json({PREFIX + each.path: each.shows for each in ROUTES})
+    listed = {PREFIX + each.path: each.shows for each in ROUTES}
+    return await _json({**listed, PREFIX + EVENTS: "what changes, as server-sent events"})
 
 
 async def _openapi(_request: web.Request) -> web.Response:

@@ -110,6 +110,10 @@ class FakeReading:
         """Answer as told."""
         return self.the_traffic
 
+    def newest(self) -> tuple[object, Problems]:
+        """Answer as told."""
+        return self.the_view, self.the_problems
+
     def dead_after(self) -> timedelta:
         """Return a minute."""
         return timedelta(minutes=1)

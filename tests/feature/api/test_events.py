@@ -1,0 +1,114 @@
+"""What changes is told to whoever listens: by a real server, over a real connection."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from jsonschema import Draft202012Validator
+
+from admin.api.events import CHANGED, CLIENTS
+from tests.feature.identity.conftest import Server, serving
+from tests.feature.rejection.conftest import joining
+from tests.meshes import texts
+from xds.server.status import Variant
+
+ONE = "one.buyer.shop"
+DOCUMENTS = (
+    texts.service("buyer", texts.port(80, 18080)),
+    texts.workload("one", "10.0.0.1", app="buyer", account="buyer", spec="service: buyer"),
+)
+
+
+@pytest_asyncio.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    """Ask without an end."""
+    timeout = aiohttp.ClientTimeout(total=None, sock_read=30)
+    async with aiohttp.ClientSession(timeout=timeout) as opened:
+        yield opened
+
+
+def _address(server: Server) -> str:
+    return f"http://{server.bound.debug}/api/v1/events"
+
+
+async def _until(response: aiohttp.ClientResponse, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Return what is told until an event has all that is wanted; each must be as documented."""
+    async with asyncio.timeout(20):
+        async for line in response.content:
+            if line.startswith(b"data: "):
+                event: dict[str, Any] = json.loads(line[6:])
+                Draft202012Validator(CHANGED).validate(event)
+                if all(set(each) <= set(event[name]) for name, each in wanted.items()):
+                    return event
+    raise AssertionError("the stream has ended")
+
+
+async def test_what_changes_is_told(
+    tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession
+) -> None:
+    """A proxy that comes and goes, by its name; a bad object; nothing of what they contain."""
+    async with (
+        serving(tmp_path_factory.mktemp("mesh")) as start,
+        joining() as join,
+        session.get(_address(server := await start(*DOCUMENTS))) as response,
+    ):
+        assert (response.status, response.content_type) == (200, "text/event-stream")
+        assert await response.content.readline() == b"retry: 2000\n"
+        sidecar = join(server, ONE, Variant.DELTA)
+        came = await _until(response, {"came": [ONE], "parts": ["proxies"]})
+        assert (came["went"], came["more"]) == ([], 0)
+        server.write(*DOCUMENTS, texts.service("bad", "{port: none}"))
+        problem = await _until(response, {"parts": ["problems"]})
+        assert problem["came"] == problem["went"] == []
+        assert set(problem) == {"at", "parts", "came", "went", "more"}
+        sidecar.end()
+        gone = await _until(response, {"went": [ONE]})
+        assert "proxies" in gone["parts"]
+
+
+async def test_no_more_listen_than_may(
+    tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession
+) -> None:
+    """The next is told so; when one leaves there is room again."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        server = await start(*DOCUMENTS)
+        listening = [await session.get(_address(server)) for _ in range(CLIENTS)]
+        assert {each.status for each in listening} == {200}
+        async with session.get(_address(server)) as refused:
+            assert refused.status == 503
+            assert (await refused.json())["error"].startswith(f"{CLIENTS} clients listen already")
+        listening.pop().close()
+        async with asyncio.timeout(20):
+            while True:
+                found = await session.get(_address(server))
+                if found.status == 200:
+                    break
+                found.release()
+                await asyncio.sleep(0.05)
+        for each in (*listening, found):
+            each.close()
+
+
+async def test_who_listens_is_let_go_when_the_server_ends(
+    tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession
+) -> None:
+    """Its response has a proper end: it is not cut off."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        response = await session.get(_address(await start(*DOCUMENTS)))
+        assert await response.content.readline() == b"retry: 2000\n"
+    async with asyncio.timeout(20):
+        await response.content.read()  # raises ClientPayloadError where it was cut off
+
+
+async def test_other_hosts_hear_nothing(
+    tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession
+) -> None:
+    """As of every page."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        server = await start(*DOCUMENTS)
+        async with session.get(_address(server), headers={"Host": "evil.example"}) as response:
+            assert response.status == 421
