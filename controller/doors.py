@@ -21,6 +21,7 @@ from admin.pages import routes, site
 from certs.ledger.entry import LedgerEntry
 from controller.process.levels import LogLevels
 from controller.process.listening import Sockets
+from controller.sources import as_read
 from controller.wiring import Parts
 from mesh.host_port import HostPort
 from sidecars.contract.events import CertificateRevoked
@@ -53,7 +54,7 @@ async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
         parts.clock,
         parts.pages.pages,
     )
-    add_api(app, Api(parts.reading, parts.clock))
+    add_api(app, Api(parts.reading, parts.clock, as_read))
     port = sockets.debug.getsockname()[1]
     async with serving(app, sockets.debug):
         yield HostPort(address.host, port)
@@ -82,7 +83,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
 
     app = web.Application(middlewares=[explained])
     site.add_pages(app, routes.pages(parts.reading, parts.clock), parts.clock, parts.pages.pages)
-    add_api(app, Api(parts.reading, parts.clock))
+    add_api(app, Api(parts.reading, parts.clock, as_read))
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))
     add_rebuild_commands(app, RebuildCommands(parts.opened.rebuilding, parts.reading))

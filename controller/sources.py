@@ -1,12 +1,15 @@
 """Where the mesh is read from: a directory, a cluster, installed providers, the DNS for what names it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from controller.kept import Kept
 from controller.settings import Settings
+from mesh.objects import ObjectKey, Sourced
+from mesh.problems import Problems
 from providers.contract import Source
+from providers.directory.manifests import Manifests
 from providers.directory.source import DirectorySource
 from providers.dns import kept
 from providers.dns.resolver import Resolver
@@ -18,6 +21,12 @@ from providers.sources import Sources
 
 OURS: Final = (DirectorySource.name, "kubernetes", DnsSource.name)
 """The names of sources of our own, whether there are such or not."""
+
+
+def as_read(manifests: str) -> tuple[Mapping[ObjectKey, Sourced], Problems]:
+    """Return the good objects of manifests that are in no source, and what is wrong with the others."""
+    read = Manifests().apply_each([("manifests", manifests)])
+    return dict(read.objects()), read.problems()
 
 
 def sources_of(

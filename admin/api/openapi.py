@@ -6,12 +6,14 @@ from typing import Final
 from admin.api.events import CHANGED
 from admin.api.shape import ERROR, TEXT, Shape
 from admin.api.table import PREFIX, Parameter, Route
+from admin.api.trying import BODY, TRIED
 from admin.pages.jsonable import Document, Json
 
 VERSION: Final = "3.1.0"
 """Of OpenAPI."""
 
 EVENTS: Final = "/events"
+TRY: Final = "/try"
 _ERRORS: Final = {
     "400": "It cannot be asked in this way; the sentence says what would be right",
     "404": "It is not there",
@@ -30,6 +32,7 @@ def described(routes: Iterable[Route]) -> Document:
         "paths": {
             **{PREFIX + each.path: {"get": _operation(each)} for each in routes},
             PREFIX + EVENTS: {"get": _events()},
+            PREFIX + TRY: {"post": _try()},
         },
         "components": {"schemas": {"Changed": CHANGED}},
     }
@@ -44,6 +47,22 @@ def _events() -> Document:
             "200": {"description": words, "content": {"text/event-stream": {"schema": TEXT}}},
             "503": _answer("Too many listen already", ERROR),
         },
+    }
+
+
+def _try() -> Document:
+    refused = {
+        "400": "The body is not as it must be, or too long",
+        "403": "A page of another site asks",
+        "415": "The body is not application/json",
+        "503": "Something is being tried already, it takes too long, or nothing has been read yet",
+    }
+    answers: Document = {"200": _answer("What would come of them", TRIED)}
+    return {
+        "summary": "whom manifests would concern; nothing is applied",
+        "operationId": "try",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": BODY}}},
+        "responses": answers | {code: _answer(words, ERROR) for code, words in refused.items()},
     }
 
 

@@ -10,10 +10,11 @@ from admin.api import mesh, shapes
 from admin.api.events import Events
 from admin.api.figures import STAT
 from admin.api.mesh import Api
-from admin.api.openapi import EVENTS, described
+from admin.api.openapi import EVENTS, TRY, described
 from admin.api.shape import Shape, fitted_document
 from admin.api.stat import LEAST_SECONDS, MOST_SECONDS, stat
 from admin.api.table import PREFIX, Parameter, Route
+from admin.api.trying import Trying
 from admin.html.style import SECURITY_HEADERS
 from admin.http.answering import answered
 from admin.pages.jsonable import Document
@@ -69,6 +70,7 @@ def add_api(app: web.Application, api: Api) -> None:
     events = Events(api.reading, api.clock)
     app.router.add_get(PREFIX + EVENTS, events.answer, allow_head=False)
     app.on_shutdown.append(events.end)
+    app.router.add_post(PREFIX + TRY, Trying(api).answer)
     app.router.add_get(PREFIX, _index)
     app.router.add_get(f"{PREFIX}/openapi.json", _openapi)
     app.router.add_get(PREFIX + "/{path:.*}", _nothing)
@@ -100,7 +102,13 @@ def _known(route: Route, request: web.Request) -> None:
 
 async def _index(_request: web.Request) -> web.Response:
     listed = {PREFIX + each.path: each.shows for each in ROUTES}
-    return await _json({**listed, PREFIX + EVENTS: "what changes, as server-sent events"})
+    return await _json(
+        {
+            **listed,
+            PREFIX + EVENTS: "what changes, as server-sent events",
+            PREFIX + TRY: "POST: whom manifests would concern",
+        }
+    )
 
 
 async def _openapi(_request: web.Request) -> web.Response:

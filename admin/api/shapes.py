@@ -116,7 +116,7 @@ CERTIFICATES: Final = record(
 )
 
 _OBJECT: Final = record({"kind": TEXT, "namespace": TEXT, "name": TEXT, "origin": TEXT, "stale": FLAG})
-_PROBLEM: Final = record(
+PROBLEM: Final = record(
     {
         "severity": TEXT,
         "code": TEXT,
@@ -132,7 +132,7 @@ POLICIES: Final = record(
     {
         "at": MOMENT,
         "objects": noted(listed(_OBJECT), "in force; stale: a newer form of it is bad"),
-        "problems": listed(_PROBLEM),
+        "problems": listed(PROBLEM),
         "failures": noted(
             listed(record({"group": TEXT, "error": TEXT, "kept": FLAG})), "groups that cannot be computed"
         ),

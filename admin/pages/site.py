@@ -141,7 +141,7 @@ def application(
     clock: Callable[[], datetime],
     further: Callable[[], Iterable[Page]] = tuple,
 ) -> web.Application:
-    """Build the debug server: GET only, for known hosts only."""
+    """Build the debug server: for known hosts only. Of the pages each is GET, and changes nothing."""
     site = Site(tuple(all_pages), further, clock)
     app = web.Application(middlewares=[site.framed(), known_hosts_only(hosts)])
     _route(app, site)

@@ -23,9 +23,9 @@ from cli.options import (
 from cli.printing.answers import print_json
 
 if TYPE_CHECKING:
-    from cli.offline.changes import Change, Changed, Comparison
     from cli.offline.wanted import Wanted
     from controller.cluster import Reached
+    from delivery.snapshots.changes import Change, Changed, Comparison
     from xds.protocol.snapshot import Snapshot
 
     How = dict[Change, list[str]]
@@ -54,7 +54,7 @@ def diff(
 
     Secrets are not compared. Status: 0 if nothing would change, 1 if something would, 2 if it cannot be told.
     """
-    from cli.offline.changes import compare
+    from delivery.snapshots.changes import compare
 
     require_cluster(typed)
     if kubernetes:
@@ -193,7 +193,7 @@ def _how(served: _Served, each: "Changed", wanted: "Snapshot") -> "How":
     import difflib
 
     from admin.pages.decoding import decoded
-    from cli.offline.changes import Kind
+    from delivery.snapshots.changes import Kind
 
     there = served.resources(each.proxies[0])
     coming: Any = decoded(wanted)

@@ -106,7 +106,7 @@ async def test_every_answer_is_as_documented(mesh: Server, session: aiohttp.Clie
     """All fields, no other, of their types: over the debug address and the socket alike."""
     _, document = await _get(session, mesh, "/openapi.json")
     _, index = await _get(session, mesh, "")
-    there = sorted(f"/api/v1{each}" for each in (*ASKED, "/events"))
+    there = sorted(f"/api/v1{each}" for each in (*ASKED, "/events", "/try"))
     assert sorted(index) == sorted(document["paths"]) == there
     for path, query in ASKED.items():
         for name in (ONE, TWO, STRANGER) if "{name}" in path else ("",):

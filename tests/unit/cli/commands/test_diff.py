@@ -16,9 +16,9 @@ from admin.pages.site import add_pages
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from cli.offline.changes import Change, Changed, Comparison, Kind, compare
 from cli.offline.mesh import read
 from delivery.proxies.status import ProxyState, ProxyStatus
+from delivery.snapshots.changes import Change, Changed, Comparison, Kind, compare
 from mesh.identity import ProxyName
 from tests.meshes import texts
 from tests.meshes.resources import resources
