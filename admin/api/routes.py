@@ -80,13 +80,17 @@ async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
     now = api.clock()
     try:
         _known(route, request)
-        document = await route.answer(api, request)
+        document = mesh.stamped(await route.answer(api, request), now)
+        # There may be thousands of proxies: fields are chosen where they hold nobody up.
+        return await answered(lambda: fitted_document(route.shape, document), SECURITY_HEADERS)
     except NotShown as error:
         return await _json({"error": str(error)}, HTTPStatus.NOT_FOUND)
     except (web.HTTPBadRequest, web.HTTPNotFound) as error:
         return await _json({"error": error.reason}, error.status)
-    # There may be thousands of proxies: fields are chosen where they hold nobody up.
-    return await answered(lambda: fitted_document(route.shape, mesh.stamped(document, now)), SECURITY_HEADERS)
+    except Exception:
+        request.app.logger.exception("an answer of the API failed: %s", request.path)
+        said = f"{request.path} failed; the log of the server says why"
+        return await _json({"error": said}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _known(route: Route, request: web.Request) -> None:

@@ -139,8 +139,9 @@ async def test_a_page_that_loses_a_field_breaks_no_promise_silently(
         return {name: each for name, each in whole(shown).items() if name != "nonce"}
 
     monkeypatch.setattr("admin.pages.proxy.push", less)
-    async with session.get(f"http://{mesh.bound.debug}/api/v1/proxies/{TWO}/pushes") as answer:
-        assert answer.status == 500
+    path = f"/proxies/{TWO}/pushes"
+    failed = {"error": f"/api/v1{path} failed; the log of the server says why"}
+    assert await _get(session, mesh, path) == (500, failed)
 
 
 async def test_what_is_said_is_what_the_pages_say(mesh: Server, session: aiohttp.ClientSession) -> None:
