@@ -27,7 +27,10 @@ _log = structlog.get_logger("agent.figures")
 
 
 class FiguresTold:
-    """Reports to who takes them by `send`, which raises NotTaken; a report that has no answer goes again."""
+    """Reports to who takes them by `send`, which raises NotTaken.
+
+    A report that has no answer goes again; one that is unfit does not, or no other would ever follow it.
+    """
 
     def __init__(
         self,
@@ -79,5 +82,7 @@ class FiguresTold:
         if str(error) != self._why:
             _log.warning("the control plane is not told what is counted", reason=str(error))
         self._why = str(error)
+        if error.unfit:
+            self._unanswered = None
         self._pause = LONGEST_PAUSE if error.refused else min(LONGEST_PAUSE, 2 * self._pause)
         return self._pause * self._dice.uniform(0.5, 1.0)

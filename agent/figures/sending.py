@@ -18,11 +18,15 @@ _NEXT_AFTER: Final = 1
 
 
 class NotTaken(Exception):
-    """The report was not taken; `refused`: nor will the next be, such as by an older control plane."""
+    """The report was not taken.
 
-    def __init__(self, why: str, *, refused: bool = False) -> None:
+    `refused`: nor will the next be, such as by an older control plane; `unfit`: nor will this one ever be.
+    """
+
+    def __init__(self, why: str, *, refused: bool = False, unfit: bool = False) -> None:
         super().__init__(why)
         self.refused = refused
+        self.unfit = unfit
 
 
 async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
@@ -36,8 +40,10 @@ async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
             answer = await call(at, name, context, REPORT, report)
         return number_of(answer, _NEXT_AFTER)
     except CallFailed as error:
-        refused = error.status in (_INVALID_ARGUMENT, _UNIMPLEMENTED)
-        raise NotTaken(f"{at} answered with status {error.status}: {error}", refused=refused) from None
+        unfit = error.status == _INVALID_ARGUMENT
+        refused = unfit or error.status == _UNIMPLEMENTED
+        why = f"{at} answered with status {error.status}: {error}"
+        raise NotTaken(why, refused=refused, unfit=unfit) from None
     except (OSError, ValueError, TimeoutError) as error:
         raise NotTaken(f"{at} is not told: {str(error) or type(error).__name__}") from error
 

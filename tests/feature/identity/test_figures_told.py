@@ -58,10 +58,24 @@ async def test_a_port_that_is_another_refuses_it(serve: Serve, tmp_path: Path) -
     files = put(tmp_path / "good", server.certificate(NAME), server.authority.trust_bundle())
     with pytest.raises(NotTaken) as refused:
         await send(server.bound.enrolment["enrolment"], SERVER_NAME, files, REPORT)
-    assert refused.value.refused
+    assert (refused.value.refused, refused.value.unfit) == (True, False)
     with pytest.raises(NotTaken) as away:
         await send(HostPort("127.0.0.1", 1), SERVER_NAME, files, REPORT)
     assert not away.value.refused
+
+
+async def test_a_report_that_cannot_be_counted_is_unfit(serve: Serve, tmp_path: Path) -> None:
+    """The control plane says why; another of the same agent is taken."""
+    server = await serve(workload("one"), **PORTS)
+    files = put(tmp_path / "good", server.certificate(NAME), server.authority.trust_bundle())
+    called = wire.Called(namespace="default", service="shop", port=80)
+    requests = wire.Requests(by_class=(0, 2**31 + 1, 0, 0, 0))
+    edge = wire.Edge(direction=wire.OUTBOUND, protocol=wire.HTTP, called=called, requests=requests)
+    report = wire.ReportRequest(run="a", number=1, seconds=10, edges=[edge]).SerializeToString()
+    with pytest.raises(NotTaken, match="it must be at most 2147483648") as unfit:
+        await send(server.bound.enrolment["renewal"], SERVER_NAME, files, report)
+    assert (unfit.value.refused, unfit.value.unfit) == (True, True)
+    assert await told(server, files) == 10
 
 
 async def test_files_that_are_half_written_are_said(serve: Serve, tmp_path: Path) -> None:

@@ -252,3 +252,11 @@ async def test_who_does_not_want_to_be_told_is_asked_seldom() -> None:
     pauses = [await scene.after(10, 3) for _ in range(10)]
     assert LONGEST_PAUSE / 2 <= pauses[0] <= LONGEST_PAUSE
     assert LONGEST_PAUSE / 2 <= pauses[-1] <= LONGEST_PAUSE
+
+
+async def test_a_report_that_is_unfit_keeps_no_other_back() -> None:
+    """It is not told again; what is counted after it is."""
+    scene = Scene(NotTaken("a number is too large", refused=True, unfit=True), 10)
+    await scene.after(10, 3)
+    assert await scene.after(300, 4) == 10
+    assert scene.got == [(1, 10.0, 3), (2, 300.0, 1)]
