@@ -4,8 +4,8 @@ from typing import Final
 
 LEAST_SECONDS: Final = 10
 MOST_SECONDS: Final = 600
-SECONDS_PER_PROXY: Final = 0.2
-"""With a report each such time the control plane takes some 2 % of a processor: see docs/telemetry.md."""
+SECONDS_PER_PROXY: Final = 0.25
+"""So a control plane takes less than 2 % of a processor for reports: see docs/telemetry.md."""
 
 
 def every_seconds(proxies: int) -> int:

@@ -134,7 +134,7 @@ TRAFFIC: Final = Look(
             (
                 Field("of", "Of", choices=OF, required=True),
                 Field("window", "Over the last seconds, 10 to 3600", "60"),
-                Field("namespace", "Namespace", "shop"),
+                Field("namespace", "In the namespace", "shop"),
                 Field("from", "From: namespace/service", "shop/buyer"),
                 Field("to", "To: namespace/service", "shop/store"),
             ),

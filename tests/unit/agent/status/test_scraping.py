@@ -1,6 +1,16 @@
 """Pages of several become one that Prometheus reads."""
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    enable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -28,6 +38,15 @@ EXPECTED = {
 }
 
 
+@pytest.fixture
+def with_created() -> Iterator[None]:
+    """Have the library say when counters were begun, as it does for applications that let it."""
+    enable_created_metrics()  # type: ignore[no-untyped-call] # theirs
+    yield
+    disable_created_metrics()  # type: ignore[no-untyped-call] # theirs
+
+
+@pytest.mark.usefixtures("with_created")
 def test_an_applications_page_in_either_format() -> None:
     """The same series, without exemplars, which the text format has not, and without when each was begun."""
     registry = _application()
