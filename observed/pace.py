@@ -4,7 +4,7 @@ from typing import Final
 
 LEAST_SECONDS: Final = 10
 MOST_SECONDS: Final = 600
-SECONDS_PER_PROXY: Final = 0.25
+SECONDS_PER_PROXY: Final = 0.3
 """So a control plane takes less than 2 % of a processor for reports: see docs/telemetry.md."""
 
 
