@@ -13,7 +13,6 @@ from urllib.parse import unquote
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
@@ -49,7 +48,7 @@ async def call(at: HostPort, name: str, tls: ssl.SSLContext, path: str, message:
     Raises CallFailed for what is answered, OSError where nothing is.
     """
     reader, writer = await asyncio.open_connection(at.host, at.port, ssl=tls, server_hostname=name)
-    one = _Call(name, path, message)
+    one = Call(name, path, message)
     try:
         while not one.is_over:
             writer.write(one.to_send())
@@ -62,7 +61,7 @@ async def call(at: HostPort, name: str, tls: ssl.SSLContext, path: str, message:
     return one.answer()
 
 
-class _Call:
+class Call:
     """A call on a connection of its own: bytes in, bytes out."""
 
     def __init__(self, name: str, path: str, message: bytes) -> None:
@@ -84,17 +83,23 @@ class _Call:
         self.is_over = False
 
     def to_send(self) -> bytes:
-        """Return what is to be sent now: as much of the message as the server takes."""
+        """Return what is to be sent now: as much of the message as the server takes; raise CallFailed."""
+        try:
+            self._send_more()
+        except ProtocolError as error:
+            raise CallFailed(UNKNOWN, f"the call was broken off: {error}") from error
+        return self._connection.data_to_send()
+
+    def _send_more(self) -> None:
         room = self._connection.local_flow_control_window(self._stream)
         while self._left and room > 0:
             size = min(room, self._connection.max_outbound_frame_size)
             part, self._left = self._left[:size], self._left[size:]
             self._connection.send_data(self._stream, part, end_stream=not self._left)
             room -= len(part)
-        return self._connection.data_to_send()
 
     def take(self, received: bytes) -> None:
-        """Take what was received; raise CallFailed where the connection has ended."""
+        """Take what was received; raise CallFailed where no answer can follow."""
         if not received:
             raise CallFailed(UNKNOWN, "the connection ended without an answer")
         try:
@@ -116,8 +121,8 @@ class _Call:
                 case StreamEnded():
                     self.is_over = True
                 case StreamReset(error_code=code) | ConnectionTerminated(error_code=code):
-                    if not self.is_over and code != ErrorCodes.NO_ERROR:
-                        raise CallFailed(UNKNOWN, f"the call was ended by the error {code} of HTTP/2")
+                    if not self.is_over:
+                        raise CallFailed(UNKNOWN, f"the call was broken off, with the code {code} of HTTP/2")
                 case _:
                     pass
 
