@@ -102,6 +102,7 @@ def _called(said: wire.Called) -> Called:
         _name("the namespace of a called service", said.namespace),
         _name("the name of a called service", said.service),
         said.port,
+        _name("the name of a port", said.port_name),
     )
 
 

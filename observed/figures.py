@@ -31,11 +31,15 @@ class Protocol(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Called:
-    """A port of a service; without namespace and service a port that is called, by nobody in particular."""
+    """A port of a service; without namespace and service a port that is called, by nobody in particular.
+
+    A target port that has a name has that, and the number 0.
+    """
 
     namespace: str
     service: str
     port: int
+    port_name: str = ""
 
 
 OTHERS: Final = Called("", "others", 0)

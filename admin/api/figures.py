@@ -4,8 +4,9 @@ from typing import Final
 
 from admin.api.shape import MOMENT, NUMBER, TEXT, WHOLE, listed, maybe, noted, one_of, record
 
+_PORT: Final = noted({"type": ["integer", "string"]}, "a number, or the name of a target port")
 _END: Final = record({"namespace": TEXT, "service": TEXT})
-_CALLED: Final = record({"namespace": TEXT, "service": TEXT, "port": maybe(WHOLE)})
+_CALLED: Final = record({"namespace": TEXT, "service": TEXT, "port": maybe(_PORT)})
 _REPORTING: Final = record({"proxies": WHOLE, "connected": WHOLE, "every_seconds": NUMBER})
 _ROW: Final = record(
     {

@@ -84,7 +84,7 @@ def _party(end: Caller | ProxyName | None) -> Json:
 def _called(end: Called | None) -> Json:
     if end is None:
         return None
-    return {"namespace": end.namespace, "service": end.service, "port": end.port or None}
+    return {"namespace": end.namespace, "service": end.service, "port": end.port or end.port_name or None}
 
 
 def _rounded(value: float | None, digits: int = 1) -> float | None:

@@ -93,4 +93,5 @@ def _by_time(bins: Iterable[Bin]) -> tuple[int, ...]:
 
 
 def _called(at: Called) -> bytes:
-    return message((1, at.namespace), (2, at.service), (3, int(at.port or 0)))
+    number, named = (int(at.port), "") if at.port.isdecimal() else (0, at.port)
+    return message((1, at.namespace), (2, at.service), (3, number), (4, named))

@@ -59,7 +59,15 @@ class FiguresTold:
             pause = await self.tell()
 
     async def tell(self) -> float:
-        """Report once; return after how many seconds to do so again."""
+        """Report once; return after how many seconds to do so again. Whatever goes wrong is said."""
+        try:
+            return await self._tell()
+        except Exception:  # noqa: BLE001 - it is said, and tried again
+            # The agent ends with its tasks, and Envoy with it.
+            _log.exception("what is counted is not told")
+            return LONGEST_PAUSE
+
+    async def _tell(self) -> float:
         try:
             report = self._unanswered or await self._made()
         except AdminUnreachable:

@@ -32,7 +32,7 @@ COMING_IN = wire.Edge(
     requests=wire.Requests(by_class=(0, 9, 0, 0, 0), grpc_failed=3),
 )
 BEHIND = wire.Backend(
-    called=wire.Called(namespace="shop", service="bank-v2", port=80),
+    called=wire.Called(namespace="shop", service="bank-v2", port_name="http"),
     requests=wire.Requests(by_class=(0, 2, 0, 0, 1)),
     connections=wire.Connections(failed=2),
     retries=1,
@@ -101,7 +101,7 @@ async def test_what_is_reported_is_told(serve: Serve) -> None:
     ]
     (backend,) = await rows("backends")
     assert (backend["backend"], backend["retries"], backend["connections_failed"]) == (
-        bank | {"service": "bank-v2"},
+        bank | {"service": "bank-v2", "port": "http"},
         1,
         2,
     )

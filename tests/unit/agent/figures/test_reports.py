@@ -120,6 +120,18 @@ def test_a_report_has_what_was_counted_since_the_one_before() -> None:
     )
 
 
+def test_a_backend_at_a_port_that_has_a_name_is_told_by_it() -> None:
+    """A Service may name its target port, and so does the cluster."""
+    now = counted(
+        {"cluster.default/shop-v1|http-web.upstream_rq_2xx": 2, f"cluster.{BACK}.upstream_rq_2xx": 1}
+    )
+    found = _read(Reports("run").next(since(NOTHING, read(now)), 10.0))
+    by_port = {
+        (each.called.port, each.called.port_name): each.requests.by_class[1] for each in found.backends
+    }
+    assert by_port == {(0, "http-web"): 2, (8080, ""): 1}
+
+
 def test_a_report_stays_small_whatever_is_called() -> None:
     """What has no row of its own is told together: below the 64 KiB that the control plane takes."""
     numbers = {
@@ -218,7 +230,7 @@ class Scene:
             (report.number, report.seconds, sum(sum(each.requests.by_class) for each in report.edges))
         )
         answer = next(self._answers)
-        if isinstance(answer, NotTaken):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 
@@ -260,3 +272,12 @@ async def test_a_report_that_is_unfit_keeps_no_other_back() -> None:
     await scene.after(10, 3)
     assert await scene.after(300, 4) == 10
     assert scene.got == [(1, 10.0, 3), (2, 300.0, 1)]
+
+
+async def test_nothing_that_goes_wrong_in_telling_ends_the_task() -> None:
+    """The agent ends with its tasks, and Envoy with the agent: that a mistake of ours is not worth."""
+    scene = Scene(ZeroDivisionError("ours"), 10)  # type: ignore[arg-type] # none that it should raise
+    with structlog.testing.capture_logs() as logs:
+        assert await scene.after(10, 3) == LONGEST_PAUSE
+    assert [(each["event"], each["log_level"]) for each in logs] == [("what is counted is not told", "error")]
+    assert await scene.after(10, 4) == 10
