@@ -10,7 +10,10 @@ from operator import add
 from typing import Final, Self
 
 BOUNDS_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 10_000)
-"""A time is counted below the first of these that is longer, or behind them."""
+"""A time is counted below the first of these that is longer, or behind them.
+
+Each is where a bin of Envoy's histograms begins, which has two digits: nothing is guessed.
+"""
 CLASSES: Final = 5
 TIMES: Final = len(BOUNDS_MS) + 1
 
@@ -146,6 +149,16 @@ class Figures:
                 return least + (bound - least) * max(0.0, rank - below) / count
             below, least = below + count, float(bound)
         return float(BOUNDS_MS[-1])
+
+
+class Of(enum.StrEnum):
+    """What rows are asked of."""
+
+    SERVICES = "services"
+    PROXIES = "proxies"
+    EDGES = "edges"
+    ROUTES = "routes"
+    BACKENDS = "backends"
 
 
 @dataclass(frozen=True, slots=True)

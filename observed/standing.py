@@ -1,24 +1,15 @@
 """How services, edges, routes, backends and proxies fare: rows from what was counted. Pure."""
 
-import enum
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from mesh.identity import ProxyName
-from observed.figures import Called, Calls, Direction, Figures, Kind, Protocol
+from observed.figures import Called, Calls, Direction, Figures, Kind, Of, Protocol
 from observed.traffic import ByProxy, BySource, Caller
 
-
-class Of(enum.StrEnum):
-    """What rows are asked of."""
-
-    SERVICES = "services"
-    PROXIES = "proxies"
-    EDGES = "edges"
-    ROUTES = "routes"
-    BACKENDS = "backends"
+QUANTILES: Final = (0.5, 0.95, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +140,3 @@ class Wanted:
 def _words(end: Caller | Called | ProxyName | None) -> str:
     """Return `namespace/service`."""
     return "" if end is None else f"{end.namespace}/{end.service}"
-
-
-QUANTILES: Final = (0.5, 0.95, 0.99)

@@ -12,14 +12,14 @@ from admin.api.figures import STAT
 from admin.api.mesh import Api
 from admin.api.openapi import EVENTS, TRY, described
 from admin.api.shape import Shape, fitted_document
-from admin.api.stat import LEAST_SECONDS, MOST_SECONDS, stat
 from admin.api.table import PREFIX, Parameter, Route
 from admin.api.trying import Trying
 from admin.html.style import SECURITY_HEADERS
 from admin.http.answering import answered
 from admin.pages.jsonable import Document
 from admin.pages.naming import NotShown
-from observed.standing import Of
+from admin.pages.traffic import LEAST_SECONDS, MOST_SECONDS, stat
+from observed.figures import Of
 
 
 async def _stat(of: Of, api: Api, request: web.Request) -> Document:

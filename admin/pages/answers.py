@@ -8,7 +8,6 @@ from datetime import datetime
 
 from aiohttp import web
 
-from admin.api.stat import stat
 from admin.pages import access_line, connectivity, debug, proxy
 from admin.pages import explain as explaining
 from admin.pages.certificates import certificates
@@ -17,8 +16,9 @@ from admin.pages.published import published
 from admin.pages.sidecars import known_sidecars
 from admin.pages.sources import sources
 from admin.pages.streams import streams
+from admin.pages.traffic import stat
 from admin.reading import MeshReading
-from observed.standing import Of
+from observed.figures import Of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from admin.api.stat import stat
 from admin.html.looks import mesh, policies, proxies, pushes, traffic
 from admin.html.looks.certificates import of_certificates
 from admin.html.tones import Verdict
@@ -13,8 +12,9 @@ from admin.pages.certificates import certificates
 from admin.pages.proxy import listed
 from admin.pages.sources import sources
 from admin.pages.streams import streams
+from admin.pages.traffic import stat
 from admin.reading import MeshReading
-from observed.standing import Of
+from observed.figures import Of
 
 
 @dataclass(frozen=True, slots=True)

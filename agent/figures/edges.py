@@ -4,7 +4,6 @@ An edge is counted where it begins: the caller's proxy knows both its ends. Wher
 comes in by port, of all callers together.
 """
 
-import enum
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from agent.figures.bounded import Bounded
 from agent.figures.exposition import Family, Kind, Labels, Sample
 from agent.figures.statistics import Bin, Statistics
 from agent.figures.times import histogram, summary
+from observed.figures import Direction
 from sidecars.envoy.stat_names import Called, backend, called, received_at
 
 MOST_EDGES: Final = 48
@@ -22,13 +22,6 @@ MOST_BACKENDS: Final = 64
 
 OTHERS: Final = Called("", "others", "")
 """All that have no series of their own, together."""
-
-
-class Direction(enum.StrEnum):
-    """On which side of the edge the proxy stands."""
-
-    OUTBOUND = "outbound"
-    INBOUND = "inbound"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from agent.figures.edges import (
     MOST_EDGES,
     OTHERS,
     Counted,
-    Direction,
     Edge,
     backends_of,
     edges_of,
@@ -21,7 +20,7 @@ from agent.figures.edges import (
 )
 from agent.figures.protobuf import message
 from agent.figures.statistics import Bin, Statistics
-from agent.figures.times import BOUNDS_MS
+from observed.figures import BOUNDS_MS, Direction
 from sidecars.envoy.stat_names import Called
 
 _DIRECTIONS: Final = {Direction.OUTBOUND: 1, Direction.INBOUND: 2}

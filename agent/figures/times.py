@@ -1,13 +1,10 @@
 """Envoy's histograms as Prometheus has them: seconds, and few buckets. Pure."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from agent.figures.exposition import Labels, Sample
 from agent.figures.statistics import Bin
-
-BOUNDS_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 10_000)
-"""Each is where a bin of Envoy's begins, which has two digits: nothing is guessed."""
+from observed.figures import BOUNDS_MS
 
 
 def histogram(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:

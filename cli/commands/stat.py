@@ -1,6 +1,5 @@
 """`meshwright stat` and `meshwright top`: how calls fare, of the last hour at most."""
 
-import enum
 import json
 import sys
 import time
@@ -14,18 +13,9 @@ from cli.client import ask
 from cli.durations import duration
 from cli.options import AsJson, State
 from cli.printing.answers import Found, print_json, records
+from observed.figures import Of
 
 _EACH_SECONDS: Final = 2.0
-
-
-class Of(enum.StrEnum):
-    """What is asked of."""
-
-    SERVICES = "services"
-    PROXIES = "proxies"
-    EDGES = "edges"
-    ROUTES = "routes"
-    BACKENDS = "backends"
 
 
 _What = Annotated[Of, typer.Argument(help="Of what.")]

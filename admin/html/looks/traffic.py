@@ -13,11 +13,11 @@ from admin.html.tables import Column, table
 from admin.html.tones import Tone, Verdict, badge, counted, worst
 from admin.html.values import NONE
 from admin.pages.jsonable import Document
+from observed.figures import Of
 
 WELL: Final = 0.99
 BADLY: Final = 0.9
 """The parts of the requests that must be answered for a row to be well, and to be no worse than a warning."""
-OF: Final = ("services", "edges", "routes", "backends", "proxies")
 
 
 def tone(row: Document) -> Tone:
@@ -132,7 +132,7 @@ TRAFFIC: Final = Look(
     (
         Form(
             (
-                Field("of", "Of", choices=OF, required=True),
+                Field("of", "Of", choices=tuple(Of), required=True),
                 Field("window", "Over the last seconds, 10 to 3600", "60"),
                 Field("namespace", "In the namespace", "shop"),
                 Field("from", "From: namespace/service", "shop/buyer"),

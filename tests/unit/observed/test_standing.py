@@ -1,8 +1,8 @@
 """Which rows come of what was counted."""
 
 from mesh.identity import ProxyName
-from observed.figures import OTHERS, Called, Calls, Direction, Figures, Kind, Protocol
-from observed.standing import Of, Row, Wanted, of_proxies, rows
+from observed.figures import OTHERS, Called, Calls, Direction, Figures, Kind, Of, Protocol
+from observed.standing import Row, Wanted, of_proxies, rows
 from observed.traffic import BySource, Caller
 
 IN, OUT, HTTP, TCP = Direction.INBOUND, Direction.OUTBOUND, Protocol.HTTP, Protocol.TCP

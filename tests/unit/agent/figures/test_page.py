@@ -13,7 +13,8 @@ from agent.figures.edges import Edges, Who
 from agent.figures.exposition import Family, Kind, Sample, written
 from agent.figures.page import account_of
 from agent.figures.statistics import Bin, Statistics, read
-from agent.figures.times import BOUNDS_MS, histogram
+from agent.figures.times import histogram
+from observed.figures import BOUNDS_MS
 
 ALICE = Who("default", "alice", "alice-account")
 BUDGET = 2000

@@ -1,4 +1,4 @@
-"""`/api/v1/stat`: how services, proxies, edges, routes and backends fare."""
+"""How services, proxies, edges, routes and backends fare."""
 
 import asyncio
 import time
@@ -12,8 +12,8 @@ from admin.pages.jsonable import Document, Json, jsonable
 from admin.reading import ProxyReading, TrafficReading
 from delivery.proxies.status import ProxyState
 from mesh.identity import ProxyName
-from observed.figures import Called
-from observed.standing import QUANTILES, Of, Row, Wanted, of_proxies, rows
+from observed.figures import Called, Of
+from observed.standing import QUANTILES, Row, Wanted, of_proxies, rows
 from observed.traffic import Caller
 
 LEAST_SECONDS: Final = 10
