@@ -29,7 +29,7 @@ from observed.pace import every_seconds
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
 A_SECOND = 50
-"""Reports: of more the server would end connections, as there were too many without a call."""
+"""Reports: some connections at a time, as of proxies, and no storm of a thousand."""
 TIMES = tuple(Bin(least, 1.0, 3) for least in (1.0, 7.0, 20.0, 30.0, 80.0))
 
 
@@ -60,7 +60,7 @@ def files(directory: Path, name: str) -> Path:
 
 
 async def told(at: HostPort, proxies: Sequence[Path], reports: Sequence[Reports], edges: int) -> int:
-    """Have each proxy report once, a few at a time; return the bytes of a report."""
+    """Have each proxy report once, A_SECOND of them; return the bytes of a report."""
     written = [each.next(since(NOTHING, counted(edges)), 60.0) for each in reports]
 
     async def one(number: int, own: Path, report: bytes) -> None:
@@ -74,7 +74,10 @@ async def told(at: HostPort, proxies: Sequence[Path], reports: Sequence[Reports]
 def measured(
     plane: ControlPlane, at: HostPort, proxies: Sequence[Path], edges: int, rounds: int
 ) -> tuple[float, ...]:
-    """Return CPU seconds of a report, its bytes, and MiB more, after a round that is not counted."""
+    """Return CPU seconds of a report, its bytes, and MiB more, after a round that is not counted.
+
+    As long as a round took the server then idles: what that costs it is taken off.
+    """
     reports = [Reports(f"run-{edges}-{number}") for number in range(len(proxies))]
     asyncio.run(told(at, proxies, reports, edges))
     spent, size, before = 0.0, 0, memory(plane.pid).resident

@@ -1,6 +1,7 @@
 """A report of what a proxy has counted, from its message: read and judged."""
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import Final
 
@@ -111,7 +112,7 @@ def _name(what: str, said: str) -> str:
         raise BadReport(
             f"{what} is {said[:MOST_NAME]!r}: it must have {MOST_NAME} characters at most, all printable"
         )
-    return said
+    return sys.intern(said)  # the same few names come with every report, and are kept for an hour
 
 
 def _direction(said: wire.Direction) -> Direction:

@@ -14,7 +14,7 @@ HOUR: Final = 3600.0
 GRAINS: Final = (Grain(10, 12), Grain(60, 15), Grain(300, 12))
 OF_PROXIES: Final = (Grain(10, 12), Grain(60, 15))
 MOST: Final = 150_000
-"""Entries for callers, and half as many for single proxies: some 50 MB."""
+"""Entries for callers, and half as many for single proxies: 100 MB at the very most."""
 MOST_ROWS: Final = 256
 """So many rows of a report are counted each for itself, and the others together."""
 

@@ -4,6 +4,7 @@ import difflib
 import json
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +22,6 @@ from delivery.snapshots.changes import Change, Kind, compare
 from delivery.snapshots.rendering import Rendering, resources
 from delivery.snapshots.translation import translation
 from mesh.problems import Problems, ordered
-from sidecars.contract.errors import DriverError
 from sidecars.registry import DriverRegistry
 from sidecars.type_words import type_word
 from xds.protocol.snapshot import Snapshot
@@ -61,13 +61,15 @@ def tried(asked: Asked) -> Document:
         step()
     drivers = DriverRegistry.discover().drivers.values()
     rendering = Rendering(view, translation(*drivers, environment=os.environ, secrets=False))
-    before, standing = _served(rendering, step), frozenset(problems(view))
+    (before, _), standing = _served(rendering, step), frozenset(problems(view))
     claims = {key.claim for key in objects}  # a Pod in the place of a Workload of its name
     replaced = {key: None for key in asked.known.objects if key.claim in claims}
     view.apply(Edits({**replaced, **objects}))
-    after = _served(rendering, step)
+    after, failed = _served(rendering, step)
+    kept = {each: before[each] for names in failed.values() for each in names if each in before}
     new = [each for each in problems(view) if each not in standing]
-    return _document(ordered((*wrong, *new)), len(objects), before, after)
+    told = _document(ordered((*wrong, *new)), len(objects), before, {**after, **kept})
+    return told | {"failed": [_failure(*each) for each in sorted(failed.items())]}
 
 
 def _within(until: float) -> Callable[[], None]:
@@ -81,17 +83,23 @@ def _within(until: float) -> Callable[[], None]:
     return step
 
 
-def _served(rendering: Rendering, step: Callable[[], None]) -> Snapshots:
-    """Return what each proxy would be served, without secrets; one that no driver takes is left out."""
-    found = dict[str, Snapshot]()
+def _served(rendering: Rendering, step: Callable[[], None]) -> tuple[Snapshots, Mapping[str, list[str]]]:
+    """Return what each proxy would be served, without secrets; for whom nothing can be, by the error."""
+    found, failed = dict[str, Snapshot](), defaultdict[str, list[str]](list)
     for group, proxies in groups(rendering.view).items():
         step()
+        names = sorted(map(str, proxies))
         try:
             snapshot = Snapshot.of(resources(rendering, group).resources)
-        except DriverError:
-            continue
-        found |= dict.fromkeys(map(str, proxies), snapshot)
-    return found
+        except Exception as error:  # noqa: BLE001 - a group for itself, as where it is served
+            failed[f"{type(error).__name__}: {error}"] += names
+        else:
+            found |= dict.fromkeys(names, snapshot)
+    return found, failed
+
+
+def _failure(error: str, proxies: list[str]) -> Document:
+    return {"error": error, "proxies": list[Json](sorted(proxies))}
 
 
 def _document(found: Problems, objects: int, before: Snapshots, after: Snapshots) -> Document:

@@ -31,6 +31,10 @@ TRIED: Final[Shape] = record(
         "unchanged": noted(WHOLE, "how many proxies would not"),
         "new": noted(listed(TEXT), "proxies that would be known"),
         "gone": noted(listed(TEXT), "proxies that would not be known any more"),
+        "failed": noted(
+            listed(record({"error": TEXT, "proxies": listed(TEXT)})),
+            "proxies for which nothing can be made, as things would be then: they would keep what they have",
+        ),
     }
 )
 BODY: Final[Shape] = record({"manifests": noted(TEXT, "YAML, as kubectl apply has it")})
@@ -62,9 +66,12 @@ class Trying:
             asked = Asked(view.settings, view.known(), manifests, self.api.read)
             try:
                 found = stamped(await asyncio.to_thread(tried, asked), self.api.clock())
+                return await answered(lambda: fitted_document(TRIED, found), SECURITY_HEADERS)
             except TooLong:
                 return await _error("it takes too long; ask `meshwright diff`", 503)
-        return await answered(lambda: fitted_document(TRIED, found), SECURITY_HEADERS)
+            except Exception:
+                request.app.logger.exception("manifests could not be tried")
+                return await _error(f"{request.path} failed; the log of the server says why", 500)
 
 
 def _is_of_another_site(request: web.Request) -> bool:

@@ -10,7 +10,8 @@ NOTHING = Statistics({}, {})
 def since(before: Statistics, now: Statistics) -> Statistics:
     """Return what was counted since the look before; what has not changed is not in it.
 
-    A number that is smaller than before is of an Envoy that was started anew: then all of it is new. What
+    A number that is smaller than before is of an Envoy that was started anew: then all of it is new. An Envoy
+    that has counted more by now than the one before it is taken for that one: the difference is told. What
     only goes up is asked of here: numbers that go down as well (`cx_active`) have no meaning in it.
     """
     numbers = {

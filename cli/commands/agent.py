@@ -59,7 +59,11 @@ def run(
     ] = None,
     renewal: Annotated[
         str | None,
-        typer.Option(envvar="MESHWRIGHT_RENEWAL", metavar="HOST:PORT", help="Renew the certificate there."),
+        typer.Option(
+            envvar="MESHWRIGHT_RENEWAL",
+            metavar="HOST:PORT",
+            help="Renew the certificate there, and tell what Envoy counts.",
+        ),
     ] = None,
     run_directory: Annotated[
         Path,

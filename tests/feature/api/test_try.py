@@ -53,6 +53,33 @@ async def test_a_proxy_that_would_be_new_and_what_is_wrong_are_told(mesh: Server
     assert "PRIVATE KEY" not in str(found)
 
 
+async def test_a_proxy_that_would_keep_what_it_has_is_told_with_the_reason(mesh: Server) -> None:
+    """A kind of sidecar that there is not: nothing can be made for it, and it is neither gone nor silent."""
+    new = texts.workload("six", "10.0.0.6", app="buyer", account="buyer", spec="service: buyer")
+    config = texts.mesh_config("sidecar: {sidecarClass: nginx}")
+    status, found = await _try(mesh, {"manifests": f"{new}\n---\n{config}"})
+    Draft202012Validator(TRIED).validate(found)
+    (failed,) = found["failed"]
+    assert (status, failed["error"]) == (
+        200,
+        "UnknownDriverError: sidecar driver 'nginx' is unknown; known: document, envoy",
+    )
+    assert {TWO, "six.buyer.shop"} <= set(failed["proxies"])
+    assert (found["gone"], found["changed"], found["new"]) == ([], [], [])
+    assert (await _try(mesh, {"manifests": ""}))[1]["failed"] == []
+
+
+async def test_what_fails_is_said_in_json(mesh: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As every error of the API is; the words of ours are for the log."""
+
+    def broken(_asked: object) -> None:
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr("admin.api.trying.tried", broken)
+    status, found = await _try(mesh, {"manifests": ""})
+    assert (status, found) == (500, {"error": "/api/v1/try failed; the log of the server says why"})
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "status"),
     [
