@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from agent.figures.edges import MOST_EDGES
+from agent.figures.counted import MOST_EDGES
 from agent.figures.increments import NOTHING, since
 from agent.figures.report import Reports
 from agent.figures.sending import send
@@ -41,10 +41,16 @@ def counted(edges: int) -> Statistics:
     bytes_ = {"downstream_cx_rx_bytes_total": 10_000, "downstream_cx_tx_bytes_total": 100_000}
     behind = {"upstream_rq_2xx": 100, "upstream_cx_total": 1}
     return Statistics(
-        {"http": dict.fromkeys(names, http | bytes_), "tcp": {}, "cluster": dict.fromkeys(back, behind)},
+        {
+            "http": dict.fromkeys(names, http | bytes_),
+            "tcp": {},
+            "vhost": {},
+            "cluster": dict.fromkeys(back, behind),
+        },
         {
             "http": dict.fromkeys(names, TIMES),
             "tcp": {},
+            "vhost": {},
             "cluster": dict.fromkeys(back, TIMES),
         },
     )

@@ -36,6 +36,7 @@ ROOTS = (
     "envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster.proto",
     "envoy/extensions/filters/http/ext_authz/v3/ext_authz.proto",
     "envoy/extensions/filters/http/fault/v3/fault.proto",
+    "envoy/extensions/filters/http/grpc_stats/v3/config.proto",
     "envoy/extensions/filters/http/local_ratelimit/v3/local_rate_limit.proto",
     "envoy/extensions/filters/http/ratelimit/v3/rate_limit.proto",
     "envoy/extensions/filters/http/rbac/v3/rbac.proto",

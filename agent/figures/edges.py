@@ -1,84 +1,29 @@
-"""What a proxy counted, per edge and per backend, in Prometheus' words.
+"""What a proxy counted, in Prometheus' words."""
 
-An edge is counted where it begins: the caller's proxy knows both its ends. Where it ends, a proxy counts what
-comes in by port, of all callers together.
-"""
-
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from collections.abc import Iterator, Mapping
 
 from agent.figures.bounded import Bounded
+from agent.figures.counted import (
+    GRPC_FAILED,
+    MOST_BACKENDS,
+    MOST_EDGES,
+    MOST_ROUTES,
+    OTHER_ROUTES,
+    OTHERS,
+    Counted,
+    Edge,
+    Key,
+    Route,
+    Who,
+    backends_of,
+    edges_of,
+    gathered,
+    routes_of,
+)
 from agent.figures.exposition import Family, Kind, Labels, Sample
-from agent.figures.statistics import Bin, Statistics
+from agent.figures.statistics import Statistics
 from agent.figures.times import histogram, summary
-from observed.figures import Direction
-from sidecars.envoy.stat_names import Called, backend, called, received_at
-
-MOST_EDGES: Final = 48
-MOST_BACKENDS: Final = 64
-"""With these a proxy has less than 2000 series, whatever it calls and whatever is answered."""
-
-OTHERS: Final = Called("", "others", "")
-"""All that have no series of their own, together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Who:
-    """The workload: the service and namespace of its proxy's name, and its ServiceAccount if it is known."""
-
-    namespace: str
-    service: str
-    account: str = ""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Edge:
-    """Calls of one kind from or to a workload; `called` has the port alone where they come in."""
-
-    direction: Direction
-    protocol: str
-    called: Called
-
-    def others(self) -> "Edge":
-        """Return the edge that stands for those of its kind without series of their own."""
-        return Edge(self.direction, self.protocol, OTHERS)
-
-    def labels(self, who: Who) -> Labels:
-        """Return how Prometheus knows it."""
-        here = (who.namespace, who.service, who.account)
-        there = (self.called.namespace, self.called.service, "")
-        ends = (here, there) if self.direction is Direction.OUTBOUND else (("", "", ""), here)
-        named = zip(("source", "destination"), ends, strict=True)
-        parts = ("namespace", "service", "service_account")
-        return (
-            ("direction", self.direction),
-            *(
-                (f"{end}_{part}", value)
-                for end, said in named
-                for part, value in zip(parts, said, strict=True)
-            ),
-            ("destination_port", self.called.port),
-            ("protocol", self.protocol),
-        )
-
-
-_Key = TypeVar("_Key", Edge, Called)
-
-
-@dataclass(slots=True)
-class Counted:
-    """What was counted for one edge or backend, of all statistics that come to it."""
-
-    numbers: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    times: list[Bin] = field(default_factory=list)
-
-    def add(self, numbers: Mapping[str, int], times: Iterable[Bin]) -> None:
-        """Take more into it."""
-        for what, value in numbers.items():
-            self.numbers[what] += value
-        self.times += times
+from sidecars.envoy.stat_names import Called
 
 
 class Edges:
@@ -87,57 +32,23 @@ class Edges:
     def __init__(self) -> None:
         self._edges = Bounded[Edge](MOST_EDGES)
         self._backends = Bounded[Called](MOST_BACKENDS)
+        self._routes = Bounded[Route](MOST_ROUTES)
 
     def families(self, found: Statistics, who: Who) -> tuple[Family, ...]:
         """Return all that is told of them, sorted; the same families whatever was called."""
         edges = gathered(edges_of(found), self._edges, Edge.others, "downstream_cx_total")
         backends = gathered(backends_of(found), self._backends, lambda _: OTHERS, "upstream_cx_total")
+        routes = gathered(routes_of(found), self._routes, lambda _: OTHER_ROUTES, "upstream_rq_2xx")
         return (
             *_edge_families([(edge.labels(who), counted) for edge, counted in _sorted(edges)]),
             *_backend_families([(_backend_labels(at, who), counted) for at, counted in _sorted(backends)]),
+            *_route_families([(_route_labels(at, who), counted) for at, counted in _sorted(routes)]),
         )
 
 
-def _sorted(found: Mapping[_Key, Counted]) -> list[tuple[_Key, Counted]]:
+def _sorted(found: Mapping[Key, Counted]) -> list[tuple[Key, Counted]]:
     """Return what was counted, sorted by what it was counted for."""
     return sorted(found.items(), key=lambda each: each[0])
-
-
-_Raw = tuple[Mapping[str, int], tuple[Bin, ...]]
-
-
-def gathered(
-    found: Iterable[tuple[_Key, _Raw]], bounded: Bounded[_Key], others: Callable[[_Key], _Key], weight: str
-) -> dict[_Key, Counted]:
-    """Return what was counted for each that has series of its own, and for the others together."""
-    every = list(found)
-    used: defaultdict[_Key, int] = defaultdict(int)
-    for key, (numbers, _) in every:
-        used[key] += numbers.get(weight, 0)
-    own = bounded.own(used)
-    made: defaultdict[_Key, Counted] = defaultdict(Counted)
-    for key, raw in every:
-        made[key if key in own else others(key)].add(*raw)
-    return dict(made)
-
-
-def edges_of(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
-    """Yield what was counted of each edge, more than once where several statistics are of it."""
-    for protocol in ("http", "tcp"):
-        times = found.times[protocol]
-        for prefix, numbers in found.numbers[protocol].items():
-            raw = numbers, times.get(prefix, ())
-            if (to := called(prefix)) is not None:
-                yield Edge(Direction.OUTBOUND, protocol, to), raw
-            elif (port := received_at(prefix)) is not None:
-                yield Edge(Direction.INBOUND, protocol, Called("", "", port)), raw
-
-
-def backends_of(found: Statistics) -> Iterator[tuple[Called, _Raw]]:
-    """Yield what was counted of each backend, likewise."""
-    for cluster, numbers in found.numbers["cluster"].items():
-        if (at := backend(cluster)) is not None:
-            yield at, (numbers, found.times["cluster"].get(cluster, ()))
 
 
 def _backend_labels(at: Called, who: Who) -> Labels:
@@ -151,12 +62,30 @@ def _backend_labels(at: Called, who: Who) -> Labels:
     )
 
 
+def _route_labels(at: Route, who: Who) -> Labels:
+    return (
+        ("source_namespace", who.namespace),
+        ("source_service", who.service),
+        ("source_service_account", who.account),
+        ("destination_namespace", at.called.namespace),
+        ("destination_service", at.called.service),
+        ("destination_port", at.called.port),
+        ("route", at.name),
+    )
+
+
 _Told = list[tuple[Labels, Counted]]
 
 
 def _edge_families(told: _Told) -> Iterator[Family]:
     yield _classes(
         "meshwright_edge_requests_total", "Requests answered, by the class of the status.", told, "down"
+    )
+    yield _plain(
+        "meshwright_edge_grpc_failed_total",
+        "Of these, what ended in gRPC with another status than OK.",
+        told,
+        GRPC_FAILED,
     )
     yield Family(
         "meshwright_edge_request_duration_seconds",
@@ -175,6 +104,12 @@ def _edge_families(told: _Told) -> Iterator[Family]:
 def _backend_families(told: _Told) -> Iterator[Family]:
     yield _classes(
         "meshwright_backend_requests_total", "Requests that a backend had, tries again left out.", told, "up"
+    )
+    yield _plain(
+        "meshwright_backend_grpc_failed_total",
+        "Of these, what ended in gRPC with another status than OK.",
+        told,
+        GRPC_FAILED,
     )
     yield Family(
         "meshwright_backend_request_duration_seconds",
@@ -198,6 +133,18 @@ def _backend_families(told: _Told) -> Iterator[Family]:
         told,
         "upstream_cx_active",
         Kind.GAUGE,
+    )
+
+
+def _route_families(told: _Told) -> Iterator[Family]:
+    yield _classes(
+        "meshwright_route_requests_total", "Requests that took a route, answered by its backend.", told, "up"
+    )
+    yield Family(
+        "meshwright_route_request_duration_seconds",
+        Kind.SUMMARY,
+        "From a request's last byte to its answer's, by this route.",
+        tuple(each for labels, of in told if of.times for each in summary(labels, of.times)),
     )
 
 

@@ -6,7 +6,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from agent.figures.edges import Edges, Who
+from agent.figures.counted import Who
+from agent.figures.edges import Edges
 from agent.figures.exposition import written
 from agent.figures.statistics import STATS_PATH, read
 from mesh.identity import ProxyName

@@ -8,15 +8,20 @@ from collections.abc import Iterable
 from typing import Final
 
 from agent.figures.bounded import Bounded
-from agent.figures.edges import (
+from agent.figures.counted import (
+    GRPC_FAILED,
     MOST_BACKENDS,
     MOST_EDGES,
+    MOST_ROUTES,
+    OTHER_ROUTES,
     OTHERS,
     Counted,
     Edge,
+    Route,
     backends_of,
     edges_of,
     gathered,
+    routes_of,
 )
 from agent.figures.protobuf import message
 from agent.figures.statistics import Bin, Statistics
@@ -24,6 +29,8 @@ from observed.figures import BOUNDS_MS, Direction
 from sidecars.envoy.stat_names import Called
 
 _DIRECTIONS: Final = {Direction.OUTBOUND: 1, Direction.INBOUND: 2}
+_LONGEST_NAME: Final = 253
+"""Of a route: one that is longer, or that could not be printed, would not be taken, and nothing beside it."""
 _PROTOCOLS: Final = {"http": 1, "tcp": 2}
 
 
@@ -35,18 +42,21 @@ class Reports:
         self._number = 0
         self._edges = Bounded[Edge](MOST_EDGES)
         self._backends = Bounded[Called](MOST_BACKENDS)
+        self._routes = Bounded[Route](MOST_ROUTES)
 
     def next(self, increments: Statistics, seconds: float) -> bytes:
         """Return the next report: what was counted in so many seconds."""
         self._number += 1
         edges = gathered(edges_of(increments), self._edges, Edge.others, "downstream_cx_total")
         backends = gathered(backends_of(increments), self._backends, lambda _: OTHERS, "upstream_cx_total")
+        routes = gathered(routes_of(increments), self._routes, lambda _: OTHER_ROUTES, "upstream_rq_2xx")
         return message(
             (1, self._run),
             (2, self._number),
             (3, float(seconds)),
             (4, [_edge(edge, edges[edge]) for edge in sorted(edges)]),
             (5, [_backend(at, backends[at]) for at in sorted(backends)]),
+            (6, [_route(at, routes[at]) for at in sorted(routes)]),
         )
 
 
@@ -77,10 +87,21 @@ def _backend(at: Called, counted: Counted) -> bytes:
     )
 
 
+def _route(at: Route, counted: Counted) -> bytes:
+    name = "".join(each for each in at.name[:_LONGEST_NAME] if each.isprintable())
+    direction = _DIRECTIONS[Direction.OUTBOUND]
+    return message((1, direction), (2, _called(at.called)), (3, name), (4, _requests(counted, "upstream")))
+
+
 def _requests(counted: Counted, side: str) -> bytes:
     by_class = tuple(counted.numbers[f"{side}_rq_{digit}xx"] for digit in range(1, 6))
     seconds = sum((each.least + each.width / 2) * each.count for each in counted.times) / 1000
-    return message((1, by_class if any(by_class) else ()), (2, _by_time(counted.times)), (3, float(seconds)))
+    return message(
+        (1, by_class if any(by_class) else ()),
+        (2, _by_time(counted.times)),
+        (3, float(seconds)),
+        (4, counted.numbers[GRPC_FAILED]),
+    )
 
 
 def _by_time(bins: Iterable[Bin]) -> tuple[int, ...]:

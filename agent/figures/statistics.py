@@ -17,7 +17,8 @@ from agent.envoy.answers import records
 _COUNTS: Final = {
     "http": r"downstream_(rq_[1-5]xx|rq_time|cx_total|cx_rx_bytes_total|cx_tx_bytes_total)",
     "tcp": r"downstream_(cx_total|cx_rx_bytes_total|cx_tx_bytes_total)",
-    "cluster": r"upstream_(rq_[1-5]xx|rq_time|rq_retry|cx_total|cx_active|cx_connect_fail)",
+    "vhost": r"upstream_(rq_[1-5]xx|rq_time)",
+    "cluster": r"(upstream_(rq_[1-5]xx|rq_time|rq_retry|cx_total|cx_active|cx_connect_fail)|grpc\.failure)",
 }
 _FILTER: Final = "|".join(rf"^{scope}\..+\.{counts}$" for scope, counts in _COUNTS.items())
 STATS_PATH: Final = f"/stats?format=json&usedonly&histogram_buckets=detailed&filter={quote(_FILTER, safe='')}"
@@ -47,7 +48,7 @@ class Statistics:
     """Numbers and histograms by what they are counted for, then by what is counted.
 
     `http` and `tcp` have the prefixes that connection managers and TCP proxies were given, `cluster` the
-    clusters' names. Times are in milliseconds.
+    clusters' names, `vhost` those of virtual hosts with their routes'. Times are in milliseconds.
     """
 
     numbers: Mapping[str, Mapping[str, Mapping[str, int]]]

@@ -1,6 +1,7 @@
 """Names of resources on the wire; where there is no reason against it, those of Open Service Mesh."""
 
 import hashlib
+from collections.abc import Iterable
 from typing import Final
 
 from catalog.policy.outside import OutsideRange
@@ -16,7 +17,7 @@ from catalog.policy.proxy import (
 from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
 from mesh.names import Port, TrustDomain
-from mesh.policy import PolicyKey
+from mesh.policy import HTTPMatch, PolicyKey
 from mesh.service import ExternalHost, ServiceKey
 from sidecars import layout
 
@@ -95,6 +96,16 @@ def outbound_routes(service: OutboundService) -> str:
     changes one route configuration and a Host header decides nothing.
     """
     return f"rds-outbound.{service.upstream}|{service.port}"
+
+
+def counted_route(port: Port, by: Iterable[PolicyKey | None], matches: tuple[HTTPMatch, ...]) -> str:
+    """Return `<port>|<ns>/<object>/<match>`, by which a route of a port is counted, or `<port>|rest`.
+
+    `by` are the objects that make it one, TrafficSplit and RoutePolicy: both are joined by `+`, matches by
+    commas. In the names of statistics Envoy makes an underscore of a colon.
+    """
+    words = "+".join(str(each) for each in by if each is not None and each.name) or "rest"
+    return f"{port}|{'/'.join(filter(None, (words, ','.join(each.name for each in matches))))}"
 
 
 def outside_routes(port: Port, to: OutsideRange) -> str:

@@ -58,18 +58,26 @@ def inbound(
 
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Resource:
-    """Return the route configuration of a service's port: its splits in order, then the service itself."""
+    """Return the route configuration of a service's port: its splits in order, then the service itself.
+
+    Where requests may take several routes, each is counted.
+    """
     found: list[_Route] = []
+    counted: list[str] = []
     references: set[Reference] = set()
     for route in service.routes:
         name = f"split:{route.split}" if route.split else f"{_word(service.upstream)}:{service.upstream}"
         for match, rule in _ways_of(route, service.rules):
             found.append(_outbound_route(name, match, route))
+            counted.append(names.counted_route(service.port, (route.split, rule.by), match))
             _treat(found[-1], rule.actions)
             _mirror(found[-1], rule)
             _hash(found[-1], route.keys)
         references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
     references |= {reference(CLUSTER, names.cluster(each.mirror)) for each in service.rules if each.mirror}
+    if len(found) > 1:  # else it is what the whole service has
+        for way, name in zip(found, counted, strict=True):
+            way.stat_prefix = name
     if service.retries is not None:
         for way in found:
             if way.HasField("route"):

@@ -12,6 +12,8 @@ _OUTBOUND: Final = re.compile(r"(?:rds-)?outbound\.(?:(?P<namespace>[^/]+)/)?(?P
 _EGRESS: Final = re.compile(r"(?:rds-)?egress(?:\.(?P<port>\d+))?(?:\|.*)?")
 _INBOUND: Final = re.compile(r"(?:rds-)?inbound\.(?P<port>\d+)")
 _CLUSTER: Final = re.compile(r"(?P<namespace>[^/|]+)/(?P<name>[^/|]+)\|(?P<port>[^/|]+)(?:\|as-called)?")
+_ROUTE: Final = re.compile(r"(?:(?P<namespace>[^/]+)/)?(?P<name>[^/]+?)\.route\.(?P<port>\d+)\|(?P<route>.+)")
+_LOCAL: Final = re.compile(r"[^/|]+/[^/|]+\|(?P<port>\d+)\|local")
 _HOST: Final = re.compile(r"(?P<name>[^/|]+)_(?P<port>\d+)")
 _NOT_SENT: Final = ("closed", "loop")
 
@@ -41,6 +43,13 @@ def called(prefix: str) -> Called | None:
     return Called("", "blackhole-outbound", "") if prefix in _NOT_SENT else None
 
 
+def route(prefix: str) -> tuple[Called, str] | None:
+    """Return service and name of a route that is counted for itself, after its virtual host."""
+    if (found := _ROUTE.fullmatch(prefix)) is None:
+        return None
+    return Called(found["namespace"] or "", _host(found["name"]), found["port"]), found["route"]
+
+
 def received_at(prefix: str) -> str | None:
     """Return the port at which a connection manager or TCP proxy takes calls; None where they go out."""
     found = _INBOUND.fullmatch(prefix)
@@ -54,6 +63,12 @@ def backend(cluster: str) -> Called | None:
     if found := _HOST.fullmatch(cluster):
         return Called("", _host(found["name"]), found["port"])
     return None
+
+
+def behind(cluster: str) -> str | None:
+    """Return the port behind which a cluster has the application itself; None of all others."""
+    found = _LOCAL.fullmatch(cluster)
+    return found["port"] if found else None
 
 
 def _host(name: str) -> str:

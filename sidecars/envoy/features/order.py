@@ -3,14 +3,15 @@
 A request goes through the filters of a connection manager in the order in which they are written, the answer
 through those that can change it in reverse (Envoy's documentation, "HTTP filters", "Filter chain"). So:
 
-1. what a request lacks if it is denied (`denials`): whoever denies it answers at once, with that in hand;
-2. who is admitted (`access`): a request that the mesh refuses costs nothing further, and whatever stands
+1. how a call of gRPC ends (`grpc_status`), whoever ends it, where a port's protocol is said to be gRPC;
+2. what a request lacks if it is denied (`denials`): whoever denies it answers at once, with that in hand;
+3. who is admitted (`access`): a request that the mesh refuses costs nothing further, and whatever stands
    behind may rely on the rules having been obeyed;
-3. how many are admitted in a time (`rates`): nobody uses up what is allowed to others by what is denied, and
+4. how many are admitted in a time (`rates`): nobody uses up what is allowed to others by what is denied, and
    who is asked next is spared what is over it;
-4. who is asked besides (`authorization`), for what policy admits;
-5. faults on purpose (`faults`), on the way out alone: what is held back or answered has met all else;
-6. `router`, which is terminal: Envoy demands that it is the last.
+5. who is asked besides (`authorization`), for what policy admits;
+6. faults on purpose (`faults`), on the way out alone: what is held back or answered has met all else;
+7. `router`, which is terminal: Envoy demands that it is the last.
 
 What is no filter decides before any of them: Envoy reads a request's headers, judges their size (`limits`),
 and makes its path what it is to be (`paths`), then looks for a route, and begins with the filters. What each
@@ -23,12 +24,13 @@ from catalog.policy.proxy import InboundPort, OutboundService
 from catalog.store.settings import DenialReasons
 from mesh.calling import RetryPolicy
 from mesh.names import TrustDomain
-from mesh.service import EscapedSlashes, ServiceKey
+from mesh.service import EscapedSlashes, Protocol, ServiceKey
 from sidecars.envoy.features.access import Access
 from sidecars.envoy.features.authorization import Authorization
 from sidecars.envoy.features.denials import Denials
 from sidecars.envoy.features.faults import Faults
 from sidecars.envoy.features.feature import Feature
+from sidecars.envoy.features.grpc_status import GrpcStatus
 from sidecars.envoy.features.limits import Limits
 from sidecars.envoy.features.paths import Paths
 from sidecars.envoy.features.rates import Rates
@@ -51,7 +53,8 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
     rates = (Rates(port.rates),) if port.rates.looks_at_requests else ()
     asked = (Authorization(port.asked),) if port.asked is not None else ()
     access = Access(port.access, trust_domain)
-    return (*_OF_ALL, log, paths, looked_for, _UNDELIVERED, access, *rates, *asked, _ROUTER)
+    counted = _counted(port.protocol)
+    return (*_OF_ALL, log, paths, *counted, looked_for, _UNDELIVERED, access, *rates, *asked, _ROUTER)
 
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
@@ -59,9 +62,14 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tupl
     faults = (Faults(),) if any(each.actions.faulty for each in service.rules) else ()
     to_mesh = isinstance(service.upstream, ServiceKey)
     again = Retries(retry, to_mesh=to_mesh, farther=service.fails_over)
-    return (*_OF_ALL, RequestLog(inbound=False), Paths(service.escaped_slashes), again, *faults, _ROUTER)
+    counted, paths = _counted(service.protocol), Paths(service.escaped_slashes)
+    return (*_OF_ALL, RequestLog(inbound=False), paths, *counted, again, *faults, _ROUTER)
 
 
 def outside() -> tuple[Feature, ...]:
     """Return the features of calls that leave the mesh: an application outside may mean escaped slashes."""
     return (*_OF_ALL, RequestLog(inbound=False), Paths(EscapedSlashes.KEEP), _ROUTER)
+
+
+def _counted(protocol: Protocol) -> tuple[Feature, ...]:
+    return (GrpcStatus(),) if protocol is Protocol.GRPC else ()

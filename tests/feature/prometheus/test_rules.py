@@ -15,7 +15,8 @@ import aiohttp
 import pytest
 import yaml
 
-from agent.figures.edges import Edges, Who
+from agent.figures.counted import Who
+from agent.figures.edges import Edges
 from agent.figures.exposition import written
 from agent.figures.statistics import read
 from demo.ports import free_port

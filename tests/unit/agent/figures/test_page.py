@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent.figures.bounded import Bounded
-from agent.figures.edges import Edges, Who
+from agent.figures.counted import Who
+from agent.figures.edges import Edges
 from agent.figures.exposition import Family, Kind, Sample, written
 from agent.figures.page import account_of
 from agent.figures.statistics import Bin, Statistics, read
@@ -108,6 +109,67 @@ def test_a_call_with_a_split_behind_it() -> None:
     ]
 
 
+def test_calls_of_grpc_that_failed_are_counted_of_backend_and_edge() -> None:
+    """Envoy counts them by cluster: of a port with its number, of the only port, of the workload's own."""
+    numbers = {
+        **{
+            f"http.rds-outbound.default/{at}.downstream_rq_2xx": 9 for at in ("shop|80", "bank|80", "bank|90")
+        },
+        "http.rds-inbound.8080.downstream_rq_2xx": 9,
+        "cluster.default/shop|grpc.grpc.failure": 1,
+        "cluster.default/bank|90.grpc.failure": 2,
+        "cluster.default/shop-v1|50051.grpc.failure": 3,
+        "cluster.default/alice|8080|local.grpc.failure": 4,
+        "cluster.default/alice|8080|local.grpc.success": 5,
+    }
+    text = written(Edges().families(read(_answer(numbers, {})), ALICE))
+    edges = {
+        (labels["direction"], labels["destination_service"], labels["destination_port"]): value
+        for labels, value in _values(text, "meshwright_edge_grpc_failed")
+    }
+    assert edges == {
+        ("outbound", "shop", "80"): 1,
+        ("outbound", "bank", "90"): 2,
+        ("inbound", "alice", "8080"): 4,
+    }
+    backends = {
+        (labels["backend_service"], labels["backend_port"]): value
+        for labels, value in _values(text, "meshwright_backend_grpc_failed")
+    }
+    assert backends == {("shop", "grpc"): 1, ("bank", "90"): 2, ("shop-v1", "50051"): 3}
+
+
+def test_routes_of_a_service_are_counted_each() -> None:
+    """By service, port and the name that policy gives; what else a virtual host counts is not theirs."""
+    numbers = {
+        "vhost.default/shop.route.80|default/canary/api.v1.upstream_rq_2xx": 3,
+        "vhost.default/shop.route.80|default/canary/api.v1.upstream_rq_200": 3,
+        "vhost.default/shop.route.80|rest.upstream_rq_5xx": 1,
+        "vhost.default/shop.vcluster.other.upstream_rq_2xx": 9,
+        "vhost.books.example.org.route.443|default/slow.upstream_rq_2xx": 5,
+    }
+    text = written(Edges().families(read(_answer(numbers, {})), ALICE))
+    found = {
+        (labels.get("destination_namespace"), labels["destination_service"], labels["destination_port"])
+        for labels, _ in _values(text, "meshwright_route_requests")
+    }
+    assert found == {("default", "shop", "80"), (None, "books.example.org", "443")}
+    routes = {
+        (labels["route"], labels["status_class"]): value
+        for labels, value in _values(text, "meshwright_route_requests")
+    }
+    assert routes == {("default/canary/api.v1", "2xx"): 3, ("rest", "5xx"): 1, ("default/slow", "2xx"): 5}
+
+
+def _values(text: str, name: str) -> list[tuple[dict[str, str], float]]:
+    return [
+        (each.labels, each.value)
+        for family in text_string_to_metric_families(text)
+        if family.name == name
+        for each in family.samples
+    ]
+
+
 def _mesh(services: int) -> dict[str, Any]:
     """Return what a proxy counted that has called all services of a mesh, with all that can come of it."""
     numbers = dict[str, int]()
@@ -126,6 +188,10 @@ def _mesh(services: int) -> dict[str, Any]:
         cluster = f"cluster.n/s{number}|80.upstream"
         counts = (*classes, "rq_retry", "cx_total", "cx_active", "cx_connect_fail")
         numbers |= {f"{cluster}_{what}": number + 1 for what in counts}
+        numbers[f"cluster.n/s{number}|80.grpc.failure"] = 1
+        route = f"vhost.n/s{number}.route.80|n/split/slow.upstream"
+        numbers |= {f"{route}_{what}": number + 1 for what in classes}
+        times[f"{route}_rq_time"] = [(3, 0.1, number + 1)]
         times[f"{cluster}_rq_time"] = [(3, 0.1, number + 1)]
     return _answer(numbers, times)
 
@@ -205,7 +271,7 @@ def test_what_is_no_answer_is_no_edge() -> None:
 
 
 def _nothing() -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    return tuple({scope: {} for scope in ("http", "tcp", "cluster")} for _ in range(2))  # type: ignore[return-value] # two
+    return tuple({scope: {} for scope in ("http", "tcp", "cluster", "vhost")} for _ in range(2))  # type: ignore[return-value] # two
 
 
 def test_whose_certificate_envoy_shows() -> None:

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from agent.figures.edges import MOST_BACKENDS, MOST_EDGES
+from agent.figures.counted import MOST_BACKENDS, MOST_EDGES
 from agent.figures.increments import NOTHING, since
 from agent.figures.report import Reports
 from agent.figures.reporting import FIRST_SECONDS, LONGEST_PAUSE, FiguresTold
 from agent.figures.sending import NotTaken
 from agent.figures.statistics import Bin, Statistics, read
+from enrolment.reports import report
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 
 SHOP, BOOKS = "rds-outbound.default/shop|80", "rds-outbound.default/books|80"
@@ -44,6 +45,11 @@ def _read(written: bytes) -> wire.ReportRequest:
     return found
 
 
+def called_at(port: int) -> wire.Called:
+    """Return the shop's port."""
+    return wire.Called(namespace="default", service="shop", port=port)
+
+
 def test_a_report_has_what_was_counted_since_the_one_before() -> None:
     """In the control plane's words; what has not grown is not in it, and what is open now never is."""
     before = counted(
@@ -69,6 +75,9 @@ def test_a_report_has_what_was_counted_since_the_one_before() -> None:
             f"cluster.{BACK}.upstream_rq_retry": 1,
             f"cluster.{BACK}.upstream_cx_connect_fail": 2,
             f"cluster.{BACK}.upstream_cx_active": 3,
+            f"cluster.{BACK}.grpc.failure": 2,
+            "cluster.default/shop|8080.grpc.failure": 1,
+            "cluster.default/alice|8080|local.grpc.failure": 3,
         },
         {f"http.{SHOP}.downstream_rq_time": [(4, 0.1, 8), (5, 0.1, 1), (12000, 1000, 1)]},
     )
@@ -77,7 +86,6 @@ def test_a_report_has_what_was_counted_since_the_one_before() -> None:
         run="run", number=1, seconds=3.0
     )
     found = _read(reports.next(since(read(before), read(now)), 10.0))
-    called = wire.Called(namespace="default", service="shop", port=80)
     assert found == wire.ReportRequest(
         run="run",
         number=2,
@@ -87,17 +95,18 @@ def test_a_report_has_what_was_counted_since_the_one_before() -> None:
                 direction=wire.INBOUND,
                 protocol=wire.HTTP,
                 called=wire.Called(port=8080),
-                requests=wire.Requests(by_class=(0, 0, 0, 3, 0)),
+                requests=wire.Requests(by_class=(0, 0, 0, 3, 0), grpc_failed=3),
                 connections=wire.Connections(),
             ),
             wire.Edge(
                 direction=wire.OUTBOUND,
                 protocol=wire.HTTP,
-                called=called,
+                called=called_at(80),
                 requests=wire.Requests(
                     by_class=(0, 2, 0, 0, 1),
                     by_time=(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1),
                     seconds=12.5091,
+                    grpc_failed=1,
                 ),
                 connections=wire.Connections(opened=1, sent_bytes=100, received_bytes=900),
             ),
@@ -111,11 +120,16 @@ def test_a_report_has_what_was_counted_since_the_one_before() -> None:
         ],
         backends=[
             wire.Backend(
+                called=called_at(8080),
+                requests=wire.Requests(grpc_failed=1),
+                connections=wire.Connections(),
+            ),
+            wire.Backend(
                 called=wire.Called(namespace="default", service="shop-v1", port=8080),
-                requests=wire.Requests(by_class=(0, 2, 0, 0, 0)),
+                requests=wire.Requests(by_class=(0, 2, 0, 0, 0), grpc_failed=2),
                 connections=wire.Connections(failed=2),
                 retries=1,
-            )
+            ),
         ],
     )
 
@@ -130,6 +144,20 @@ def test_a_backend_at_a_port_that_has_a_name_is_told_by_it() -> None:
         (each.called.port, each.called.port_name): each.requests.by_class[1] for each in found.backends
     }
     assert by_port == {(0, "http-web"): 2, (8080, ""): 1}
+
+
+def test_a_route_is_told_by_a_name_that_can_be_taken() -> None:
+    """A report that has a name too long or unprintable is not taken, with all that is in it."""
+    names = ("default/canary/api", "default/canary/two\x7flines", "x" * 300)
+    numbers = {f"vhost.default/shop.route.80|{each}.upstream_rq_2xx": 2 for each in names}
+    found = _read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0))
+    assert {(each.called.service, each.name, each.requests.by_class[1]) for each in found.routes} == {
+        ("shop", "default/canary/api", 2),
+        ("shop", "default/canary/twolines", 2),
+        ("shop", "x" * 253, 2),
+    }
+    assert {each.direction for each in found.routes} == {wire.OUTBOUND}
+    assert len(report(found).rows) == 3
 
 
 def test_a_report_stays_small_whatever_is_called() -> None:

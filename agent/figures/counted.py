@@ -1,0 +1,160 @@
+"""What a proxy counted, per edge, backend and route: Envoy's statistics by whose calls they are. Pure.
+
+An edge is counted where it begins: the caller's proxy knows both its ends. Where it ends, a proxy counts what
+comes in by port, of all callers together.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from agent.figures.bounded import Bounded
+from agent.figures.exposition import Labels
+from agent.figures.statistics import Bin, Statistics
+from observed.figures import Direction
+from sidecars.envoy.stat_names import Called, backend, behind, called, received_at, route
+
+MOST_EDGES: Final = 48
+MOST_BACKENDS: Final = 64
+MOST_ROUTES: Final = 24
+"""With these a proxy has less than 2000 series, whatever it calls and whatever is answered."""
+
+GRPC_FAILED: Final = "grpc.failure"
+
+OTHERS: Final = Called("", "others", "")
+"""All that have no series of their own, together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """The workload: the service and namespace of its proxy's name, and its ServiceAccount if it is known."""
+
+    namespace: str
+    service: str
+    account: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edge:
+    """Calls of one kind from or to a workload; `called` has the port alone where they come in."""
+
+    direction: Direction
+    protocol: str
+    called: Called
+
+    def others(self) -> "Edge":
+        """Return the edge that stands for those of its kind without series of their own."""
+        return Edge(self.direction, self.protocol, OTHERS)
+
+    def labels(self, who: Who) -> Labels:
+        """Return how Prometheus knows it."""
+        here = (who.namespace, who.service, who.account)
+        there = (self.called.namespace, self.called.service, "")
+        ends = (here, there) if self.direction is Direction.OUTBOUND else (("", "", ""), here)
+        named = zip(("source", "destination"), ends, strict=True)
+        parts = ("namespace", "service", "service_account")
+        return (
+            ("direction", self.direction),
+            *(
+                (f"{end}_{part}", value)
+                for end, said in named
+                for part, value in zip(parts, said, strict=True)
+            ),
+            ("destination_port", self.called.port),
+            ("protocol", self.protocol),
+        )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Route:
+    """A route that calls to a service may take, by the name that policy gives it."""
+
+    called: Called
+    name: str
+
+
+OTHER_ROUTES: Final = Route(OTHERS, "others")
+Key = TypeVar("Key", Edge, Called, Route)
+
+
+@dataclass(slots=True)
+class Counted:
+    """What was counted for one edge or backend, of all statistics that come to it."""
+
+    numbers: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    times: list[Bin] = field(default_factory=list)
+
+    def add(self, numbers: Mapping[str, int], times: Iterable[Bin]) -> None:
+        """Take more into it."""
+        for what, value in numbers.items():
+            self.numbers[what] += value
+        self.times += times
+
+
+_Raw = tuple[Mapping[str, int], tuple[Bin, ...]]
+
+
+def gathered(
+    found: Iterable[tuple[Key, _Raw]], bounded: Bounded[Key], others: Callable[[Key], Key], weight: str
+) -> dict[Key, Counted]:
+    """Return what was counted for each that has series of its own, and for the others together."""
+    every = list(found)
+    used: defaultdict[Key, int] = defaultdict(int)
+    for key, (numbers, _) in every:
+        used[key] += numbers.get(weight, 0)
+    own = bounded.own(used)
+    made: defaultdict[Key, Counted] = defaultdict(Counted)
+    for key, raw in every:
+        made[key if key in own else others(key)].add(*raw)
+    return dict(made)
+
+
+def edges_of(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
+    """Yield what was counted of each edge, more than once where several statistics are of it."""
+    for protocol in ("http", "tcp"):
+        times = found.times[protocol]
+        for prefix, numbers in found.numbers[protocol].items():
+            raw = numbers, times.get(prefix, ())
+            if (to := called(prefix)) is not None:
+                yield Edge(Direction.OUTBOUND, protocol, to), raw
+            elif (port := received_at(prefix)) is not None:
+                yield Edge(Direction.INBOUND, protocol, Called("", "", port)), raw
+    yield from _grpc_failures(found)
+
+
+def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
+    """Yield how many calls of gRPC failed, which Envoy counts by cluster, of the edges that clusters are of.
+
+    A cluster is of the edge to its service, of several the one whose port it has; behind a TrafficSplit it
+    is of the backend alone.
+    """
+    failed = [
+        (of, each) for of, numbers in found.numbers["cluster"].items() if (each := numbers.get(GRPC_FAILED))
+    ]
+    to = defaultdict[tuple[str, str], list[Called]](list)
+    for service in map(called, found.numbers["http"]) if failed else ():
+        if service is not None:
+            to[service.namespace, service.service].append(service)
+    for cluster, count in failed:
+        raw: _Raw = ({GRPC_FAILED: count}, ())
+        if (port := behind(cluster)) is not None:
+            yield Edge(Direction.INBOUND, "http", Called("", "", port)), raw
+        elif (at := backend(cluster)) is not None:
+            every = to[at.namespace, at.service]
+            for service in every if len(every) == 1 else [it for it in every if it.port == at.port]:
+                yield Edge(Direction.OUTBOUND, "http", service), raw
+
+
+def routes_of(found: Statistics) -> Iterator[tuple[Route, _Raw]]:
+    """Yield what was counted of each route that is counted for itself, likewise."""
+    for prefix, numbers in found.numbers["vhost"].items():
+        if (at := route(prefix)) is not None:
+            yield Route(*at), (numbers, found.times["vhost"].get(prefix, ()))
+
+
+def backends_of(found: Statistics) -> Iterator[tuple[Called, _Raw]]:
+    """Yield what was counted of each backend, likewise."""
+    for cluster, numbers in found.numbers["cluster"].items():
+        if (at := backend(cluster)) is not None:
+            yield at, (numbers, found.times["cluster"].get(cluster, ()))
