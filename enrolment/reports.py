@@ -68,6 +68,7 @@ def _figures(
         retries=_count("retries", retries),
         opened=_count("connections.opened", connections.opened),
         failed=_count("connections.failed", connections.failed),
+        tls=_count("connections.tls", connections.tls),
         milliseconds=round(1000 * _amount("requests.seconds", requests.seconds, MOST_BYTES)),
         sent_bytes=_count("connections.sent_bytes", connections.sent_bytes, MOST_BYTES),
         received_bytes=_count("connections.received_bytes", connections.received_bytes, MOST_BYTES),

@@ -14,10 +14,10 @@ from observed.figures import Figures
 
 Key = TypeVar("Key", bound=Hashable)
 
-_PACKED: Final = struct.Struct("<20I3Q")
+_PACKED: Final = struct.Struct("<21I3Q")
 _MOST_COUNT: Final = 2**32 - 1
 _MOST_SUM: Final = 2**64 - 1
-_COUNTS: Final = 20
+_COUNTS: Final = 21
 
 
 @dataclass(frozen=True, slots=True)

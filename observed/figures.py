@@ -78,7 +78,8 @@ class Figures:
     `by_class` has the requests answered with 1xx to 5xx, `by_time` how many took less than each of
     BOUNDS_MS and not less than the one before, the last how many took longer; `milliseconds` are their
     times together.
-    `opened` and `failed` are connections, `sent_bytes` go from the caller to the called.
+    `opened` and `failed` are connections, `tls` are handshakes that came to their end, with
+    both certificates as sidecars ask for them. `sent_bytes` go from the caller to the called.
     """
 
     by_class: tuple[int, ...] = (0,) * CLASSES
@@ -87,6 +88,7 @@ class Figures:
     retries: int = 0
     opened: int = 0
     failed: int = 0
+    tls: int = 0
     milliseconds: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
@@ -107,6 +109,7 @@ class Figures:
             self.retries,
             self.opened,
             self.failed,
+            self.tls,
             self.milliseconds,
             self.sent_bytes,
             self.received_bytes,

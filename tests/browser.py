@@ -82,7 +82,7 @@ class Browser:
         """Open a page, and wait until it is there."""
         found = await self.ask("Page.navigate", url=address)
         assert not found.get("errorText"), (address, found)
-        await self._loaded()
+        await self.loaded()
 
     async def run(self, script: str) -> Any:
         """Return what a script says in the page."""
@@ -99,14 +99,15 @@ class Browser:
     async def submit(self, form: str) -> None:
         """Send a form off, and wait until the answer is there."""
         await self.run(f"document.querySelector('{form}').requestSubmit()")
-        await self._loaded()
+        await self.loaded()
 
     async def photograph(self, to: Path) -> None:
         """Write a picture of the whole page."""
         found = await self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         to.write_bytes(base64.b64decode(found["data"]))
 
-    async def _loaded(self) -> None:
+    async def loaded(self) -> None:
+        """Wait until a page is there that is on its way."""
         while (await self._heard()).get("method") != "Page.loadEventFired":
             continue
 

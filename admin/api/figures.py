@@ -1,13 +1,28 @@
-"""The shape of what `/api/v1/stat` answers."""
+"""The shapes of what `/api/v1/stat` and `/api/v1/topology` answer."""
 
 from typing import Final
 
-from admin.api.shape import MOMENT, NUMBER, TEXT, WHOLE, listed, maybe, noted, one_of, record
+from admin.api.shape import FLAG, MOMENT, NUMBER, TEXT, WHOLE, listed, maybe, noted, one_of, record
 
 _PORT: Final = noted({"type": ["integer", "string"]}, "a number, or the name of a target port")
 _END: Final = record({"namespace": TEXT, "service": TEXT})
 _CALLED: Final = record({"namespace": TEXT, "service": TEXT, "port": maybe(_PORT)})
 _REPORTING: Final = record({"proxies": WHOLE, "connected": WHOLE, "every_seconds": NUMBER})
+FIGURES: Final = {
+    "requests": WHOLE,
+    "per_second": NUMBER,
+    "success": noted(maybe(NUMBER), "the part that did not fail, 0 to 1; null of none"),
+    "failures": WHOLE,
+    "by_class": record({f"{number}xx": WHOLE for number in range(1, 6)}),
+    "grpc_failed": WHOLE,
+    **{f"p{part}_ms": maybe(NUMBER) for part in (50, 95, 99)},
+    "retries": WHOLE,
+    "connections": WHOLE,
+    "connections_failed": WHOLE,
+    "tls_handshakes": noted(WHOLE, "with backends"),
+    "sent_bytes": WHOLE,
+    "received_bytes": WHOLE,
+}
 _ROW: Final = record(
     {
         "source": maybe(_END),
@@ -17,18 +32,44 @@ _ROW: Final = record(
         "backend": maybe(_CALLED),
         "direction": one_of("outbound", "inbound"),
         "protocol": one_of("http", "tcp"),
-        "requests": WHOLE,
-        "per_second": NUMBER,
-        "success": noted(maybe(NUMBER), "the part that did not fail, 0 to 1; null of none"),
-        "failures": WHOLE,
-        "by_class": record({f"{number}xx": WHOLE for number in range(1, 6)}),
-        "grpc_failed": WHOLE,
-        **{f"p{part}_ms": maybe(NUMBER) for part in (50, 95, 99)},
-        "retries": WHOLE,
-        "connections": WHOLE,
-        "connections_failed": WHOLE,
-        "sent_bytes": WHOLE,
-        "received_bytes": WHOLE,
+        **FIGURES,
+    }
+)
+_NODE: Final = record(
+    {
+        "id": noted(TEXT, "shop/cart, a namespace, or a host outside"),
+        "namespace": maybe(TEXT),
+        "name": TEXT,
+        "kind": one_of("service", "namespace", "outside"),
+        "proxies": record({"known": WHOLE, "connected": WHOLE, "in_step": WHOLE}),
+        "verdict": one_of("ok", "info", "warning", "failed"),
+    }
+)
+_SHARE: Final = noted(maybe(NUMBER), "the part of the calls that the backend had, 0 to 1")
+_EDGE: Final = record(
+    {
+        "source": TEXT,
+        "destination": TEXT,
+        "allowed": noted(maybe(FLAG), "by some object; null of what is outside, and behind a TrafficSplit"),
+        "by": noted(listed(TEXT), "the objects that allow it"),
+        "configured": noted(FLAG, "some sidecar of the source has it, and is in step"),
+        "seen": noted(maybe(record(FIGURES)), "what callers have counted; null where nobody has called"),
+        "mtls": noted(maybe(FLAG), "whether connections of the last hour were in mTLS; null of none"),
+        "weights": noted(
+            listed(record({"split": TEXT, "part": NUMBER})),
+            "what TrafficSplits have for a backend",
+        ),
+        "share": _SHARE,
+    }
+)
+TOPOLOGY: Final = record(
+    {
+        "at": MOMENT,
+        "window_seconds": noted(NUMBER, "what the rates are over"),
+        "by": one_of("service", "namespace"),
+        "services": noted(WHOLE, "how many there are in all"),
+        "nodes": listed(_NODE),
+        "edges": listed(_EDGE),
     }
 )
 STAT: Final = record(

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from admin.api import mesh, shapes
 from admin.api.events import Events
-from admin.api.figures import STAT
+from admin.api.figures import STAT, TOPOLOGY
 from admin.api.mesh import Api
 from admin.api.openapi import EVENTS, TRY, described
 from admin.api.shape import Shape, fitted_document
@@ -18,6 +18,7 @@ from admin.html.style import SECURITY_HEADERS
 from admin.http.answering import answered
 from admin.pages.jsonable import Document
 from admin.pages.naming import NotShown
+from admin.pages.topology import topology
 from admin.pages.traffic import LEAST_SECONDS, MOST_SECONDS, stat
 from observed.figures import Of
 
@@ -26,18 +27,29 @@ async def _stat(of: Of, api: Api, request: web.Request) -> Document:
     return await stat(api.reading, of, request.query, api.clock())
 
 
+async def _topology(api: Api, request: web.Request) -> Document:
+    return await topology(api.reading, request.query, api.clock())
+
+
 _SERVICE: Final = "namespace/service"
 _SECONDS: Final[Shape] = {
     "type": "number",
     "minimum": LEAST_SECONDS,
     "maximum": MOST_SECONDS,
 }
+_BY: Final[Shape] = {"type": "string", "enum": ["service", "namespace"]}
 _STAT: Final = (
     Parameter("window", "over the last so many seconds", 300, schema=_SECONDS),
     Parameter("namespace", "rows with an end in it", "shop"),
     Parameter("from", f"who calls, {_SERVICE}", "shop/cart"),
     Parameter("to", f"who is called, {_SERVICE}", "shop/pay"),
     Parameter("service", f"either, {_SERVICE}", "shop/pay"),
+)
+_TOPOLOGY: Final = (
+    Parameter("service", f"it and its neighbours, {_SERVICE}", "shop/pay"),
+    Parameter("namespace", "its services and their neighbours", "shop"),
+    Parameter("by", "service or namespace; of more than 300 the latter", "service", schema=_BY),
+    Parameter("window", "over the last so many seconds", 300, schema=_SECONDS),
 )
 _EXPLAIN: Final = (
     Parameter("from", "namespace/service account, or an IP address outside the mesh", "shop/buyer", True),
@@ -59,6 +71,7 @@ ROUTES: Final = (
     Route("/policies", "objects in force, and problems", mesh.policies, shapes.POLICIES, _OBJECT),
     Route("/explain", "why a call may pass or not", mesh.explain, shapes.EXPLAINED, _EXPLAIN),
     Route("/sources", "sources: how fresh, what they hold", mesh.all_sources, shapes.SOURCES),
+    Route("/topology", "who calls whom, allowed and seen", _topology, TOPOLOGY, _TOPOLOGY),
     *(Route(f"/stat/{of.value}", f"how {of.value} fare", partial(_stat, of), STAT, _STAT) for of in Of),
 )
 

@@ -79,6 +79,26 @@ list-style:none;padding:0;margin:1rem 0}
 .cards li{margin:0;padding:.7rem .9rem;border:1px solid var(--line);border-radius:6px;min-width:0}
 .cards a{font-weight:600}
 .cards p{margin:.25rem 0 0}
+.picture{overflow:auto;max-height:48rem;margin:.6rem 0;border:1px solid var(--line);border-radius:6px;
+background:var(--raised)}
+.picture svg{display:block;margin:auto;font:13px system-ui,sans-serif}
+.node rect{fill:var(--ground);stroke:var(--plain);stroke-width:1.5}
+.node.good rect{stroke:var(--good)}
+.node.warning rect{stroke:var(--warning);stroke-dasharray:7 3;stroke-width:2}
+.node.bad rect{stroke:var(--bad);stroke-width:3;fill:var(--bad-g)}
+.node.subject rect{fill:var(--plain-g)}
+.node text{fill:var(--text)}.node .name{font-weight:600;fill:var(--link)}
+.node .below{fill:var(--faint);font-size:12px}
+.node:focus-visible rect{stroke:var(--focus);stroke-width:4}
+.edge{fill:none;stroke:var(--plain);stroke-width:1.5}
+.edge.good{stroke:var(--good)}.edge.warning{stroke:var(--warning);stroke-width:2.5}
+.edge.bad{stroke:var(--bad);stroke-width:3.5}
+.edge.unseen{stroke-dasharray:4 5}
+.head.good{fill:var(--good)}.head.warning{fill:var(--warning)}
+.head.bad{fill:var(--bad)}.head.plain{fill:var(--plain)}
+.says text{fill:var(--text);font-size:12px;paint-order:stroke;stroke:var(--raised);stroke-width:4px}
+.says.bad text{fill:var(--bad);font-weight:600}
+.lock{fill:none;stroke:var(--good);stroke-width:1.3}
 .tabs [aria-current]{font-weight:600;color:inherit;text-decoration:none}
 .tabs{display:flex;flex-wrap:wrap;gap:.3rem 1rem;margin:.6rem 0}
 """

@@ -16,6 +16,7 @@ from admin.pages.published import published
 from admin.pages.sidecars import known_sidecars
 from admin.pages.sources import sources
 from admin.pages.streams import streams
+from admin.pages.topology import topology
 from admin.pages.traffic import stat
 from admin.reading import MeshReading
 from observed.figures import Of
@@ -64,6 +65,10 @@ class Answers:
             kinds = ", ".join(each.value for each in Of)
             raise web.HTTPBadRequest(reason=f"of is {named[:40]!r}: it must be one of {kinds}")
         return await stat(self.reading, Of(named), query, self.clock())
+
+    async def topology(self, request: web.Request) -> Document:
+        """Return who calls whom."""
+        return await topology(self.reading, request.query, self.clock())
 
     async def access(self, request: web.Request) -> Document:
         """Return who may call what."""

@@ -17,6 +17,7 @@ from admin.html.looks import (
     policies,
     proxies,
     pushes,
+    topology,
     traffic,
     versions,
 )
@@ -91,6 +92,12 @@ _ROUTES: Final = (
         Answers.traffic,
         traffic.TRAFFIC,
         Glances.traffic,
+    ),
+    _Route(
+        "/debug/topology",
+        "who calls whom, allowed and seen; ?service=&namespace=&by=service|namespace&window=",
+        Answers.topology,
+        topology.TOPOLOGY,
     ),
     _Route("/debug/access", "who may call what, and by which object", Answers.access, access.ACCESS),
     _Route(

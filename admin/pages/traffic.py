@@ -12,9 +12,9 @@ from admin.pages.jsonable import Document, Json, jsonable
 from admin.reading import ProxyReading, TrafficReading
 from delivery.proxies.status import ProxyState
 from mesh.identity import ProxyName
-from observed.figures import Called, Of
+from observed.figures import Called, Figures, Of
 from observed.standing import QUANTILES, Row, Wanted, of_proxies, rows
-from observed.traffic import Caller
+from observed.traffic import Caller, Traffic
 
 LEAST_SECONDS: Final = 10
 MOST_SECONDS: Final = 3600
@@ -29,7 +29,7 @@ class Reading(ProxyReading, TrafficReading, Protocol):
 async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime) -> Document:
     """Return the rows that are asked for; raises web.HTTPBadRequest for what cannot be asked."""
     traffic, at = reading.traffic(), time.monotonic()
-    window, wanted = _window(query, max(DEFAULT_SECONDS, traffic.every_seconds)), _wanted(query)
+    window, wanted = window_seconds(query, traffic), _wanted(query)
     # Entries of a large mesh are many: their sums are not for the event loop.
     if of is Of.PROXIES:
         by_proxy = traffic.by_proxy(window, at)
@@ -52,8 +52,6 @@ async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime
 
 def row_document(row: Row, seconds: float) -> Document:
     """Return a row in JSON; its rates are over so many seconds."""
-    figures = row.figures
-    times = {f"p{round(part * 100)}_ms": _rounded(figures.quantile_ms(part)) for part in QUANTILES}
     return {
         "source": _party(row.source),
         "destination": _called(row.destination),
@@ -62,6 +60,14 @@ def row_document(row: Row, seconds: float) -> Document:
         "backend": _called(row.backend),
         "direction": row.direction.value,
         "protocol": row.protocol.value,
+        **figures_document(row.figures, seconds),
+    }
+
+
+def figures_document(figures: Figures, seconds: float) -> Document:
+    """Return what was counted over so many seconds."""
+    times = {f"p{round(part * 100)}_ms": _rounded(figures.quantile_ms(part)) for part in QUANTILES}
+    return {
         "requests": figures.requests,
         "per_second": round(figures.requests / seconds, 3),
         "success": _rounded(figures.success, 6),
@@ -72,6 +78,7 @@ def row_document(row: Row, seconds: float) -> Document:
         "retries": figures.retries,
         "connections": figures.opened,
         "connections_failed": figures.failed,
+        "tls_handshakes": figures.tls,
         "sent_bytes": figures.sent_bytes,
         "received_bytes": figures.received_bytes,
     }
@@ -91,8 +98,9 @@ def _rounded(value: float | None, digits: int = 1) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def _window(query: Mapping[str, str], default: int) -> float:
-    text = query.get("window", str(default))
+def window_seconds(query: Mapping[str, str], traffic: Traffic) -> float:
+    """Return the window that is asked for, or the default; raises web.HTTPBadRequest for none."""
+    text = query.get("window", str(max(DEFAULT_SECONDS, traffic.every_seconds)))
     try:
         seconds = float(text)
     except ValueError:

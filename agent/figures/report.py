@@ -78,7 +78,11 @@ def _edge(edge: Edge, counted: Counted) -> bytes:
 
 def _backend(at: Called, counted: Counted) -> bytes:
     numbers = counted.numbers
-    connections = message((1, numbers["upstream_cx_total"]), (2, numbers["upstream_cx_connect_fail"]))
+    connections = message(
+        (1, numbers["upstream_cx_total"]),
+        (2, numbers["upstream_cx_connect_fail"]),
+        (5, numbers["ssl.handshake"]),
+    )
     return message(
         (1, _called(at)),
         (2, _requests(counted, "upstream")),

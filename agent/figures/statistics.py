@@ -18,7 +18,8 @@ _COUNTS: Final = {
     "http": r"downstream_(rq_[1-5]xx|rq_time|cx_total|cx_rx_bytes_total|cx_tx_bytes_total)",
     "tcp": r"downstream_(cx_total|cx_rx_bytes_total|cx_tx_bytes_total)",
     "vhost": r"upstream_(rq_[1-5]xx|rq_time)",
-    "cluster": r"(upstream_(rq_[1-5]xx|rq_time|rq_retry|cx_total|cx_active|cx_connect_fail)|grpc\.failure)",
+    "cluster": r"(upstream_(rq_[1-5]xx|rq_time|rq_retry|cx_total|cx_active|cx_connect_fail)"
+    r"|grpc\.failure|ssl\.handshake)",
 }
 _FILTER: Final = "|".join(rf"^{scope}\..+\.{counts}$" for scope, counts in _COUNTS.items())
 STATS_PATH: Final = f"/stats?format=json&usedonly&histogram_buckets=detailed&filter={quote(_FILTER, safe='')}"

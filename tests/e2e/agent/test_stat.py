@@ -75,6 +75,10 @@ async def test_who_calls_whom_is_told(envoy: str, tmp_path: Path, ends: AsyncExi
         1.0,
     )
     assert 0 < edge["p50_ms"] <= edge["p99_ms"] <= 10_000
+    found = await meshed.ask("/api/v1/topology?window=3600")
+    calls = {(each["source"], each["destination"]): each for each in found["edges"]}
+    to_shop = calls["default/alice", "default/shop"]
+    assert (to_shop["allowed"], to_shop["configured"], to_shop["mtls"]) == (True, True, True)
     state = meshed.state / "control"
     printed = await asyncio.to_thread(
         meshed.machines["switch"].run, str(COMMAND), "stat", "edges", "--state", str(state)

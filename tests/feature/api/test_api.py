@@ -36,6 +36,7 @@ ASKED = {
     "/policies": "",
     "/explain": "?from=shop/buyer&to=shop/shop:80&path=/sell&header=a: b&header=c: d",
     "/sources": "",
+    "/topology": "",
     **{
         f"/stat/{of}": "?window=300&namespace=shop"
         for of in ("services", "proxies", "edges", "routes", "backends")

@@ -35,6 +35,9 @@ PAGES = {
     "object": "/debug/policies?object=TrafficSplit shop/poison",
     "traffic": "/debug/traffic",
     "traffic-of-services": "/debug/traffic?of=services&window=600",
+    "topology": "/debug/topology",
+    "topology-of-one": "/debug/topology?service=shop/buyer&window=600",
+    "topology-by-namespace": "/debug/topology?by=namespace",
     "access": "/debug/access",
     "access-of-one": "/debug/access?source=shop/buyer",
     "explain-form": "/debug/explain",
@@ -83,6 +86,31 @@ async def test_what_is_shown_is_no_markup(browser: Browser, mesh: Server) -> Non
         assert await browser.run("document.scripts.length") == 0, name
     await browser.open(_address(mesh, "/debug/policies"))
     assert EVIL in await browser.run("document.body.textContent")
+
+
+async def test_the_picture_has_what_the_api_has(browser: Browser, mesh: Server) -> None:
+    """Every node and every call; a node is reached by the keyboard, and leads to its neighbours."""
+    found = await mesh.ask("GET", "/api/v1/topology?window=600")
+    await browser.look(1300, dark=False)
+    await browser.open(_address(mesh, "/debug/topology?window=600"))
+    titles = "[...document.querySelectorAll('.picture {} > title')].map(each => each.textContent)"
+    nodes, edges = [await browser.run(titles.format(each)) for each in ("a.node", "path.edge")]
+    assert sorted(each.split(":")[0] for each in nodes) == sorted(
+        each["id"].split(":")[0] for each in found["nodes"]
+    )
+    assert len(edges) == len([each for each in found["edges"] if each["source"] != each["destination"]])
+    assert [each for each in edges if each.startswith("shop/buyer to shop/shop: ✕ 85.0% ")], edges
+    inside = "document.activeElement.closest('.picture a.node')"
+    for _ in range(60):
+        await browser.press("Tab")
+        if await browser.run(f"!!{inside}"):
+            break
+    wanted = await browser.run(f"{inside}.getAttribute('href')")
+    assert wanted.startswith("/debug/topology?service=")
+    await browser.press("Enter")
+    await browser.loaded()
+    assert (await browser.run("location.pathname + location.search")) == wanted
+    assert await browser.run("document.querySelectorAll('.picture a.subject').length") == 1
 
 
 async def test_every_link_leads_somewhere(mesh: Server) -> None:

@@ -10,7 +10,7 @@ def times(**below: int) -> tuple[int, ...]:
     return (*(below.get(f"ms_{bound}", 0) for bound in BOUNDS_MS), below.get("more", 0))
 
 
-ONE = Figures((1, 2, 3, 4, 5), tuple(range(TIMES)), 6, 7, 8, 9, 10, 11, 12)
+ONE = Figures((1, 2, 3, 4, 5), tuple(range(TIMES)), 6, 7, 8, 9, 10, 11, 12, 13)
 
 
 def test_figures_are_added_number_by_number() -> None:
@@ -18,8 +18,10 @@ def test_figures_are_added_number_by_number() -> None:
     assert Figures.of(ONE.numbers()) == ONE
     assert ONE + Figures() == ONE
     both = ONE + ONE
-    assert both == Figures((2, 4, 6, 8, 10), tuple(2 * n for n in range(TIMES)), 12, 14, 16, 18, 20, 22, 24)
-    assert len(ONE.numbers()) == CLASSES + TIMES + 7
+    assert both == Figures(
+        (2, 4, 6, 8, 10), tuple(2 * n for n in range(TIMES)), 12, 14, 16, 18, 20, 22, 24, 26
+    )
+    assert len(ONE.numbers()) == CLASSES + TIMES + 8
 
 
 def test_success_is_what_the_server_did_not_fail() -> None:

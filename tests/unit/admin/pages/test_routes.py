@@ -18,6 +18,7 @@ PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "
 PATHS += [
     "/debug/policies",
     "/debug/traffic",
+    "/debug/topology",
     "/debug/access",
     "/debug/explain",
     "/debug/connectivity",

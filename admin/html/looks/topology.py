@@ -1,0 +1,201 @@
+"""Who calls whom, as a picture and as tables."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from admin.html import links
+from admin.html.fields import number, part, records, said, words
+from admin.html.forms import Field, Form
+from admin.html.frame import Asked
+from admin.html.looks.look import Look
+from admin.html.looks.traffic import tone as tone_of_calls
+from admin.html.markup import Markup, listed, name, tag, text
+from admin.html.picture import Arrow, Node, picture
+from admin.html.tables import Column, table
+from admin.html.tones import Tone, Verdict, badge, counted, worst
+from admin.html.values import NONE
+from admin.pages.jsonable import Document
+
+MOST_DRAWN: Final = 80
+"""Of more nodes nobody sees anything; what there is then is the tables."""
+PATH: Final = "/debug/topology"
+_TONES: Final = {tone.value: tone for tone in Tone}
+
+
+def of_topology(found: Document) -> Verdict:
+    """Return how many calls are seen, and of which of them many fail, or are not allowed."""
+    edges = records(found, "edges")
+    seen = [each for each in edges if part(each, "seen")]
+    failing = [each for each in seen if _tone(each) in (Tone.WARNING, Tone.BAD)]
+    many = f"{counted(len(records(found, 'nodes')), said(found, 'by') or 'service')}, {len(seen)} of"
+    first = f"{many} {counted(len(edges), 'way')} to call seen lately"
+    if not failing:
+        return Verdict(Tone.GOOD if seen else Tone.PLAIN, f"{first}.")
+    one = min(failing, key=lambda each: number(part(each, "seen"), "success"))
+    rate = f"{number(part(one, 'seen'), 'success'):.2%}"
+    sentence = f"{first}; {said(one, 'source')} to {said(one, 'destination')} succeeds in {rate}."
+    return Verdict(worst(map(_tone, failing)), sentence)
+
+
+def _tone(edge: Document) -> Tone:
+    return tone_of_calls(part(edge, "seen"))
+
+
+def _topology(found: Document, asked: Asked) -> Iterable[Markup]:
+    nodes, edges = records(found, "nodes"), records(found, "edges")
+    if 0 < len(nodes) <= MOST_DRAWN:
+        yield _drawn(found, dict(asked.query).get("service", ""))
+        yield tag("p", text(_LEGEND), class_="shows")
+    elif nodes:
+        many = f"These are {len(nodes)}, too many for a picture: ask for a service or a namespace."
+        yield tag("p", text(many), class_="empty")
+    yield tag("h2", text("Calls"))
+    ordered = sorted(edges, key=lambda each: list(Tone).index(_tone(each)))
+    yield table(ordered, _CALLS, "Nobody may call anybody, and nobody has.")
+    yield tag("h2", text("Namespaces" if said(found, "by") == "namespace" else "Services"))
+    yield table(nodes, _NODES, "There is no Service, and no Workload.")
+
+
+_LEGEND: Final = (
+    "A line is calls that were seen: the part that succeeded, and how many there were in a second; a dashed "
+    "one is allowed, and was not seen. A lock is mTLS that was seen. Behind a TrafficSplit it is what part a "
+    "backend should have, and had. A service leads to its neighbours."
+)
+
+
+def _drawn(found: Document, about: str) -> Markup:
+    nodes = {said(each, "id"): _node(each) for each in records(found, "nodes")}
+    arrows = {
+        (said(each, "source"), said(each, "destination")): _arrow(each) for each in records(found, "edges")
+    }
+    return picture(nodes, arrows, "Who calls whom", about)
+
+
+def _node(node: Document) -> Node:
+    proxies, key, namespace = part(node, "proxies"), said(node, "id"), said(node, "namespace")
+    known, in_step = number(proxies, "known"), number(proxies, "in_step")
+    here = f"{in_step:g} of {known:g} in step" if known else "no sidecar"
+    by_namespace = said(node, "kind") == "namespace"
+    below = here if by_namespace or not namespace else f"{namespace} · {in_step:g}/{known:g}"
+    title = f"{key}: {here}, {said(node, 'verdict')}"
+    return Node(said(node, "name"), below, _href(node), _TONES[said(node, "verdict")], title)
+
+
+def _href(node: Document) -> str:
+    if said(node, "kind") == "namespace":
+        return links.href(PATH, {"namespace": said(node, "id")})
+    if not said(node, "namespace") and said(node, "id") == "outside":  # all of it together
+        return links.href(PATH, {"by": "service"})
+    return links.href(PATH, {"service": said(node, "id")})
+
+
+def _arrow(edge: Document) -> Arrow:
+    seen, weights = part(edge, "seen"), _weights(edge)
+    says = weights or (_fares(seen) if seen else "")
+    title = f"{said(edge, 'source')} to {said(edge, 'destination')}: {says or 'allowed, not seen'}"
+    is_seen = bool(seen) or bool(edge.get("share"))
+    return Arrow(says, _tone(edge), is_seen, edge.get("mtls") is True and is_seen, title)
+
+
+def _fares(seen: Document) -> str:
+    """Return how calls fare in a few letters; what fails is marked by a sign too, for who sees no colour."""
+    success = seen.get("success")
+    if not isinstance(success, int | float):
+        return counted(round(number(seen, "connections")), "connection")
+    sign = {Tone.BAD: "✕ ", Tone.WARNING: "! "}.get(tone_of_calls(seen), "")
+    return f"{sign}{success:.1%} {number(seen, 'per_second'):.1f}/s"
+
+
+def _weights(edge: Document) -> str:
+    found = records(edge, "weights")
+    if not found:
+        return ""
+    wanted = ", ".join(f"{number(each, 'part'):.0%}" for each in found)
+    share = edge.get("share")
+    return f"{wanted}, had {share:.0%}" if isinstance(share, int | float) else f"{wanted} wanted"
+
+
+def _end(edge: Document, field: str) -> Markup:
+    named = said(edge, field)
+    return links.link(named, links.href(PATH, {"service": named})) if named else NONE
+
+
+def _allowed(edge: Document) -> Markup:
+    by = words(edge, "by")
+    if by:
+        return listed(links.in_sentence(each) for each in by)
+    if records(edge, "weights"):
+        return listed(
+            links.mesh_object(f"TrafficSplit {said(each, 'split')}") for each in records(edge, "weights")
+        )
+    return badge("not allowed", Tone.WARNING) if edge.get("allowed") is False else NONE
+
+
+def _seen(edge: Document) -> Markup:
+    seen = part(edge, "seen")
+    if not seen:
+        return NONE
+    return badge(_fares(seen), tone_of_calls(seen))
+
+
+def _mtls(edge: Document) -> Markup:
+    match edge.get("mtls"):
+        case True:
+            return badge("seen", Tone.GOOD)
+        case False:
+            return badge("not seen", Tone.PLAIN)
+        case _:
+            return NONE
+
+
+def _p95(edge: Document) -> Markup:
+    found = part(edge, "seen").get("p95_ms")
+    return text(f"{found:g} ms") if isinstance(found, int | float) else NONE
+
+
+_CALLS: Final = (
+    Column("From", lambda each: _end(each, "source"), ("source",)),
+    Column("To", lambda each: _end(each, "destination"), ("destination",)),
+    Column("Seen", _seen, ("seen",)),
+    Column("95 %", _p95, ()),
+    Column("mTLS", _mtls, ("mtls",)),
+    Column("Split", lambda each: text(_weights(each)) if _weights(each) else NONE, ("weights", "share")),
+    Column("Allowed by", _allowed, ("by", "allowed")),
+)
+
+
+def _of_node(node: Document) -> Markup:
+    return links.link(said(node, "id"), _href(node))
+
+
+def _sidecars(node: Document) -> Markup:
+    proxies = part(node, "proxies")
+    counts = (number(proxies, each) for each in ("in_step", "connected", "known"))
+    return text(" / ".join(f"{each:g}" for each in counts))
+
+
+_NODES: Final = (
+    Column("Name", _of_node, ("id", "name", "namespace")),
+    Column("Kind", lambda each: name(said(each, "kind")), ("kind",)),
+    Column("Sidecars in step / here / known", _sidecars, ("proxies",)),
+    Column("Verdict", lambda each: badge(said(each, "verdict"), _TONES[said(each, "verdict")]), ("verdict",)),
+)
+
+TOPOLOGY: Final = Look(
+    "Topology",
+    of_topology,
+    _topology,
+    (
+        Form(
+            (
+                Field("service", "A service and its neighbours", "shop/store"),
+                Field("namespace", "In the namespace", "shop"),
+                Field("by", "By", choices=("service", "namespace")),
+                Field("window", "Over the last seconds, 10 to 3600", "60"),
+            ),
+            "Show",
+        ),
+    ),
+    "Who calls whom, as policy allows it and proxies have counted.",
+    frozenset({"service", "namespace"}),
+)

@@ -1,0 +1,171 @@
+"""Where nodes stand in a picture: in layers, so that calls go from left to right where they can.
+
+Sugiyama's way: edges that close a circle are turned round, each node stands behind the farthest of those that
+call it, and in a layer nodes are ordered by where their neighbours stand. An edge over several layers has a
+place in each, so that it passes between nodes. The same graph is drawn the same.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+Edge = tuple[str, str]
+Edges = Collection[Edge]
+SWEEPS: Final = 16
+"""So often the layers are ordered at most, forwards and back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`layers` from left to right have places from top to bottom: nodes, and where edges pass.
+
+    `ways` has for each edge the places from its beginning to its end, both among them.
+    """
+
+    layers: tuple[tuple[str, ...], ...]
+    ways: Mapping[Edge, tuple[str, ...]]
+
+
+def layout(nodes: Sequence[str], edges: Edges) -> Layout:
+    """Return where nodes stand, and the ways of edges; there is none from a node to itself."""
+    turned = _turned(nodes, edges)
+    forward = {edge: edge[::-1] if edge in turned else edge for edge in sorted(edges) if edge[0] != edge[1]}
+    rank = _ranks(nodes, {*forward.values()})
+    rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
+    for node in sorted(nodes):
+        rows[rank[node]].append(node)
+    ways = dict[Edge, tuple[str, ...]]()
+    for edge, (first, last) in forward.items():
+        passed = [f"{first} to {last} {layer}" for layer in range(rank[first] + 1, rank[last])]
+        for layer, place in enumerate(passed, rank[first] + 1):
+            if place not in rows[layer]:
+                rows[layer].append(place)
+        way = (first, *passed, last)
+        ways[edge] = way[::-1] if edge in turned else way
+    ordered = _ordered(rows, [pair for way in ways.values() for pair in pairwise(way)])
+    return Layout(tuple(map(tuple, ordered)), ways)
+
+
+def crossings(rows: Sequence[Sequence[str]], steps: Iterable[Edge]) -> int:
+    """Return how many steps from one layer to the next cross: how bad an order is."""
+    at = {place: (layer, number) for layer, row in enumerate(rows) for number, place in enumerate(row)}
+    between = defaultdict[int, list[tuple[int, int]]](list)
+    for one, other in steps:
+        (layer, left), (_, right) = sorted((at[one], at[other]))
+        between[layer].append((left, right))
+    return sum(_inversions([right for _, right in sorted(pairs)]) for pairs in between.values())
+
+
+def _inversions(numbers: Sequence[int]) -> int:
+    """Return how many pairs stand the wrong way round."""
+    if len(numbers) < 2:
+        return 0
+    half = len(numbers) // 2
+    left, right = numbers[:half], numbers[half:]
+    count, ahead, behind = _inversions(left) + _inversions(right), sorted(left), sorted(right)
+    passed = 0
+    for each in ahead:
+        while passed < len(behind) and behind[passed] < each:
+            passed += 1
+        count += passed
+    return count
+
+
+def _turned(nodes: Sequence[str], edges: Edges) -> frozenset[Edge]:
+    """Return the edges that lead back to whence one came, each once."""
+    after = defaultdict[str, list[str]](list)
+    for source, destination in sorted(edges):
+        if source != destination:
+            after[source].append(destination)
+    called = {destination for source, destination in edges if source != destination}
+    done, turned = set[str](), set[Edge]()
+    # Who is called by nobody comes first: from there the way is forward.
+    for start in sorted(nodes, key=lambda node: (node in called, node)):
+        _walk(start, after, done, turned)
+    return frozenset(turned)
+
+
+def _walk(start: str, after: Mapping[str, Iterable[str]], done: set[str], turned: set[Edge]) -> None:
+    """Go on from a node as far as it leads, and note what leads back to where one is coming from."""
+    if start in done:
+        return
+    done.add(start)
+    way = {start: iter(after.get(start, ()))}
+    while way:
+        node, further = next(reversed(way.items()))
+        following = next(further, None)
+        if following is None:
+            del way[node]
+        elif following in way:
+            turned.add((node, following))
+        elif following not in done:
+            done.add(following)
+            way[following] = iter(after.get(following, ()))
+
+
+def _ranks(nodes: Sequence[str], forward: Edges) -> dict[str, int]:
+    """Return the layer of each node: behind the farthest of those that lead to it."""
+    waiting, after = dict.fromkeys(nodes, 0), defaultdict[str, list[str]](list)
+    for source, destination in forward:
+        waiting[destination] += 1
+        after[source].append(destination)
+    rank, ready = dict.fromkeys(nodes, 0), [node for node in nodes if not waiting[node]]
+    while ready:
+        node = ready.pop()
+        for each in after[node]:
+            rank[each] = max(rank[each], rank[node] + 1)
+            waiting[each] -= 1
+            if not waiting[each]:
+                ready.append(each)
+    _tighten(rank, forward)
+    return rank
+
+
+def _tighten(rank: dict[str, int], forward: Edges) -> None:
+    """Have nodes stand right before whom they lead to, where that makes fewer edges longer than shorter."""
+    before, after = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for source, destination in forward:
+        before[destination].append(source)
+        after[source].append(destination)
+    for node in sorted(after, key=lambda node: (-rank[node], node)):
+        if len(after[node]) > len(before[node]):
+            rank[node] = min(rank[each] for each in after[node]) - 1
+
+
+def _ordered(rows: list[list[str]], steps: Sequence[Edge]) -> list[list[str]]:
+    """Order each layer by the middle of its neighbours, in turns from both ends; return the best order."""
+    near = defaultdict[str, list[str]](list)
+    for one, other in steps:
+        near[one].append(other)
+        near[other].append(one)
+    best, now, fewest = [list(row) for row in rows], rows, crossings(rows, steps)
+    for sweep in range(SWEEPS):
+        if not fewest:
+            break
+        at = {place: number / len(row) for row in now for number, place in enumerate(row)}
+        for row in now if sweep % 2 == 0 else now[::-1]:
+            row.sort(key=lambda place: (_middle([at[each] for each in near[place]], at[place]), place))
+            at |= {place: number / len(row) for number, place in enumerate(row)}
+        _swap(now, near)
+        if (count := crossings(now, steps)) < fewest:
+            best, fewest = [list(row) for row in now], count
+    return best
+
+
+def _swap(rows: list[list[str]], near: Mapping[str, Sequence[str]]) -> None:
+    """Have two that stand one below the other change places, where fewer edges cross then."""
+    for row in rows:
+        at = {place: number for each in rows for number, place in enumerate(each)}
+        layer = {place: number for number, each in enumerate(rows) for place in each}
+        for number in range(len(row) - 1):
+            upper, lower = row[number], row[number + 1]
+            above, below = near[upper], near[lower]
+            pairs = [(at[a], at[b]) for a in above for b in below if layer[a] == layer[b]]
+            if sum(a > b for a, b in pairs) > sum(a < b for a, b in pairs):
+                row[number], row[number + 1] = lower, upper
+
+
+def _middle(places: Sequence[float], own: float) -> float:
+    return sum(places) / len(places) if places else own

@@ -1,0 +1,136 @@
+"""Who calls whom, by policy and by what was counted."""
+
+from admin.topology.graph import Calls, Counted, Graph, Proxies, Sidecar, Weight, graph
+from admin.topology.parts import around, by_namespace, within
+from catalog.store.view import View
+from mesh.identity import ProxyName
+from observed.figures import Called, Direction, Figures, Kind, Protocol
+from observed.figures import Calls as Counts
+from observed.traffic import BySource, Caller
+from tests.meshes import texts
+from tests.meshes.views import view
+
+MESH = (
+    texts.account("buyer"),
+    texts.account("store"),
+    *(texts.service(each) for each in ("buyer", "store", "v1", "v2")),
+    texts.workload("buyer", "10.0.0.1"),
+    texts.workload("v1", "10.0.0.2", account="store"),
+    texts.workload("v2", "10.0.0.3", account="store"),
+    texts.route_group("routes", texts.match("all")),
+    texts.target("buyers", "buyer", "store", texts.http("routes")),
+    texts.split("split", "store", ("v1", 9), ("v2", 1)),
+)
+BUYER, STORE, V1, V2 = (("shop", each) for each in ("buyer", "store", "v1", "v2"))
+BY = "TrafficTarget shop/buyers"
+
+
+def row(
+    kind: Kind, name: str, requests: int, *, opened: int = 0, tls: int = 0, namespace: str = "shop"
+) -> tuple[BySource, Figures]:
+    """Return what the buyer counted of so many requests to a service, or a backend."""
+    calls = Counts(kind, Direction.OUTBOUND, Protocol.HTTP, Called(namespace, name, 80))
+    figures = Figures(by_class=(0, requests, 0, 0, 0), opened=opened, tls=tls)
+    return (Caller("shop", "buyer"), calls), figures
+
+
+def made(*rows: tuple[BySource, Figures], mesh: View | None = None) -> Graph:
+    """Return the graph of what was counted, lately and within the hour."""
+    sidecars = [Sidecar(ProxyName.parse(each), True, each.startswith("v")) for each in NAMES]
+    return graph(mesh or view(*MESH), sidecars, Counted(dict(rows), dict(rows)))
+
+
+NAMES = ("buyer.buyer.shop", "v1.v1.shop", "v2.v2.shop")
+
+
+def test_what_is_allowed_is_there_before_anybody_calls() -> None:
+    """By TrafficTargets, to the apex as to the backends; the apex leads to these by its weights."""
+    found = made()
+    assert found.nodes == {
+        BUYER: Proxies(1, 1, 0),
+        STORE: Proxies(),
+        V1: Proxies(1, 1, 1),
+        V2: Proxies(1, 1, 1),
+    }
+    assert found.edges == {
+        (BUYER, STORE): Calls({BY}),
+        (BUYER, V1): Calls({BY}),
+        (BUYER, V2): Calls({BY}),
+        (STORE, V1): Calls(weights=(Weight("shop/split", 0.9),)),
+        (STORE, V2): Calls(weights=(Weight("shop/split", 0.1),)),
+    }
+
+
+def test_what_was_counted_is_told_of_edge_and_split() -> None:
+    """What backends were called by their own names is no part of the split's; TLS is seen at backends."""
+    found = made(
+        row(Kind.EDGE, "store", 100),
+        row(Kind.EDGE, "v1", 20),
+        row(Kind.BACKEND, "v1", 100, opened=2, tls=2),
+        row(Kind.BACKEND, "v2", 20, opened=1),
+    )
+    assert (found.edges[BUYER, STORE].figures or Figures()).requests == 100
+    assert (found.edges[STORE, V1].share, found.edges[STORE, V2].share) == (0.8, 0.2)
+    seen = {ends: calls.mtls for ends, calls in found.edges.items()}
+    assert seen == {
+        (BUYER, STORE): True,
+        (BUYER, V1): True,
+        (BUYER, V2): False,
+        (STORE, V1): True,
+        (STORE, V2): False,
+    }
+
+
+def test_what_nobody_allows_and_what_is_outside_is_there_once_it_is_seen() -> None:
+    """A host outside has its name alone; calls that policy refuses are without an object."""
+    found = made(row(Kind.EDGE, "buyer", 3), row(Kind.EDGE, "books.example.org", 4, namespace=""))
+    outside = ("", "books.example.org")
+    assert found.nodes[outside] == Proxies()
+    assert (found.edges[BUYER, outside].by, found.edges[BUYER, BUYER].by) == (set(), set())
+
+
+def test_permissive_mode_allows_what_is_seen() -> None:
+    """Everybody may call everybody: that is no picture, so what is drawn is what was called."""
+    found = made(row(Kind.EDGE, "v2", 3), mesh=view(*MESH, texts.PERMISSIVE))
+    called = {ends: calls.by for ends, calls in found.edges.items() if not calls.weights}
+    assert called == {(BUYER, V2): {"MeshConfig (permissive)"}}
+
+
+def test_parts_of_it() -> None:
+    """A service with its neighbours, and who calls it by an apex; a namespace; and all by namespace."""
+    found = made(row(Kind.EDGE, "store", 5), row(Kind.EDGE, "books.example.org", 4, namespace=""))
+    outside = ("", "books.example.org")
+    assert [*around(found, V2).edges] == [
+        (BUYER, STORE),
+        (BUYER, V2),
+        (STORE, V1),
+        (STORE, V2),
+    ]
+    assert [*around(found, outside).nodes] == [outside, BUYER]
+    assert within(found, "shop") == found
+    assert within(found, "").edges.keys() == {(BUYER, outside)}
+    every = by_namespace(found)
+    assert every.nodes == {("", "outside"): Proxies(), ("shop", ""): Proxies(3, 3, 2)}
+    assert [(ends, (calls.figures or Figures()).requests) for ends, calls in every.edges.items()] == [
+        ((("shop", ""), ("", "outside")), 4)
+    ]
+
+
+def test_a_mesh_of_a_thousand_services_is_looked_at_once() -> None:
+    """What is asked of the view grows with what is in it, and not with services times services."""
+
+    def asked(count: int) -> int:
+        names = [f"s{number}" for number in range(count)]
+        documents = [
+            *(texts.service(each) for each in names),
+            *(texts.workload(each, f"10.0.{n // 250}.{n % 250 + 1}") for n, each in enumerate(names)),
+            *(texts.target(each, "s0", each, texts.http("routes")) for each in names),
+            texts.route_group("routes", texts.match("all")),
+        ]
+        mesh = view(*documents)
+        before = mesh.graph.computed
+        found = graph(mesh, (), Counted({}, {}))
+        assert len(found.edges) == count
+        return mesh.graph.computed - before
+
+    assert asked(400) <= 4 * asked(100) + 10

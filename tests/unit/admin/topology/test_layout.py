@@ -1,0 +1,66 @@
+"""Where nodes stand in a picture: whatever the graph, every one once, and edges go from layer to layer."""
+
+import random
+from itertools import chain, pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admin.topology.layout import crossings, layout
+
+NODES = st.lists(st.sampled_from("abcdefghijkl"), min_size=1, unique=True)
+GRAPHS = NODES.flatmap(
+    lambda nodes: st.tuples(
+        st.just(nodes), st.sets(st.tuples(st.sampled_from(nodes), st.sampled_from(nodes)), max_size=24)
+    )
+)
+Graph = tuple[list[str], set[tuple[str, str]]]
+
+
+@given(GRAPHS)
+def test_every_node_and_every_edge_has_its_place(graph: Graph) -> None:
+    """Nodes once; an edge a way from its beginning to its end, with a place in each layer between."""
+    nodes, edges = graph
+    found = layout(nodes, edges)
+    places = list(chain.from_iterable(found.layers))
+    assert sorted(each for each in places if each in nodes) == sorted(nodes)
+    assert len(set(places)) == len(places)
+    layer = {place: number for number, row in enumerate(found.layers) for place in row}
+    assert found.ways.keys() == {edge for edge in edges if edge[0] != edge[1]}
+    for (source, destination), way in found.ways.items():
+        assert (way[0], way[-1]) == (source, destination)
+        steps = {layer[after] - layer[before] for before, after in pairwise(way)}
+        assert steps in ({1}, {-1})
+
+
+@given(GRAPHS, st.randoms())
+def test_the_order_in_which_it_is_said_makes_no_difference(graph: Graph, dice: random.Random) -> None:
+    """The same graph is drawn the same."""
+    nodes, edges = graph
+    shuffled = list(nodes)
+    dice.shuffle(shuffled)
+    assert layout(shuffled, {*edges}) == layout(nodes, edges)
+
+
+def test_calls_go_from_left_to_right_and_circles_are_cut() -> None:
+    """Whoever is called by nobody comes first; of a circle one edge leads back."""
+    found = layout(["db", "front", "shop"], {("front", "shop"), ("shop", "db"), ("db", "shop"), ("db", "db")})
+    assert found.layers == (("front",), ("shop",), ("db",))
+    assert found.ways["db", "shop"] == ("db", "shop")
+    passing = layout(["a", "b", "c"], {("a", "b"), ("b", "c"), ("a", "c")})
+    assert [len(row) for row in passing.layers] == [1, 2, 1]
+
+
+def test_an_order_with_fewer_crossings_is_found() -> None:
+    """As they are sorted by name all cross; none needs to."""
+    edges = {("a", "z"), ("b", "y"), ("c", "x")}
+    found = layout([*"abcxyz"], edges)
+    assert crossings([sorted(row) for row in found.layers], edges) == 3
+    assert crossings(found.layers, edges) == 0
+
+
+def test_who_calls_one_that_stands_far_behind_stands_before_it() -> None:
+    """And not in the first layer, from where its line would pass all others."""
+    chain_ = {("a", "b"), ("b", "c"), ("c", "d")}
+    found = layout([*"abcdx"], chain_ | {("x", "d")})
+    assert [sorted(row) for row in found.layers] == [["a"], ["b"], ["c", "x"], ["d"]]
