@@ -41,10 +41,11 @@ async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
 async def start_grpc(
     name: str, address: str, ends: AsyncExitStack, own_tls: grpc.ServerCredentials | None = None
 ) -> None:
-    """Run the gRPC service `test.Echo`: unary `Say`, streaming `Count` and `Chat`; and that of health."""
+    """Run the gRPC service `test.Echo`: unary `Say`, `Fail`, streaming `Count`, `Chat`; and of health."""
     server = grpc.aio.server()
     methods = {
         "Say": grpc.unary_unary_rpc_method_handler(_say(name)),
+        "Fail": grpc.unary_unary_rpc_method_handler(_fail),
         "Count": grpc.unary_stream_rpc_method_handler(_count),
         "Chat": grpc.stream_stream_rpc_method_handler(_chat),
     }
@@ -122,6 +123,12 @@ def _say(name: str) -> Callable[..., Any]:
         return name.encode() + b": " + request
 
     return say
+
+
+async def _fail(request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+    # Nothing was sent before: the status stands in the headers, which are all there is ("Trailers-Only").
+    await context.abort(grpc.StatusCode.UNAVAILABLE, "on purpose")
+    raise AssertionError("abort does not return")
 
 
 async def _count(request: bytes, context: object) -> AsyncIterator[bytes]:
