@@ -113,9 +113,7 @@ def gathered(
 def edges_of(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
     """Yield what was counted of each edge, more than once where several statistics are of it."""
     for protocol in ("http", "tcp"):
-        times = found.times[protocol]
-        for prefix, numbers in found.numbers[protocol].items():
-            raw = numbers, times.get(prefix, ())
+        for prefix, raw in _each(found, protocol):
             if (to := called(prefix)) is not None:
                 yield Edge(Direction.OUTBOUND, protocol, to), raw
             elif (port := received_at(prefix)) is not None:
@@ -148,13 +146,20 @@ def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
 
 def routes_of(found: Statistics) -> Iterator[tuple[Route, _Raw]]:
     """Yield what was counted of each route that is counted for itself, likewise."""
-    for prefix, numbers in found.numbers["vhost"].items():
+    for prefix, raw in _each(found, "vhost"):
         if (at := route(prefix)) is not None:
-            yield Route(*at), (numbers, found.times["vhost"].get(prefix, ()))
+            yield Route(*at), raw
 
 
 def backends_of(found: Statistics) -> Iterator[tuple[Called, _Raw]]:
     """Yield what was counted of each backend, likewise."""
-    for cluster, numbers in found.numbers["cluster"].items():
+    for cluster, raw in _each(found, "cluster"):
         if (at := backend(cluster)) is not None:
-            yield at, (numbers, found.times["cluster"].get(cluster, ()))
+            yield at, raw
+
+
+def _each(found: Statistics, scope: str) -> Iterator[tuple[str, _Raw]]:
+    """Yield numbers and times of each; Envoy tells times later than numbers: there may be the one alone."""
+    numbers, times = found.numbers[scope], found.times[scope]
+    for each in dict.fromkeys((*numbers, *times)):
+        yield each, (numbers.get(each, {}), times.get(each, ()))

@@ -134,6 +134,24 @@ def test_a_report_has_what_was_counted_since_the_one_before() -> None:
     )
 
 
+def test_times_are_told_that_envoy_tells_later_than_the_numbers() -> None:
+    """Counters are there at once, histograms up to five seconds later: by then no number may have changed."""
+    numbers = {
+        f"http.{SHOP}.downstream_rq_2xx": 1,
+        f"cluster.{BACK}.upstream_rq_2xx": 1,
+        "vhost.default/shop.route.80|rest.upstream_rq_2xx": 1,
+    }
+    times = {
+        f"http.{SHOP}.downstream_rq_time": [(4.0, 0.1, 1)],
+        f"cluster.{BACK}.upstream_rq_time": [(4.0, 0.1, 1)],
+        "vhost.default/shop.route.80|rest.upstream_rq_time": [(4.0, 0.1, 1)],
+    }
+    later = since(read(counted(numbers)), read(counted(numbers, times)))
+    found = _read(Reports("run").next(later, 10.0))
+    told = [each.requests for every in (found.edges, found.backends, found.routes) for each in every]
+    assert [(sum(each.by_class), sum(each.by_time)) for each in told] == [(0, 1)] * 3
+
+
 def test_a_backend_at_a_port_that_has_a_name_is_told_by_it() -> None:
     """A Service may name its target port, and so does the cluster."""
     now = counted(
