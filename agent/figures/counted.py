@@ -92,17 +92,27 @@ class Counted:
         self.times += times
 
 
-_Raw = tuple[Mapping[str, int], tuple[Bin, ...]]
+Raw = tuple[Mapping[str, int], tuple[Bin, ...]]
+"""Numbers and times as Envoy has them."""
+
+
+EDGES_BY: Final = ("downstream_cx_total",)
+BACKENDS_BY: Final = ("upstream_cx_total",)
+ROUTES_BY: Final = tuple(f"upstream_rq_{digit}xx" for digit in range(1, 6))
+"""By what each is used much or little: a route has no connections, and what always fails is used, too."""
 
 
 def gathered(
-    found: Iterable[tuple[Key, _Raw]], bounded: Bounded[Key], others: Callable[[Key], Key], weight: str
+    found: Iterable[tuple[Key, Raw]], bounded: Bounded[Key], others: Callable[[Key], Key], by: Iterable[str]
 ) -> dict[Key, Counted]:
-    """Return what was counted for each that has series of its own, and for the others together."""
+    """Return what was counted for each that has series of its own, and for the others together.
+
+    Of new ones those come first that are used most, `by` these numbers together.
+    """
     every = list(found)
     used: defaultdict[Key, int] = defaultdict(int)
     for key, (numbers, _) in every:
-        used[key] += numbers.get(weight, 0)
+        used[key] += sum(numbers.get(each, 0) for each in by)
     own = bounded.own(used)
     made: defaultdict[Key, Counted] = defaultdict(Counted)
     for key, raw in every:
@@ -110,7 +120,7 @@ def gathered(
     return dict(made)
 
 
-def edges_of(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
+def edges_of(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
     """Yield what was counted of each edge, more than once where several statistics are of it."""
     for protocol in ("http", "tcp"):
         for prefix, raw in _each(found, protocol):
@@ -121,7 +131,7 @@ def edges_of(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
     yield from _grpc_failures(found)
 
 
-def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
+def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
     """Yield how many calls of gRPC failed, which Envoy counts by cluster, of the edges that clusters are of.
 
     A cluster is of the edge to its service, of several the one whose port it has; behind a TrafficSplit it
@@ -135,7 +145,7 @@ def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
         if service is not None:
             to[service.namespace, service.service].append(service)
     for cluster, count in failed:
-        raw: _Raw = ({GRPC_FAILED: count}, ())
+        raw: Raw = ({GRPC_FAILED: count}, ())
         if (port := behind(cluster)) is not None:
             yield Edge(Direction.INBOUND, "http", Called("", "", port)), raw
         elif (at := backend(cluster)) is not None:
@@ -144,21 +154,21 @@ def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, _Raw]]:
                 yield Edge(Direction.OUTBOUND, "http", service), raw
 
 
-def routes_of(found: Statistics) -> Iterator[tuple[Route, _Raw]]:
+def routes_of(found: Statistics) -> Iterator[tuple[Route, Raw]]:
     """Yield what was counted of each route that is counted for itself, likewise."""
     for prefix, raw in _each(found, "vhost"):
         if (at := route(prefix)) is not None:
             yield Route(*at), raw
 
 
-def backends_of(found: Statistics) -> Iterator[tuple[Called, _Raw]]:
+def backends_of(found: Statistics) -> Iterator[tuple[Called, Raw]]:
     """Yield what was counted of each backend, likewise."""
     for cluster, raw in _each(found, "cluster"):
         if (at := backend(cluster)) is not None:
             yield at, raw
 
 
-def _each(found: Statistics, scope: str) -> Iterator[tuple[str, _Raw]]:
+def _each(found: Statistics, scope: str) -> Iterator[tuple[str, Raw]]:
     """Yield numbers and times of each; Envoy tells times later than numbers: there may be the one alone."""
     numbers, times = found.numbers[scope], found.times[scope]
     for each in dict.fromkeys((*numbers, *times)):

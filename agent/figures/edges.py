@@ -4,12 +4,15 @@ from collections.abc import Iterator, Mapping
 
 from agent.figures.bounded import Bounded
 from agent.figures.counted import (
+    BACKENDS_BY,
+    EDGES_BY,
     GRPC_FAILED,
     MOST_BACKENDS,
     MOST_EDGES,
     MOST_ROUTES,
     OTHER_ROUTES,
     OTHERS,
+    ROUTES_BY,
     Counted,
     Edge,
     Key,
@@ -36,9 +39,9 @@ class Edges:
 
     def families(self, found: Statistics, who: Who) -> tuple[Family, ...]:
         """Return all that is told of them, sorted; the same families whatever was called."""
-        edges = gathered(edges_of(found), self._edges, Edge.others, "downstream_cx_total")
-        backends = gathered(backends_of(found), self._backends, lambda _: OTHERS, "upstream_cx_total")
-        routes = gathered(routes_of(found), self._routes, lambda _: OTHER_ROUTES, "upstream_rq_2xx")
+        edges = gathered(edges_of(found), self._edges, Edge.others, EDGES_BY)
+        backends = gathered(backends_of(found), self._backends, lambda _: OTHERS, BACKENDS_BY)
+        routes = gathered(routes_of(found), self._routes, lambda _: OTHER_ROUTES, ROUTES_BY)
         return (
             *_edge_families([(edge.labels(who), counted) for edge, counted in _sorted(edges)]),
             *_backend_families([(_backend_labels(at, who), counted) for at, counted in _sorted(backends)]),

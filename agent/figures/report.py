@@ -4,19 +4,23 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from agent.figures.bounded import Bounded
 from agent.figures.counted import (
+    BACKENDS_BY,
+    EDGES_BY,
     GRPC_FAILED,
     MOST_BACKENDS,
     MOST_EDGES,
     MOST_ROUTES,
     OTHER_ROUTES,
     OTHERS,
+    ROUTES_BY,
     Counted,
     Edge,
+    Raw,
     Route,
     backends_of,
     edges_of,
@@ -47,9 +51,11 @@ class Reports:
     def next(self, increments: Statistics, seconds: float) -> bytes:
         """Return the next report: what was counted in so many seconds."""
         self._number += 1
-        edges = gathered(edges_of(increments), self._edges, Edge.others, "downstream_cx_total")
-        backends = gathered(backends_of(increments), self._backends, lambda _: OTHERS, "upstream_cx_total")
-        routes = gathered(routes_of(increments), self._routes, lambda _: OTHER_ROUTES, "upstream_rq_2xx")
+        edges = gathered(edges_of(increments), self._edges, Edge.others, EDGES_BY)
+        backends = gathered(
+            _failed_once(backends_of(increments)), self._backends, lambda _: OTHERS, BACKENDS_BY
+        )
+        routes = gathered(routes_of(increments), self._routes, lambda _: OTHER_ROUTES, ROUTES_BY)
         return message(
             (1, self._run),
             (2, self._number),
@@ -58,6 +64,18 @@ class Reports:
             (5, [_backend(at, backends[at]) for at in sorted(backends)]),
             (6, [_route(at, routes[at]) for at in sorted(routes)]),
         )
+
+
+def _failed_once(backends: Iterable[tuple[Called, Raw]]) -> Iterator[tuple[Called, Raw]]:
+    """Take what Envoy counted as 5xx from what failed by gRPC: a failure is one of both to who adds them up.
+
+    A call of gRPC that the proxy itself ends, as by a timeout, has a status of gRPC behind a 200, and is
+    counted by the cluster as the 5xx that it would have been ("gRPC Statistics" in Envoy's documentation).
+    """
+    for at, (numbers, times) in backends:
+        failed = numbers.get(GRPC_FAILED, 0)
+        once = {GRPC_FAILED: max(0, failed - numbers.get("upstream_rq_5xx", 0))} if failed else {}
+        yield at, ({**numbers, **once}, times)
 
 
 def _edge(edge: Edge, counted: Counted) -> bytes:

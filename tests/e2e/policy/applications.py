@@ -41,11 +41,12 @@ async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
 async def start_grpc(
     name: str, address: str, ends: AsyncExitStack, own_tls: grpc.ServerCredentials | None = None
 ) -> None:
-    """Run the gRPC service `test.Echo`: unary `Say`, `Fail`, streaming `Count`, `Chat`; and of health."""
+    """Run the gRPC service `test.Echo`: unary `Say`, `Fail`, `Never`, streaming `Count`, `Chat`; health."""
     server = grpc.aio.server()
     methods = {
         "Say": grpc.unary_unary_rpc_method_handler(_say(name)),
         "Fail": grpc.unary_unary_rpc_method_handler(_fail),
+        "Never": grpc.unary_unary_rpc_method_handler(_never),
         "Count": grpc.unary_stream_rpc_method_handler(_count),
         "Chat": grpc.stream_stream_rpc_method_handler(_chat),
     }
@@ -129,6 +130,11 @@ async def _fail(request: bytes, context: grpc.aio.ServicerContext[bytes, bytes])
     # Nothing was sent before: the status stands in the headers, which are all there is ("Trailers-Only").
     await context.abort(grpc.StatusCode.UNAVAILABLE, "on purpose")
     raise AssertionError("abort does not return")
+
+
+async def _never(request: bytes, context: object) -> bytes:
+    await asyncio.get_running_loop().create_future()  # until who asked has gone
+    return b""
 
 
 async def _count(request: bytes, context: object) -> AsyncIterator[bytes]:

@@ -11,7 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from agent.figures.counted import Who
 from agent.figures.edges import Edges
 from agent.figures.exposition import written
-from agent.figures.statistics import STATS_PATH, read
+from agent.figures.increments import since
+from agent.figures.report import Reports
+from agent.figures.statistics import STATS_PATH, Statistics, read
+from enrolment.reports import report
+from observed.figures import Kind
+from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.e2e.policy.applications import GRPC
 from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, route_policy, routes, split, target
 from tests.e2e.policy.running import PolicyMesh
@@ -29,10 +34,14 @@ FAILED, REQUESTS, ROUTES = (
 BEHIND = "meshwright_backend_grpc_failed"
 
 
+async def statistics(mesh: PolicyMesh, workload: str) -> Statistics:
+    """Return what a workload's Envoy has counted."""
+    return read(json.loads(await mesh.live.envoys[workload].text(STATS_PATH)))
+
+
 async def counts(mesh: PolicyMesh, workload: str, family: str, *labels: str) -> Counter[tuple[str, ...]]:
     """Return what the page of a workload's agent has of a family, by some of its labels."""
-    found = read(json.loads(await mesh.live.envoys[workload].text(STATS_PATH)))
-    page = written(Edges().families(found, Who("shop", workload)))
+    page = written(Edges().families(await statistics(mesh, workload), Who("shop", workload)))
     return Counter(
         {
             tuple(each.labels.get(label, "") for label in labels): int(each.value)
@@ -86,6 +95,26 @@ async def test_calls_of_grpc_that_fail_are_failures_at_both_ends(mesh: PolicyMes
         ]
 
     await until(are_told)
+
+
+async def test_a_call_that_the_proxy_itself_ends_is_one_failure_of_the_backend(mesh: PolicyMesh) -> None:
+    """Envoy counts it twice: as the 504 that it would have been, and by its status of gRPC."""
+    impatient = route_policy("impatient", "v1", {"timeout": {"request": "300ms"}})
+    await mesh.enforce(*OPEN, impatient)
+    before = await statistics(mesh, "client")
+    assert await say(mesh, "v1", "Say", "Never", "Fail") == [
+        grpc.StatusCode.OK,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.UNAVAILABLE,
+    ]
+    increments = since(before, await statistics(mesh, "client"))
+    told = report(wire.ReportRequest.FromString(Reports("run").next(increments, 1.0)))
+    found = {calls.kind: figures for calls, figures in told.rows if calls.called.service == "v1"}
+    assert {kind: (each.requests, each.failures) for kind, each in found.items()} == {
+        Kind.EDGE: (3, 2),
+        Kind.BACKEND: (3, 2),
+    }
+    assert found[Kind.BACKEND].by_class[4] == 1
 
 
 async def test_behind_a_split_calls_of_grpc_that_fail_are_told_of_the_backend(mesh: PolicyMesh) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent.figures.bounded import Bounded
-from agent.figures.counted import Who
+from agent.figures.counted import MOST_ROUTES, Who
 from agent.figures.edges import Edges
 from agent.figures.exposition import Family, Kind, Sample, written
 from agent.figures.page import account_of
@@ -159,6 +159,15 @@ def test_routes_of_a_service_are_counted_each() -> None:
         for labels, value in _values(text, "meshwright_route_requests")
     }
     assert routes == {("default/canary/api.v1", "2xx"): 3, ("rest", "5xx"): 1, ("default/slow", "2xx"): 5}
+
+
+def test_of_many_routes_those_that_fail_have_series() -> None:
+    """They are used as much as others: that nothing of them is well does not put them last."""
+    well = {f"vhost.default/shop.route.80|default/a{each}.upstream_rq_2xx": 1 for each in range(MOST_ROUTES)}
+    numbers = {**well, "vhost.default/shop.route.80|default/z.upstream_rq_5xx": 9}
+    text = written(Edges().families(read(_answer(numbers, {})), ALICE))
+    found = {labels["route"]: value for labels, value in _values(text, "meshwright_route_requests")}
+    assert (len(found), found["default/z"], found["others"]) == (MOST_ROUTES + 1, 9, 1)
 
 
 def _values(text: str, name: str) -> list[tuple[dict[str, str], float]]:

@@ -164,6 +164,26 @@ def test_a_backend_at_a_port_that_has_a_name_is_told_by_it() -> None:
     assert by_port == {(0, "http-web"): 2, (8080, ""): 1}
 
 
+def test_what_a_proxy_ends_is_told_as_one_failure_of_the_backend() -> None:
+    """Envoy counts it as 5xx and as failed by gRPC, of each backend for itself; never fewer than none."""
+    at = {each: f"cluster.default/shop-{each}|8080" for each in ("v1", "v2", "v3")}
+    now = counted(
+        {
+            f"{at['v1']}.upstream_rq_5xx": 1,
+            f"{at['v1']}.grpc.failure": 3,
+            f"{at['v2']}.grpc.failure": 2,
+            f"{at['v3']}.upstream_rq_5xx": 2,
+            f"{at['v3']}.grpc.failure": 1,
+        }
+    )
+    found = _read(Reports("run").next(since(NOTHING, read(now)), 10.0))
+    assert {each.called.service: each.requests.grpc_failed for each in found.backends} == {
+        "shop-v1": 2,
+        "shop-v2": 2,
+        "shop-v3": 0,
+    }
+
+
 def test_a_route_is_told_by_a_name_that_can_be_taken() -> None:
     """A report that has a name too long or unprintable is not taken, with all that is in it."""
     names = ("default/canary/api", "default/canary/two\x7flines", "x" * 300)
