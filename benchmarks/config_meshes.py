@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
 from catalog.policy.whole import proxy_policy
@@ -9,11 +10,21 @@ from catalog.relations.groups import group_of
 from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
-from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, SERVICE, TCP_ROUTE, TRAFFIC_TARGET, WORKLOAD, Kind
+from mesh.kinds import (
+    HTTP_ROUTE_GROUP,
+    MESH_CONFIG,
+    ROUTE_POLICY,
+    SERVICE,
+    TCP_ROUTE,
+    TRAFFIC_TARGET,
+    WORKLOAD,
+    Kind,
+)
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from mesh.objects import MeshObject, ObjectKey, Sourced
 from mesh.origins import InFile
 from mesh.policy import HTTPMatch, HTTPRouteGroup, PolicyKey, RouteKind, Rule, TCPRoute, TrafficTarget
+from mesh.routing import RouteActions, RoutePolicy, RouteRule
 from mesh.service import Protocol, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import Workload, WorkloadKey
 from sidecars.contract.driver import each_piece
@@ -30,12 +41,14 @@ SERVER: Final = "service-0"
 class Size:
     """A mesh: a client that calls `services`, all with like rules; `others` have nothing to do with it.
 
-    In a `permissive` one it may call those, too, unless it is `narrowed` to the services.
+    In a `permissive` one it may call those, too, unless it is `narrowed` to the services. Of each service the
+    first `ruled` matches have a rule of a RoutePolicy.
     """
 
     services: int = 1
     others: int = 0
     matches: int = 1
+    ruled: int = 0
     clients: int = 1
     endpoints: int = 1
     ports: int = 1
@@ -81,11 +94,19 @@ def _objects(size: Size, number: int, name: str) -> Iterator[tuple[Kind, MeshObj
     if size.protocol.is_http:
         matches = tuple(HTTPMatch(f"m{each}", f"/api/{each}/.*", ("GET",)) for each in range(size.matches))
         yield HTTP_ROUTE_GROUP, HTTPRouteGroup(PolicyKey(SHOP, name), matches)
+        if size.ruled:
+            yield ROUTE_POLICY, _route_policy(name, size.ruled)
     else:
         yield TCP_ROUTE, TCPRoute(PolicyKey(SHOP, name))
     callers = [CLIENT, *(f"client-{each}" for each in range(1, size.clients))]
     sources = tuple(map(_identity, callers if number < size.services else ["somebody-else"]))
     yield TRAFFIC_TARGET, TrafficTarget(PolicyKey(SHOP, name), _identity(name), sources, (rule,))
+
+
+def _route_policy(name: str, count: int) -> RoutePolicy:
+    actions = RouteActions(timeout=timedelta(seconds=5))
+    rules = (RouteRule((Rule(RouteKind.HTTP, name, (f"m{each}",)),), actions) for each in range(count))
+    return RoutePolicy(PolicyKey(SHOP, name), ServiceKey(SHOP, ServiceName(name)), tuple(rules))
 
 
 def _identity(name: str) -> ServiceIdentity:

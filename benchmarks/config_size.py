@@ -32,6 +32,7 @@ GROWS: Final[Mapping[str, Callable[[Size, int], Size]]] = {
     "services": lambda size, number: replace(size, services=number),
     "others": lambda size, number: replace(size, others=number),
     "matches": lambda size, number: replace(size, matches=number),
+    "ruled": lambda size, number: replace(size, matches=number, ruled=number),
     "clients": lambda size, number: replace(size, clients=number),
     "endpoints": lambda size, number: replace(size, endpoints=number),
     "ports": lambda size, number: replace(size, ports=number),
@@ -96,12 +97,15 @@ def all_series() -> Iterator[Series]:
     for size in (http, tcp):
         for grows in ("services", "others", "endpoints", "ports"):
             yield series(CLIENT, grows, size)
+    yield series(CLIENT, "services", Size(protocol=Protocol.GRPC))
+    yield series(CLIENT, "ruled", http)
     for narrowed in (False, True):
         yield series(CLIENT, "others", Size(services=5, permissive=True, narrowed=narrowed))
     for grows in ("matches", "clients", "ports"):
         yield series(SERVER, grows, http)
     for grows in ("clients", "ports"):
         yield series(SERVER, grows, tcp)
+    yield series(SERVER, "ports", Size(protocol=Protocol.GRPC))
 
 
 @dataclass(frozen=True, slots=True)
