@@ -18,6 +18,7 @@ from admin.http.roots import add_roots
 from admin.http.servers import serving
 from admin.http.tokens import TokenCommands, add_token_commands
 from admin.pages import routes, site
+from admin.pages.trying import Trying
 from certs.ledger.entry import LedgerEntry
 from controller.process.levels import LogLevels
 from controller.process.listening import Sockets
@@ -49,12 +50,12 @@ async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
     """Show the debug pages."""
     address = parts.settings.debug_address
     app = site.application(
-        routes.pages(parts.reading, parts.clock),
+        routes.pages(parts.reading, parts.clock, trying := Trying(parts.reading, as_read)),
         (address.host, *parts.settings.debug_hosts),
         parts.clock,
         parts.pages.pages,
     )
-    add_api(app, Api(parts.reading, parts.clock, as_read))
+    add_api(app, Api(parts.reading, parts.clock, trying))
     port = sockets.debug.getsockname()[1]
     async with serving(app, sockets.debug):
         yield HostPort(address.host, port)
@@ -82,8 +83,9 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
         parts.events.publish(CertificateRevoked(entry.common_name, entry.serial))
 
     app = web.Application(middlewares=[explained])
-    site.add_pages(app, routes.pages(parts.reading, parts.clock), parts.clock, parts.pages.pages)
-    add_api(app, Api(parts.reading, parts.clock, as_read))
+    trying = Trying(parts.reading, as_read)
+    site.add_pages(app, routes.pages(parts.reading, parts.clock, trying), parts.clock, parts.pages.pages)
+    add_api(app, Api(parts.reading, parts.clock, trying))
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))
     add_rebuild_commands(app, RebuildCommands(parts.opened.rebuilding, parts.reading))

@@ -1,7 +1,7 @@
 """What the API says of the mesh: what the pages show, by its names there."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,12 +15,8 @@ from admin.pages.glance import Glances
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import find
 from admin.pages.sources import sources
+from admin.pages.trying import Trying
 from admin.reading import MeshReading
-from mesh.objects import ObjectKey, Sourced
-from mesh.problems import Problems
-
-Read = Callable[[str], tuple[Mapping[ObjectKey, Sourced], Problems]]
-"""Reads manifests: the objects that are good, and what is wrong with the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +25,7 @@ class Api:
 
     reading: MeshReading
     clock: Callable[[], datetime]
-    read: Read
+    trying: Trying
 
 
 async def overview(api: Api, _request: web.Request) -> Document:

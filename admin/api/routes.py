@@ -6,14 +6,13 @@ from typing import Final
 
 from aiohttp import web
 
-from admin.api import mesh, shapes
+from admin.api import mesh, shapes, trying
 from admin.api.events import Events
 from admin.api.figures import STAT, TOPOLOGY
 from admin.api.mesh import Api
 from admin.api.openapi import EVENTS, TRY, described
 from admin.api.shape import Shape, fitted_document
 from admin.api.table import PREFIX, Parameter, Route
-from admin.api.trying import Trying
 from admin.html.style import SECURITY_HEADERS
 from admin.http.answering import answered
 from admin.pages.jsonable import Document
@@ -83,7 +82,7 @@ def add_api(app: web.Application, api: Api) -> None:
     events = Events(api.reading, api.clock)
     app.router.add_get(PREFIX + EVENTS, events.answer, allow_head=False)
     app.on_shutdown.append(events.end)
-    app.router.add_post(PREFIX + TRY, Trying(api).answer)
+    app.router.add_post(PREFIX + TRY, partial(trying.answer, api))
     app.router.add_get(PREFIX, _index)
     app.router.add_get(f"{PREFIX}/openapi.json", _openapi)
     app.router.add_get(PREFIX + "/{path:.*}", _nothing)

@@ -1,8 +1,7 @@
-"""`POST /api/v1/try`: whom manifests would concern, asked by one at a time, and of no other site's page."""
+"""`POST /api/v1/try`: whom manifests would concern, asked by no other site's page."""
 
-import asyncio
 import json
-from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
@@ -10,12 +9,12 @@ from aiohttp import web
 from admin.api.mesh import Api, stamped
 from admin.api.shape import MOMENT, TEXT, WHOLE, Shape, fitted_document, listed, noted, one_of, record
 from admin.api.shapes import PROBLEM
-from admin.api.trial import Asked, TooLong, tried
 from admin.html.style import SECURITY_HEADERS
 from admin.http.answering import answered
+from admin.http.guard import is_of_another_site
 from admin.pages.jsonable import Document
+from admin.pages.trying import BYTES, ELSEWHERE, NotTried
 
-BYTES: Final = 256 * 1024
 _CHANGE: Final = one_of("added", "removed", "changed")
 _RESOURCE: Final = record({"change": _CHANGE, "type": TEXT, "name": TEXT, "diff": listed(TEXT)})
 TRIED: Final[Shape] = record(
@@ -40,45 +39,23 @@ TRIED: Final[Shape] = record(
 BODY: Final[Shape] = record({"manifests": noted(TEXT, "YAML, as kubectl apply has it")})
 
 
-@dataclass(slots=True)
-class Trying:
-    """Tries one at a time."""
-
-    api: Api
-    _one: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    async def answer(self, request: web.Request) -> web.Response:
-        """Answer with what manifests would come to."""
-        if _is_of_another_site(request):
-            return await _error("a page of another site asks: that is not answered", 403)
-        if request.content_type != "application/json":
-            return await _error("the Content-Type must be application/json", 415)
-        try:
-            manifests = _manifests(await _body(request))
-        except ValueError as error:
-            return await _error(str(error), 400)
-        view = self.api.reading.view()
-        if view is None:
-            return await _error("nothing has been read yet", 503)
-        if self._one.locked():
-            return await _error("something is being tried already: try again in a moment", 503)
-        async with self._one:
-            asked = Asked(view.settings, view.known(), manifests, self.api.read)
-            try:
-                found = stamped(await asyncio.to_thread(tried, asked), self.api.clock())
-                return await answered(lambda: fitted_document(TRIED, found), SECURITY_HEADERS)
-            except TooLong:
-                return await _error("it takes too long; ask `meshwright diff`", 503)
-            except Exception:
-                request.app.logger.exception("manifests could not be tried")
-                return await _error(f"{request.path} failed; the log of the server says why", 500)
-
-
-def _is_of_another_site(request: web.Request) -> bool:
-    """Say whether a browser asks for a page that is not ours."""
-    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
-    own = f"{request.scheme}://{request.headers.get('Host', '')}"
-    return origin not in (None, own) or site not in (None, "same-origin")
+async def answer(api: Api, request: web.Request) -> web.Response:
+    """Answer with what manifests would come to."""
+    if is_of_another_site(request):
+        return await _error(ELSEWHERE, HTTPStatus.FORBIDDEN)
+    if request.content_type != "application/json":
+        return await _error("the Content-Type must be application/json", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    try:
+        found = stamped(await api.trying.tried(_manifests(await _body(request))), api.clock())
+        return await answered(lambda: fitted_document(TRIED, found), SECURITY_HEADERS)
+    except ValueError as error:
+        return await _error(str(error), HTTPStatus.BAD_REQUEST)
+    except NotTried as error:
+        return await _error(str(error), error.status)
+    except Exception:
+        request.app.logger.exception("manifests could not be tried")
+        said = f"{request.path} failed; the log of the server says why"
+        return await _error(said, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 async def _body(request: web.Request) -> bytes:
@@ -104,6 +81,6 @@ def _manifests(body: bytes) -> str:
             raise ValueError('the body must be such as {"manifests": "kind: Service ..."}')
 
 
-async def _error(sentence: str, status: int) -> web.Response:
+async def _error(sentence: str, status: HTTPStatus) -> web.Response:
     document: Document = {"error": sentence}
     return await answered(lambda: document, SECURITY_HEADERS, status)

@@ -69,7 +69,11 @@ dd{margin:0;min-width:0;overflow-x:auto}
 form{display:flex;flex-wrap:wrap;gap:.6rem 1rem;align-items:end;margin:.8rem 0;padding:.8rem .9rem;
 background:var(--raised);border:1px solid var(--line);border-radius:6px}
 label{display:grid;gap:.15rem;font-size:13px;color:var(--faint);flex:1 1 11rem;min-width:0}
-input,select{font:inherit;font-size:15px;width:100%;padding:.35rem .5rem;color:var(--text);
+form.wide{display:block}
+textarea{min-height:12rem;font-family:ui-monospace,Menlo,Consolas,monospace;resize:vertical}
+form.wide button{margin-top:.6rem}
+input,select{font-family:inherit}
+input,select,textarea{font-size:15px;width:100%;padding:.35rem .5rem;color:var(--text);
 background:var(--ground);border:1px solid var(--faint);border-radius:5px}
 ::placeholder{color:var(--faint);opacity:1}
 button{font:inherit;font-weight:600;padding:.4rem 1rem;border-radius:5px;border:1px solid var(--link);

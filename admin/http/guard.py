@@ -26,6 +26,18 @@ def permitted(header: str, configured: Iterable[str]) -> bool:
     return host_of(header) in LOOPBACK_NAMES | {host.lower() for host in configured}
 
 
+def is_of_another_site(request: web.Request) -> bool:
+    """Say whether a browser asks for a page that is not ours.
+
+    Of a page that sends no referrer, as ours, a form's Origin is `null` (the Fetch standard, "append a
+    request Origin header"): then it is what Sec-Fetch-Site says, which no page can.
+    """
+    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+    own = f"{request.scheme}://{request.headers.get('Host', '')}"
+    known = (None, own, "null") if site == "same-origin" else (None, own)
+    return origin not in known or site not in (None, "same-origin")
+
+
 def known_hosts_only(configured: Iterable[str]) -> Middleware:
     """Make the middleware that answers 421 to a request for a host that is not ours."""
     hosts = tuple(configured)

@@ -19,6 +19,7 @@ from admin.html.looks import (
     pushes,
     topology,
     traffic,
+    trial,
     versions,
 )
 from admin.html.looks.look import Look
@@ -27,6 +28,7 @@ from admin.pages.answers import Answers
 from admin.pages.glance import Glances
 from admin.pages.jsonable import Document
 from admin.pages.site import Page
+from admin.pages.trying import NotTried, Trying
 from admin.reading import MeshReading
 
 
@@ -137,7 +139,28 @@ _ROUTES: Final = (
 )
 
 
-def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ...]:
-    """Return the pages over one reading."""
+def pages(
+    reading: MeshReading, clock: Callable[[], datetime], trying: Trying | None = None
+) -> tuple[Page, ...]:
+    """Return the pages over one reading; with what tries manifests the one that asks for them too."""
     answers, glances = Answers(reading, clock), Glances(reading, clock)
-    return tuple(each.page(answers, glances) for each in _ROUTES)
+    found = tuple(each.page(answers, glances) for each in _ROUTES)
+    return found if trying is None else (*found, _try(trying))
+
+
+def _try(trying: Trying) -> Page:
+    """Return the page that has manifests tried."""
+
+    async def empty(_request: web.Request) -> Document:
+        return {}
+
+    async def posted(request: web.Request) -> Document:
+        given = (await request.post()).get("manifests", "")
+        if not isinstance(given, str):
+            raise web.HTTPBadRequest(reason="manifests must be text, and no file")
+        try:
+            return await trying.tried(given) | {"manifests": given}
+        except NotTried as error:
+            return {"error": str(error), "manifests": given}  # what was typed stays
+
+    return Page("/debug/try", "POST manifests=YAML: whom it would concern", empty, trial.TRIAL, posted=posted)

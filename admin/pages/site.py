@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -16,12 +17,14 @@ from admin.html.looks.look import Look
 from admin.html.style import SECURITY_HEADERS
 from admin.html.tones import Verdict
 from admin.http.answering import answered
-from admin.http.guard import NOT_SERVED, known_hosts_only
+from admin.http.guard import NOT_SERVED, is_of_another_site, known_hosts_only
 from admin.pages.jsonable import Document, is_handful, jsonable
 from admin.pages.naming import NotShown
+from admin.pages.trying import ELSEWHERE
 
 INDEX: Final = "/debug"
 _PLAIN: Final = Look()
+Answer = Callable[[web.Request], Awaitable[Document]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,11 @@ class Page:
 
     path: str
     shows: str
-    answer: Callable[[web.Request], Awaitable[Document]]
+    answer: Answer
     look: Look = _PLAIN
     glance: Callable[[], Awaitable[Verdict]] | None = None
+    posted: Answer | None = None
+    """What answers a form that is sent to it; it changes nothing, either."""
 
     @property
     def place(self) -> Place:
@@ -68,11 +73,25 @@ class Site:
         """Answer with a page, or with the sentence that says why there is none."""
         found = next((each for each in self._listed() if each.path == request.path), None)
         request = _without_empty(request) if _is_browser(request) else request
+        return await self._shown(request, found, None if found is None else found.answer)
+
+    async def posted(self, answer: Answer, page: Page, request: web.Request) -> web.Response:
+        """Answer a form that was sent to a page: by one of our own pages, or by a program."""
+        if is_of_another_site(request):
+            raise web.HTTPForbidden(reason=ELSEWHERE)
+        return await self._shown(request, page, answer)
+
+    async def _shown(
+        self,
+        request: web.Request,
+        found: Page | None,
+        answer: Answer | None,
+    ) -> web.Response:
         look = _PLAIN if found is None else found.look
         try:
-            if found is None:
+            if answer is None:
                 raise NotShown(f"there is no page {request.path}")
-            document = await found.answer(request)
+            document = await answer(request)
         except NotShown as error:
             return await self._failed(request, look, str(error), HTTPStatus.NOT_FOUND)
         except (web.HTTPNotFound, web.HTTPBadRequest) as error:
@@ -141,7 +160,7 @@ def application(
     clock: Callable[[], datetime],
     further: Callable[[], Iterable[Page]] = tuple,
 ) -> web.Application:
-    """Build the debug server: for known hosts only. Of the pages each is GET, and changes nothing."""
+    """Build the debug server: for known hosts only. No page changes anything."""
     site = Site(tuple(all_pages), further, clock)
     app = web.Application(middlewares=[site.framed(), known_hosts_only(hosts)])
     _route(app, site)
@@ -156,6 +175,9 @@ def _route(app: web.Application, site: Site) -> None:
     app.router.add_get(INDEX, site.index)
     app.router.add_get(f"{INDEX}/", site.index)
     app.router.add_get(f"{INDEX}/{{path:.+}}", site.page)
+    for each in site.first:
+        if each.posted is not None:
+            app.router.add_post(each.path, partial(site.posted, each.posted, each))
 
 
 def _is_browser(request: web.Request) -> bool:

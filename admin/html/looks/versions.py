@@ -35,9 +35,14 @@ def _difference(found: Document, _asked: Asked) -> Iterable[Markup]:
         return
     versions = {each: code(said(found, each)) for each in ("from", "to")}
     yield pairs({"proxy": links.proxy(said(found, "proxy"))} | versions)
-    yield tag("pre", joined((_changed(each) for each in words(found, "diff")), "\n"), tabindex="0")
+    yield difference(words(found, "diff"))
     yield tag("h2", text("Made from"))
     yield made_from(found)
+
+
+def difference(lines: Iterable[str]) -> Markup:
+    """Return the lines of a difference."""
+    return tag("pre", joined(map(_changed, lines), "\n"), tabindex="0")
 
 
 def _changed(line: str) -> Markup:

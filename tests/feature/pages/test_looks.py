@@ -1,6 +1,7 @@
 """The pages as a browser draws them, wide and narrow, light and dark; the pictures are in a test's folder."""
 
 import html
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from admin.pages.trying import BYTES
 from tests.browser import Browser
 from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import EVIL, ONE, ROUTE, TWO
 from tests.feature.pages.looks import FOCUSED, LOOKS, OPENED
+from tests.meshes import texts
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,6 +41,7 @@ PAGES = {
     "topology": "/debug/topology",
     "topology-of-one": "/debug/topology?service=shop/buyer&window=600",
     "topology-by-namespace": "/debug/topology?by=namespace",
+    "try": "/debug/try",
     "access": "/debug/access",
     "access-of-one": "/debug/access?source=shop/buyer",
     "explain-form": "/debug/explain",
@@ -111,6 +115,42 @@ async def test_the_picture_has_what_the_api_has(browser: Browser, mesh: Server) 
     await browser.loaded()
     assert (await browser.run("location.pathname + location.search")) == wanted
     assert await browser.run("document.querySelectorAll('.picture a.subject').length") == 1
+
+
+async def test_manifests_are_tried_by_a_form(browser: Browser, mesh: Server) -> None:
+    """Typed, sent off, and answered with what would be; nothing is applied, and what was typed stays."""
+    before = await mesh.ask("GET", "/debug/published")
+    await browser.look(420, dark=True)
+    await browser.open(_address(mesh, "/debug/try"))
+    typed = texts.route_group("routes", texts.match("buy", "/</textarea><b id=evil>")) + "---\nkind: 7\n"
+    await browser.run(f"document.querySelector('textarea').value = {json.dumps(typed)}")
+    await browser.submit("form.wide")
+    assert await browser.run("document.querySelector('textarea').value") == typed
+    assert await browser.run("document.querySelector('#evil')") is None
+    verdict = await browser.run("document.querySelector('.verdict').textContent")
+    assert "1 object read; 3 problems; 3 proxies would be served something else. Nothing was" in verdict
+    assert await browser.run("document.querySelectorAll('.added, .removed').length") > 0
+    assert not await browser.run(LOOKS)
+    await browser.run(OPENED)
+    assert not await browser.run(LOOKS)
+    assert await mesh.ask("GET", "/debug/published") == before
+
+
+@pytest.mark.parametrize(
+    "said", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+)
+async def test_no_other_site_has_manifests_tried(mesh: Server, said: dict[str, str]) -> None:
+    """A form needs no permission to be sent elsewhere: it is not answered."""
+    address, form = _address(mesh, "/debug/try"), {"manifests": "kind: Service"}
+    async with aiohttp.ClientSession(headers={"Accept": "text/html"}) as session:
+        async with session.post(address, data=form, headers=said) as refused:
+            assert (refused.status, "a page of another site asks" in await refused.text()) == (403, True)
+        async with session.post(address, data=form) as answered:
+            assert answered.status == 200
+        async with session.post(_address(mesh, "/debug/policies"), data=form) as nothing:
+            assert nothing.status == 405
+        async with session.post(address, data={"manifests": "#" * (BYTES + 1)}) as long:
+            assert "more than 262144 bytes" in await long.text()
 
 
 async def test_every_link_leads_somewhere(mesh: Server) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from admin.api.mesh import Read
 from admin.pages.debug import problem
 from admin.pages.decoding import decode
 from admin.pages.jsonable import Document, Json
@@ -21,6 +20,7 @@ from catalog.store.view import MeshSettings, View
 from delivery.snapshots.changes import Change, Kind, compare
 from delivery.snapshots.rendering import Rendering, resources
 from delivery.snapshots.translation import translation
+from mesh.objects import ObjectKey, Sourced
 from mesh.problems import Problems, ordered
 from sidecars.registry import DriverRegistry
 from sidecars.type_words import type_word
@@ -35,6 +35,8 @@ LINES: Final = 400
 """So many ways to be changed are told, and so many lines of how."""
 
 Snapshots = Mapping[str, Snapshot]
+Read = Callable[[str], tuple[Mapping[ObjectKey, Sourced], Problems]]
+"""Reads manifests: the objects that are good, and what is wrong with the others."""
 
 
 class TooLong(Exception):
