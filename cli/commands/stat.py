@@ -18,7 +18,12 @@ from observed.figures import Of
 _EACH_SECONDS: Final = 2.0
 
 
-_What = Annotated[Of, typer.Argument(help="Of what.")]
+_What = Annotated[
+    Of,
+    typer.Argument(
+        help="Of what; routes are where TrafficSplits with matches or RoutePolicies make several."
+    ),
+]
 _Window = Annotated[
     str, typer.Option(help="Over how long: 10s to 1h; by default a minute, or until each proxy has told.")
 ]
