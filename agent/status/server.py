@@ -11,7 +11,7 @@ from aiohttp import web
 from agent.status import probes, scraping
 from agent.status.probes import Probes
 from mesh.listening import plain
-from sidecars.layout import DRAIN_PATH, LIVE_PATH, READY_PATH, STATUS_PATH
+from sidecars.layout import DRAIN_PATH, LIVE_PATH, METRICS_PATH, READY_PATH, STATUS_PATH
 
 _WHOLE_PATH = "/stats/prometheus"  # Envoy's own, and all of it
 _SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
@@ -97,7 +97,7 @@ def application(
     app.router.add_get(LIVE_PATH, live)
     app.router.add_get(STATUS_PATH, from_here(status))
     app.router.add_get(_WHOLE_PATH, metrics)
-    app.router.add_get("/metrics", metrics)
+    app.router.add_get(METRICS_PATH, metrics)
     pages(app, from_here)
     app.router.add_post(DRAIN_PATH, from_here(drain))
     app.router.add_post("/quitquitquit", from_here(quit_now))

@@ -103,8 +103,9 @@ class InjectorContext:
     for it: `bootstrap_certificate` and `trust_bundle` then reach the sidecar by a Secret, never by the pod.
     `kubernetes` is None where there is no cluster at hand. `original_probes` are those of the pod before
     anybody changed them (`sidecars.injection.probes.originals`). `overlays` are laid over the sidecar in
-    their order. `reason` says why the pod gets one. With `ipv6_by_address` IPv6 is intercepted where the pod
-    turns out to have an address of it, which nobody knows yet. With `dry_run` nothing but the pod is made.
+    their order. `reason` says why the pod gets one. `scraped`: it is to say where its metrics are.
+    With `ipv6_by_address` IPv6 is intercepted where the pod turns out to have an address of it, which nobody
+    knows yet. With `dry_run` nothing but the pod is made.
     """
 
     pod: Pod
@@ -131,3 +132,4 @@ class InjectorContext:
     overlays: tuple[Overlay, ...] = ()
     reason: str = ""
     ipv6_by_address: bool = False
+    scraped: bool = False

@@ -8,6 +8,9 @@ added to those of MeshConfig:
     openservicemesh.io/outbound-port-exclusion-list: "6379, 27017"
     openservicemesh.io/outbound-ip-range-exclusion-list: "169.254.169.254/32"
     openservicemesh.io/outbound-ip-range-inclusion-list: "10.0.0.0/8"
+
+A namespace's `openservicemesh.io/metrics: enabled`, also of Open Service Mesh, has its pods say where their
+metrics are, by the annotations that a Prometheus is usually configured for.
 """
 
 import unicodedata
@@ -48,6 +51,8 @@ OUTBOUND_PORTS: Final = "openservicemesh.io/outbound-port-exclusion-list"
 EXCLUDED_RANGES: Final = "openservicemesh.io/outbound-ip-range-exclusion-list"
 INCLUDED_RANGES: Final = "openservicemesh.io/outbound-ip-range-inclusion-list"
 
+METRICS: Final = "openservicemesh.io/metrics"
+ENABLED: Final = "enabled"
 _OS_LABEL: Final = "kubernetes.io/os"
 _READ: Final = frozenset(
     {
@@ -134,6 +139,7 @@ def injector_context(
         pull_secrets=injector.pull_secrets,
         overlays=overlays,
         reason=reason,
+        scraped=dict(namespace.annotations).get(METRICS) == ENABLED,
     )
 
 

@@ -37,6 +37,8 @@ INTERCEPTION_ANNOTATION: Final = "meshwright.dev/interception"
 """The rules that the node's CNI plug-in is to set, in the options of `meshwright intercept`."""
 ADDED_ANNOTATION: Final = "meshwright.dev/injected"
 """What the pod has of the injection, by field and name; by it, a pod is known to have a sidecar."""
+SCRAPING: Final = "prometheus.io/"
+"""With this begin annotations by which a Prometheus with the usual configuration scrapes a pod."""
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 CONTROL_PLANE_SERVICE: Final = "meshwright"

@@ -16,6 +16,7 @@ from sidecars.injection.own import OwnContainer
 from sidecars.injection.parts import Parts, parts, require_whole
 from sidecars.injection.restoring import Added, empty, restored
 from sidecars.injection.sidecar import Sidecar
+from sidecars.layout import METRICS_PATH
 from specs.core.endpoints import OWN_UID
 
 _OURS: Final = "meshwright.dev/"
@@ -101,9 +102,21 @@ def _said(
         said[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
     if theirs:
         said[names.OWN_ANNOTATION] = own.written(theirs)
+    if context.scraped and sidecar.ready_port is not None and not _says_where_its_metrics_are(pod):
+        said |= {
+            f"{names.SCRAPING}scrape": "true",
+            f"{names.SCRAPING}port": str(sidecar.ready_port),
+            f"{names.SCRAPING}path": METRICS_PATH,
+        }
     if context.placement is Placement.CLASSIC:
         said[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
     return said
+
+
+def _says_where_its_metrics_are(pod: Pod) -> bool:
+    """Say whether a pod's author says where to scrape: then all of it is the author's."""
+    annotations = pod.get("metadata", {}).get("annotations") or {}
+    return any(each.startswith(names.SCRAPING) for each in annotations)
 
 
 def _noted(

@@ -23,6 +23,7 @@ from sidecars.injection.context import (
     exclusions,
     injector_context,
 )
+from sidecars.injection.restoring import restored
 from sidecars.layout import ProbeKind
 from sidecars.selection import Selection
 
@@ -254,6 +255,39 @@ def test_where_a_sidecar_is_put(
     of = pod({"meshwright.dev/sidecar-placement": own} if own else {})
     found = injector_context(injector, MeshConfig(), SHOP, of, ProxyUuid("5b1c"))
     assert found.placement is expected
+
+
+SCRAPE = {"prometheus.io/scrape": "true", "prometheus.io/port": "15020", "prometheus.io/path": "/metrics"}
+
+
+@pytest.mark.parametrize(
+    ("namespace_s", "own", "expected"),
+    [
+        ("enabled", {}, SCRAPE),
+        ("disabled", {}, {}),
+        (None, {}, {}),
+        ("enabled", {"prometheus.io/port": "9090"}, {"prometheus.io/port": "9090"}),
+        ("enabled", {"prometheus.io/scrape": "false"}, {"prometheus.io/scrape": "false"}),
+    ],
+)
+def test_pods_say_where_their_metrics_are_where_the_namespace_wants_it(
+    namespace_s: str | None, own: dict[str, str], expected: dict[str, str]
+) -> None:
+    """As `osm metrics enable` of Open Service Mesh had it; what the author says stays. And the way back."""
+    said = () if namespace_s is None else (("openservicemesh.io/metrics", namespace_s),)
+    of, config = pod(own), MeshConfig(sidecar=IMAGES)
+    made = EnvoyDriver().patch(
+        injector_context(INJECTOR, config, replace(SHOP, annotations=said), of, ProxyUuid("5b1c"))
+    )
+    found = made["metadata"]["annotations"]
+    assert {name: each for name, each in found.items() if name.startswith("prometheus.io/")} == expected
+    assert restored(made)["metadata"].get("annotations", {}) == own
+    again = injector_context(INJECTOR, config, replace(SHOP, annotations=said), made, ProxyUuid("5b1c"))
+    assert EnvoyDriver().patch(again) == made
+    no_more = EnvoyDriver().patch(injector_context(INJECTOR, config, SHOP, made, ProxyUuid("5b1c")))
+    assert {name for name in no_more["metadata"]["annotations"] if name.startswith("prometheus.io/")} == {
+        *own
+    }
 
 
 def test_whose_uuid_a_proxy_has() -> None:
