@@ -125,8 +125,15 @@ class ServiceMonitor(Switch):
     """What the operator looks for."""
 
 
+class PrometheusRule(Switch):
+    """Alerts and recording rules: docs/alerts.md."""
+
+    labels: Labels = Field(default_factory=dict)
+    """What the operator looks for."""
+
+
 class Dashboards(Switch):
-    """A ConfigMap with a dashboard of Grafana's."""
+    """A ConfigMap with dashboards of Grafana's: of the mesh, of a service, of the control plane."""
 
     labels: Labels = Field(default_factory=lambda: {"grafana_dashboard": "1"})
     """What Grafana looks for."""
@@ -169,6 +176,7 @@ class Values(Part):
     pod_disruption_budget: Switch = Field(default_factory=Switch)
     """Whoever drains its node has to ask first."""
     service_monitor: ServiceMonitor = Field(default_factory=ServiceMonitor)
+    prometheus_rule: PrometheusRule = Field(default_factory=PrometheusRule)
     dashboards: Dashboards = Field(default_factory=Dashboards)
 
 

@@ -24,6 +24,7 @@ SWITCHED: Final = (
     {"settings": {"roots_config_map": "mine"}, "injection": {"enabled": True}},
     {"networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": True}},
     {"serviceMonitor": {"enabled": True, "labels": {"release": "on"}}, "dashboards": {"enabled": True}},
+    {"prometheusRule": {"enabled": True, "labels": {"release": "on"}}},
     {"certManager": {"enabled": True, "issuer": "ClusterIssuer/mesh"}},
     {"certManager": {"enabled": True, "issuer": "Issuer/mesh", "namespace": "1234"}},
     {

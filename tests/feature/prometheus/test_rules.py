@@ -35,7 +35,7 @@ FILES = ("recording.yaml", "alerts.yaml")
 def programs() -> tuple[str, str]:
     """Return promtool and prometheus."""
     found = tuple(shutil.which(each) for each in ("promtool", "prometheus"))
-    if not all(found) and os.environ.get("MESHWRIGHT_BROWSER") != "required":
+    if not all(found) and os.environ.get("MESHWRIGHT_PROMETHEUS") != "required":
         pytest.skip("there is no Prometheus: `make system` installs one")
     promtool, prometheus = found
     assert promtool is not None
@@ -148,6 +148,15 @@ async def test_promtool_finds_nothing_wrong_with_our_metrics(programs: tuple[str
     assert wrong.returncode != 0
 
 
+def dashboards() -> list[str]:
+    """Return what the dashboards of the chart ask, of some service."""
+    files = sorted((ROOT / "deploy" / "chart" / "meshwright" / "files").glob("dashboard-*.json"))
+    panels = [panel for file in files for panel in json.loads(file.read_text())["panels"]]
+    queries = [target["expr"] for panel in panels for target in panel["targets"]]
+    assert len(files) == 3
+    return [each.replace("$namespace", "shop").replace("$service", "store") for each in queries]
+
+
 @asynccontextmanager
 async def scraping(prometheus: str, folder: Path, target: str) -> AsyncIterator[str]:
     """Run a Prometheus on the control plane, with our rules; yield its address."""
@@ -198,6 +207,13 @@ async def test_a_real_prometheus_takes_metrics_and_rules(
                 await asyncio.sleep(0.1)
         found = await rules()
         assert {each["name"]: each.get("lastError", "") for each in found if each["health"] != "ok"} == {}
+        for query in dashboards():
+            async with session.get(f"{at}/query", params={"query": query}) as answer:
+                assert answer.status == 200, (query, await answer.text())
+        async with session.get(
+            f"{at}/query", params={"query": "sum(rate(meshwright_waves_total))"}
+        ) as answer:
+            assert answer.status == 400
         (value,) = (await ask("/query?query=meshwright_proxies{state='expected'}"))["result"]
         assert value["value"][1] == "1"
 
