@@ -17,7 +17,9 @@ MOST: Final = 10
 _HOSTS_TRIED: Final = 5
 """How often Envoy chooses anew when it has chosen an endpoint that was tried; then that is tried again."""
 
-_PREVIOUS: Final = "envoy.retry_host_predicates.previous_hosts"
+_PREVIOUS: Final = "previous_hosts"
+"""Envoy finds the predicate by its type; the name is for who reads, and stands in every route."""
+
 _PREVIOUS_HOSTS: Final = packed(previous_hosts_pb2.PreviousHostsPredicate())
 
 _FARTHER: Final = "envoy.retry_priorities.previous_priorities"

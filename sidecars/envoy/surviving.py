@@ -18,6 +18,9 @@ _TCP_USER_TIMEOUT: Final = 18
 _LOOKED_AT: Final = timedelta(seconds=5)
 """How often Envoy looks whose time of ejection is over; it ejects at once."""
 
+_UNSAID: Final = 5
+"""How many failures in a row Envoy counts to when it is not said, of gateways and of connections."""
+
 _NEVER: Final = UInt32Value(value=0)
 _ALWAYS: Final = UInt32Value(value=100)
 
@@ -48,8 +51,11 @@ def duration(length: timedelta) -> Duration:
 
 
 def _outliers(wanted: OutlierDetection) -> outlier_detection_pb2.OutlierDetection:
-    """Return it; by default Envoy counts answers of 500, too, and compares endpoints with one another."""
-    counted = UInt32Value(value=wanted.failures)
+    """Return it; by default Envoy counts answers of 500, too, and compares endpoints with one another.
+
+    What Envoy does anyway is left out: this stands in every cluster of every caller.
+    """
+    counted = None if wanted.failures == _UNSAID else UInt32Value(value=wanted.failures)
     message = outlier_detection_pb2.OutlierDetection(
         interval=duration(_LOOKED_AT),
         base_ejection_time=duration(wanted.ejected_for),
@@ -84,7 +90,6 @@ def _keep_alive(message: cluster_pb2.Cluster, keepalive: Keepalive) -> None:
     )
     message.upstream_bind_config.socket_options.append(
         socket_option_pb2.SocketOption(
-            description="TCP_USER_TIMEOUT",
             level=_IPPROTO_TCP,
             name=_TCP_USER_TIMEOUT,
             int_value=silence * 1000,

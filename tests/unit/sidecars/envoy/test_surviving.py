@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from google.protobuf.json_format import MessageToDict
 
 from mesh.calling import Keepalive, OutlierDetection, Resilience, RetryOn, RetryPolicy
@@ -65,6 +66,16 @@ def test_server_errors_count_where_that_is_asked_for() -> None:
     assert "outlierDetection" not in MessageToDict(surviving.peers(Resilience(), None, as_called=True))
 
 
+@pytest.mark.parametrize(("failures", "said"), [(5, None), (3, 3)])
+def test_what_envoy_counts_to_anyway_is_not_said(failures: int, said: int | None) -> None:
+    """Five in a row, of either kind, is Envoy's own: it would stand in every cluster of every caller."""
+    asked = Resilience(outliers=OutlierDetection(failures=failures))
+    told = MessageToDict(surviving.peers(asked, None, as_called=False))["outlierDetection"]
+    assert told.get("consecutiveGatewayFailure") == said
+    assert told.get("consecutiveLocalOriginFailure") == said
+    assert told["enforcingConsecutiveGatewayFailure"] == 100
+
+
 def test_a_silent_peer_is_asked_twice_before_it_is_lost() -> None:
     """Idle connections by TCP's keep-alive; those with something under way by its user timeout."""
     told = MessageToDict(
@@ -74,9 +85,5 @@ def test_a_silent_peer_is_asked_twice_before_it_is_lost() -> None:
         "upstreamConnectionOptions": {
             "tcpKeepalive": {"keepaliveProbes": 2, "keepaliveTime": 4, "keepaliveInterval": 2}
         },
-        "upstreamBindConfig": {
-            "socketOptions": [
-                {"description": "TCP_USER_TIMEOUT", "level": "6", "name": "18", "intValue": "8000"}
-            ]
-        },
+        "upstreamBindConfig": {"socketOptions": [{"level": "6", "name": "18", "intValue": "8000"}]},
     }
