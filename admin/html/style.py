@@ -102,6 +102,11 @@ background:var(--raised)}
 .head.bad{fill:var(--bad)}.head.plain{fill:var(--plain)}
 .says text{fill:var(--text);font-size:12px;paint-order:stroke;stroke:var(--raised);stroke-width:4px}
 .says.bad text{fill:var(--bad);font-weight:600}
+.span rect{fill:var(--good-g);stroke:var(--good)}
+.span.warning rect{fill:var(--warning-g);stroke:var(--warning);stroke-dasharray:7 3}
+.span.bad rect{fill:var(--bad-g);stroke:var(--bad);stroke-width:2.5}
+.timeline text{fill:var(--text)}.timeline .below{fill:var(--faint);font-size:12px}
+.now{stroke:var(--focus);stroke-width:2}
 .lock{fill:none;stroke:var(--good);stroke-width:1.3}
 .tabs [aria-current]{font-weight:600;color:inherit;text-decoration:none}
 .tabs{display:flex;flex-wrap:wrap;gap:.3rem 1rem;margin:.6rem 0}

@@ -1,6 +1,7 @@
 """Certificates: of services, of proxies, and who takes no part in the mesh for want of one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Final
 
 from admin.html import links
@@ -9,6 +10,7 @@ from admin.html.frame import Asked
 from admin.html.looks.look import Look
 from admin.html.markup import Markup, code, joined, name, tag, text
 from admin.html.tables import Column, table
+from admin.html.timeline import Span, timeline
 from admin.html.tones import Tone, Verdict, badge, counted
 from admin.html.values import NONE, moment
 from admin.pages.jsonable import Document
@@ -103,7 +105,55 @@ _PARTICIPANT: Final = (
 )
 
 
-def _certificates(found: Document, _asked: Asked) -> Iterable[Markup]:
+MOST_SPANS: Final = 24
+"""So many certificates are drawn, those first that end first; all are in the tables."""
+
+
+def _spans(found: Document) -> Iterator[Span]:
+    """Yield until when what is in use is in force: what services have, and what proxies show still."""
+    current = set[str]()
+    for each in records(found, "service_certificates"):
+        current.add(said(each, "serial"))
+        if (end := _moment(each, "not_after")) is not None:
+            title = f"{said(each, 'identity')}: until {said(each, 'not_after')}"
+            tone = Tone.BAD if _left(each) <= 0 else Tone.GOOD
+            yield Span(said(each, "identity"), _moment(each, "not_before"), end, tone, title)
+    for each in records(found, "participants"):
+        held = part(each, "service_certificate")
+        end = _moment(held, "not_after")
+        if end is not None and said(held, "serial") not in current:
+            title = f"{said(each, 'cn')} shows {said(held, 'serial')} still, until {said(held, 'not_after')}"
+            yield Span(f"shown by {said(each, 'cn')}", None, end, Tone.WARNING, title)
+
+
+def _moment(found: Document, field: str) -> datetime | None:
+    return _read(said(found, field))
+
+
+def _read(said_: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(said_)
+    except ValueError:
+        return None
+
+
+def _timeline(found: Document, now: datetime | None) -> Iterable[Markup]:
+    spans = sorted(_spans(found), key=lambda each: (each.end, each.name))
+    authority = part(found, "authority")
+    ends = _moment(authority, "not_after")
+    if not spans or ends is None or now is None:
+        return
+    signer = f"CA ({said(authority, 'kind')})"
+    tone = Tone.GOOD if ends > spans[-1].end else Tone.WARNING
+    top = Span(signer, None, ends, tone, f"{signer}: until {said(authority, 'not_after')}")
+    yield timeline([top, *spans[:MOST_SPANS]], now, spans[-1].end, "Until when certificates are in force")
+    if (more := len(spans) - MOST_SPANS) > 0:
+        words_ = f"{counted(more, 'certificate')} more: those are drawn that end first."
+        yield tag("p", text(words_), class_="empty")
+
+
+def _certificates(found: Document, asked: Asked) -> Iterable[Markup]:
+    yield from _timeline(found, _read(asked.at))
     yield tag("h2", text("Of services"))
     empty = "None yet: one is made for each serviceAccount of a Workload."
     yield table(records(found, "service_certificates"), _SERVICE, empty, lambda each: said(each, "identity"))

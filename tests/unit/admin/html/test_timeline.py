@@ -1,0 +1,57 @@
+"""Spans of time as a picture: where they begin and end, and what lasts longer than what is drawn."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admin.html.timeline import NAMES, WIDTH, Span, timeline
+from admin.html.tones import Tone
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+LENGTHS = st.timedeltas(-30 * DAY, 4000 * DAY)
+
+
+def drawn(*spans: Span, until: datetime = NOW + 3 * DAY) -> ElementTree.Element:
+    """Return the picture, which is well-formed."""
+    return ElementTree.fromstring(timeline(spans, NOW, until, "spans"))  # noqa: S314 - our own
+
+
+def bars(picture: ElementTree.Element) -> list[tuple[float, float]]:
+    """Return from where to where each goes."""
+    found = [(float(each.attrib["x"]), float(each.attrib["width"])) for each in picture.iter("rect")]
+    return [(left, left + width) for left, width in found]
+
+
+def test_a_span_stands_where_it_begins_and_ends() -> None:
+    """A quarter of what is drawn is before now; a span without a beginning comes from the left."""
+    room = WIDTH - NAMES
+    picture = drawn(
+        Span("one", NOW - DAY, NOW + 3 * DAY, Tone.GOOD, ""), Span("two", None, NOW, Tone.BAD, "<b>")
+    )
+    assert bars(picture) == [(NAMES, WIDTH), (NAMES, NAMES + room / 4)]
+    assert "→" not in "".join(picture.itertext())
+    assert "<b>" in "".join(picture.itertext())
+    assert "in 3 d" in "".join(picture.itertext())
+
+
+def test_what_lasts_longer_says_so() -> None:
+    """A CA lasts for years, what it signs for a day."""
+    picture = drawn(Span("ca", None, NOW + 3650 * DAY, Tone.GOOD, ""), until=NOW + DAY)
+    assert bars(picture) == [(NAMES, WIDTH)]
+    assert "→" in "".join(picture.itertext())
+
+
+@given(st.lists(st.tuples(st.none() | LENGTHS, LENGTHS), min_size=1, max_size=5), LENGTHS)
+def test_no_bar_leaves_the_picture(spans: list[tuple[timedelta | None, timedelta]], until: timedelta) -> None:
+    """Whenever it begins and ends, and whatever is drawn."""
+    made = [
+        Span("x" * 60, None if start is None else NOW + start, NOW + end, Tone.GOOD, "")
+        for start, end in spans
+    ]
+    picture = drawn(*made, until=NOW + until)
+    assert all(NAMES <= left < right <= WIDTH + 2.1 for left, right in bars(picture))
+    assert not re.search("x{40}", "".join(each.text or "" for each in picture.iter("text")))
