@@ -78,9 +78,14 @@ WEAK: dict[str, tuple[Callable[[], bytes], str]] = {
     "bytes after it": (lambda: csr() + b"\0", "not PKCS#10"),
     "half of it": (lambda: csr()[:100], "not PKCS#10"),
     "huge": (lambda: b"\x30" * (MOST_BYTES + 1), f"has {MOST_BYTES + 1} bytes: {MOST_BYTES} is the most"),
-    "a broken signature": (lambda: csr()[:-1] + bytes([csr()[-1] ^ 1]), "not signed with the key"),
+    "a broken signature": (lambda: _flipped(csr()), "not signed with the key"),
     "somebody else's key": (lambda: _swapped(P256), "not signed with the key that it brings"),
 }
+
+
+def _flipped(request: bytes) -> bytes:
+    """Return a request with another last bit: it is the signature's."""
+    return request[:-1] + bytes([request[-1] ^ 1])
 
 
 def _der(tag: int, *contents: bytes) -> bytes:
