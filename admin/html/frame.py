@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from admin.html.forms import Form, Query, form
 from admin.html.markup import NOTHING, Markup, name, tag, text
 from admin.html.style import STYLE
 from admin.html.tones import Verdict, banner
 from admin.html.values import moment
+
+SCRIPT_PATH: Final = "/debug/live.js"
+"""The only script there is: `live.js`, which keeps a page current."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ def whole(asked: Asked, drawn: Drawn, places: Iterable[Place]) -> str:
         tag("meta", name="viewport", content="width=device-width,initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("style", Markup(STYLE)),
+        tag("script", src=SCRIPT_PATH, defer=True),
     )
     skip = tag("a", text("To the content"), class_="skip", href="#content")
     body = tag("body", skip, _header(asked, places), _main(asked, drawn), _footer(asked))
@@ -83,5 +88,5 @@ def _main(asked: Asked, drawn: Drawn) -> Markup:
 
 
 def _footer(asked: Asked) -> Markup:
-    said = (text("As of "), moment(asked.at), text("; nothing here moves by itself. Programs get JSON."))
-    return tag("footer", tag("p", *said))
+    said = tag("span", text("As of "), moment(asked.at), text(". Programs get JSON."), id="as-of")
+    return tag("footer", tag("p", said, text(" "), tag("span", id="live")))

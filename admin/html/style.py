@@ -24,6 +24,7 @@ nav a[aria-current]{background:var(--plain-g);font-weight:600}
 main{padding:1rem 1.25rem 2rem;max-width:96rem;margin:0 auto}
 footer{padding:.5rem 1.25rem;border-top:1px solid var(--line);color:var(--faint);font-size:13px}
 footer p{margin:0}
+footer button{font-size:13px;padding:0 .6rem}
 a{color:var(--link)}
 :focus-visible{outline:3px solid var(--focus);outline-offset:2px;border-radius:3px}
 .skip{position:absolute;left:-99rem}
@@ -132,7 +133,8 @@ form label{flex-basis:100%}
 STYLE: Final = (_COLOURS + _PAGE + _PARTS + _NARROW).replace("\n", "")
 _HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 SECURITY_HEADERS: Final = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; form-action 'self'; "
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; script-src 'self'; "
+    "connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",

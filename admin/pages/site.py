@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
+from importlib.resources import files
 from typing import Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from admin.html.drawing import Entry, drawn, failed, index, named
-from admin.html.frame import Asked, Place
+from admin.html.frame import SCRIPT_PATH, Asked, Place
 from admin.html.looks.look import Look
 from admin.html.style import SECURITY_HEADERS
 from admin.html.tones import Verdict
@@ -24,6 +25,7 @@ from admin.pages.trying import ELSEWHERE
 
 INDEX: Final = "/debug"
 _PLAIN: Final = Look()
+SCRIPT: Final = (files("admin.html") / "live.js").read_text("utf-8")
 Answer = Callable[[web.Request], Awaitable[Document]]
 
 
@@ -174,10 +176,16 @@ def _route(app: web.Application, site: Site) -> None:
     app.router.add_get("/", to_index)
     app.router.add_get(INDEX, site.index)
     app.router.add_get(f"{INDEX}/", site.index)
+    app.router.add_get(SCRIPT_PATH, script)
     app.router.add_get(f"{INDEX}/{{path:.+}}", site.page)
     for each in site.first:
         if each.posted is not None:
             app.router.add_post(each.path, partial(site.posted, each.posted, each))
+
+
+async def script(_request: web.Request) -> web.Response:
+    """Answer with the pages' script."""
+    return web.Response(text=SCRIPT, content_type="text/javascript", headers=SECURITY_HEADERS)
 
 
 def _is_browser(request: web.Request) -> bool:

@@ -46,15 +46,21 @@ async def test_the_index_lists_every_page(client: TestClient[Any, Any]) -> None:
         assert (response.status, response.content_type) == (200, "application/json")
 
 
-async def test_browsers_get_a_page_without_scripts(client: TestClient[Any, Any]) -> None:
-    """The same values, escaped, and a policy that forbids scripts."""
+async def test_browsers_get_a_page_with_no_script_but_our_own(client: TestClient[Any, Any]) -> None:
+    """The same values, escaped, and a policy that forbids all others; what it is, is answered as a script."""
     for path in ["/debug", *PATHS]:
         response = await client.get(path, headers={"Accept": "text/html,*/*"})
         text = await response.text()
         assert (response.status, response.content_type) == (200, "text/html")
         assert response.headers["Content-Security-Policy"].startswith("default-src 'none'")
-        assert "<script" not in text
+        policy = response.headers["Content-Security-Policy"].split("; ")
+        assert {"script-src 'self'", "connect-src 'self'"} <= {*policy}
+        assert not [each for each in policy if "unsafe" in each or "*" in each]
+        assert text.count("<script") == text.count('<script src="/debug/live.js" defer></script>') == 1
         assert 'href="/debug/certs"' in text
+    script = await client.get("/debug/live.js")
+    assert (script.status, script.content_type) == (200, "text/javascript")
+    assert script.headers["X-Content-Type-Options"] == "nosniff"
 
 
 async def test_no_page_reads_the_ledger_on_the_event_loop(

@@ -1,0 +1,91 @@
+// Keeps a page current. When the server tells that something is other (/api/v1/events), the page is asked for again, and what it
+// has now takes the place of what it had: what is opened, typed, scrolled to and focused stays. Without this script a page is as good,
+// and as of when it was asked for.
+"use strict";
+(() => {
+  const LEAST = 3000; // milliseconds between two looks, and ten times as long as the last one took
+  const OF_FIGURES = ["/debug", "/debug/", "/debug/traffic", "/debug/topology"];
+  const place = document.getElementById("live");
+  if (!place || document.querySelector("main form[method=post]")) return;
+
+  const button = document.createElement("button");
+  const word = document.createElement("span");
+  button.type = "button";
+  word.setAttribute("role", "status");
+  place.append(word, " ", button);
+  let source = null, due = 0, wait = LEAST, paused = sessionStorage.getItem("paused") === "yes";
+
+  const say = (text) => { if (word.textContent !== text) word.textContent = text; };
+  const isTyping = () => Boolean(document.activeElement && document.activeElement.closest("main form"));
+  const named = (each) => each.closest("tr") ? each.closest("tr").textContent : each.textContent;
+
+  function kept(main) {
+    const focused = main.contains(document.activeElement) ? document.activeElement : null;
+    return {
+      opened: new Set([...main.querySelectorAll("details[open] > summary")].map(named)),
+      scrolled: [...main.querySelectorAll(".picture, .table, pre")].map((each) => [each.scrollLeft, each.scrollTop]),
+      typed: [...main.querySelectorAll("input, select")].map((each) => each.value),
+      focused: focused && [focused.tagName, focused.getAttribute("href"), focused.textContent],
+    };
+  }
+
+  function restore(main, was) {
+    main.querySelectorAll("details > summary").forEach((each) => { each.parentNode.open = was.opened.has(named(each)); });
+    main.querySelectorAll(".picture, .table, pre").forEach((each, at) => {
+      if (was.scrolled[at]) [each.scrollLeft, each.scrollTop] = was.scrolled[at];
+    });
+    main.querySelectorAll("input, select").forEach((each, at) => { if (at in was.typed) each.value = was.typed[at]; });
+    if (!was.focused) return;
+    const [kind, href, text] = was.focused;
+    const again = [...main.querySelectorAll(kind)].find((each) => each.getAttribute("href") === href && each.textContent === text);
+    if (again) again.focus({preventScroll: true});
+  }
+
+  async function look() {
+    due = 0;
+    if (paused || document.hidden) return;
+    if (isTyping()) { soon(); return; }
+    const began = performance.now();
+    const answer = await fetch(location.href, {headers: {Accept: "text/html"}, cache: "no-store"}).catch(() => null);
+    wait = LEAST + 10 * (performance.now() - began);
+    if (!answer || !answer.ok || paused || isTyping()) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of ["main", "#as-of"]) {
+      const before = document.querySelector(part), after = page.querySelector(part);
+      if (!before || !after || before.innerHTML === after.innerHTML) continue;
+      const was = kept(before);
+      before.replaceChildren(...after.childNodes);
+      restore(before, was);
+    }
+  }
+
+  function soon() { if (!due) due = setTimeout(look, wait); }
+
+  function changed(event) {
+    const parts = JSON.parse(event.data).parts;
+    if (parts.some((each) => each !== "figures") || OF_FIGURES.includes(location.pathname)) soon();
+  }
+
+  function follow() {
+    if (source || paused || document.hidden) return;
+    source = new EventSource("/api/v1/events");
+    source.addEventListener("changed", changed);
+    source.onopen = () => { say("Live."); soon(); };
+    source.onerror = () => say(source.readyState === EventSource.CLOSED ? "Not live: reload the page to look again." : "The server is away.");
+  }
+
+  function leave() { if (source) source.close(); source = null; }
+
+  function show() {
+    button.textContent = paused ? "Go on" : "Pause";
+    if (paused) { leave(); say("Paused."); } else follow();
+  }
+
+  button.addEventListener("click", () => {
+    paused = !paused;
+    sessionStorage.setItem("paused", paused ? "yes" : "no");
+    show();
+  });
+  document.addEventListener("visibilitychange", () => document.hidden ? leave() : follow());
+  show();
+})();

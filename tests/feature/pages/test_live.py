@@ -1,0 +1,118 @@
+"""Pages that are open follow what changes, and leave what somebody is at as it is."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from admin.api.events import CLIENTS
+from tests.browser import Browser
+from tests.feature.identity.conftest import Server
+from tests.feature.pages.conftest import AFTER, DOCUMENTS, browser, chromium, mesh
+from tests.meshes import texts
+
+__all__ = ["browser", "chromium", "mesh"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def _address(server: Server, path: str) -> str:
+    return f"http://{server.bound.debug}{path}"
+
+
+async def holds(browser: Browser, script: str) -> None:
+    """Wait until something is so in the page."""
+    async with asyncio.timeout(60):
+        while not await browser.run(f"Boolean({script})"):
+            await asyncio.sleep(0.05)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def at_policies(browser: Browser, mesh: Server) -> AsyncIterator[Browser]:
+    """Be at the page of objects, which follows what changes."""
+    await browser.look(1300, dark=False)
+    await browser.open(_address(mesh, "/debug/policies"))
+    await browser.run("sessionStorage.clear()")
+    await browser.open(_address(mesh, "/debug/policies"))
+    await holds(browser, "document.getElementById('live').textContent.startsWith('Live.')")
+    await browser.run("window.stays = 1")
+    yield browser
+    mesh.write(*DOCUMENTS, AFTER)
+
+
+async def could_have_looked(browser: Browser, change: Callable[[], object]) -> None:
+    """Change something, and wait until the page is told, and for so long that it would have looked."""
+    await browser.run(
+        "(() => { window.told = 0; const source = new EventSource('/api/v1/events');"
+        " source.onopen = () => { window.listens = 1; };"
+        " source.addEventListener('changed',"
+        " () => { window.told = performance.now(); source.close(); }); })()"
+    )
+    await holds(browser, "window.listens")
+    change()
+    await holds(browser, "window.told && performance.now() > window.told + 5000")
+
+
+def shown(named: str) -> str:
+    """Return what is true in a page that has a word."""
+    return f"document.querySelector('main').textContent.includes({json.dumps(named)})"
+
+
+async def test_a_page_shows_what_has_changed(at_policies: Browser, mesh: Server) -> None:
+    """By itself, without being opened anew; what is open, scrolled to and focused stays so."""
+    await at_policies.run("document.querySelectorAll('main details')[1].open = true")
+    await at_policies.run("document.querySelectorAll('main a')[3].focus()")
+    focused = await at_policies.run("document.activeElement.textContent")
+    opened = await at_policies.run("document.querySelectorAll('main details')[1].closest('tr').textContent")
+    assert not await at_policies.run(shown("Service shop/later"))
+    mesh.write(*DOCUMENTS, AFTER, texts.service("later"))
+    await holds(at_policies, shown("shop/later"))
+    assert await at_policies.run("window.stays") == 1
+    assert await at_policies.run("document.activeElement.textContent") == focused
+    still = await at_policies.run(
+        "[...document.querySelectorAll('main details[open]')].map(each => each.closest('tr').textContent)"
+    )
+    assert still == [opened]
+
+
+async def test_nothing_moves_while_somebody_is_typing(at_policies: Browser, mesh: Server) -> None:
+    """It is caught up with when the field is left; what was typed stays."""
+    await at_policies.run("document.querySelector('main input').focus()")
+    await at_policies.run("document.querySelector('main input').value = 'TrafficTarget shop/a'")
+    await could_have_looked(at_policies, lambda: mesh.write(*DOCUMENTS, AFTER, texts.service("typed")))
+    assert not await at_policies.run(shown("shop/typed"))
+    await at_policies.run("document.activeElement.blur()")
+    await holds(at_policies, shown("shop/typed"))
+    assert await at_policies.run("document.querySelector('main input').value") == "TrafficTarget shop/a"
+
+
+async def test_it_can_be_paused(at_policies: Browser, mesh: Server) -> None:
+    """And goes on from where the mesh is by then; a page that is opened meanwhile is paused, too."""
+    await at_policies.run("document.querySelector('#live button').click()")
+    await could_have_looked(at_policies, lambda: mesh.write(*DOCUMENTS, AFTER, texts.service("paused")))
+    assert await at_policies.run("document.getElementById('live').textContent") == "Paused. Go on"
+    assert not await at_policies.run(shown("shop/paused"))
+    await at_policies.open(_address(mesh, "/debug/policies"))
+    assert await at_policies.run("document.getElementById('live').textContent") == "Paused. Go on"
+    await at_policies.run("document.querySelector('#live button').click()")
+    await holds(at_policies, "document.getElementById('live').textContent === 'Live. Pause'")
+
+
+async def test_a_page_that_is_not_told_says_so(browser: Browser, mesh: Server) -> None:
+    """As many as may listen do already."""
+    async with contextlib.AsyncExitStack() as ends:
+        session = await ends.enter_async_context(aiohttp.ClientSession())
+        await browser.open("about:blank")
+        async with asyncio.timeout(60):
+            listening = 0
+            while listening < CLIENTS:
+                answer = await ends.enter_async_context(session.get(_address(mesh, "/api/v1/events")))
+                listening += answer.status == 200
+                if answer.status != 200:  # the browser's own of before ends in a moment
+                    break
+        await browser.open(_address(mesh, "/debug/policies"))
+        await holds(browser, "document.getElementById('live').textContent.startsWith('Not live')")
