@@ -1,6 +1,6 @@
 """Who calls whom, as a picture and as tables."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from admin.html import links
@@ -51,7 +51,8 @@ def _topology(found: Document, asked: Asked) -> Iterable[Markup]:
         yield tag("p", text(many), class_="empty")
     yield tag("h2", text("Calls"))
     ordered = sorted(edges, key=lambda each: list(Tone).index(_tone(each)))
-    yield table(ordered, _CALLS, "Nobody may call anybody, and nobody has.")
+    ends = {said(each, "id"): links.link(said(each, "id"), _href(each)) for each in nodes}
+    yield table(ordered, _calls(ends), "Nobody may call anybody, and nobody has.")
     yield tag("h2", text("Namespaces" if said(found, "by") == "namespace" else "Services"))
     yield table(nodes, _NODES, "There is no Service, and no Workload.")
 
@@ -82,11 +83,14 @@ def _node(node: Document) -> Node:
 
 
 def _href(node: Document) -> str:
-    if said(node, "kind") == "namespace":
-        return links.href(PATH, {"namespace": said(node, "id")})
-    if not said(node, "namespace") and said(node, "id") == "outside":  # all of it together
-        return links.href(PATH, {"by": "service"})
-    return links.href(PATH, {"service": said(node, "id")})
+    """Return where a node leads: into a namespace, or to a service's neighbours."""
+    match said(node, "kind"), said(node, "id"):
+        case "namespace", named:
+            return links.href(PATH, {"namespace": named})
+        case "outside", "outside":  # all of it together: by service it is apart
+            return links.href(PATH, {"by": "service"})
+        case _, named:
+            return links.href(PATH, {"service": named})
 
 
 def _arrow(edge: Document) -> Arrow:
@@ -113,11 +117,6 @@ def _weights(edge: Document) -> str:
     wanted = ", ".join(f"{number(each, 'part'):.0%}" for each in found)
     share = edge.get("share")
     return f"{wanted}, had {share:.0%}" if isinstance(share, int | float) else f"{wanted} wanted"
-
-
-def _end(edge: Document, field: str) -> Markup:
-    named = said(edge, field)
-    return links.link(named, links.href(PATH, {"service": named})) if named else NONE
 
 
 def _allowed(edge: Document) -> Markup:
@@ -153,9 +152,16 @@ def _p95(edge: Document) -> Markup:
     return text(f"{found:g} ms") if isinstance(found, int | float) else NONE
 
 
-_CALLS: Final = (
-    Column("From", lambda each: _end(each, "source"), ("source",)),
-    Column("To", lambda each: _end(each, "destination"), ("destination",)),
+def _calls(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
+    """Return the columns of calls, with links to both of their ends."""
+    return (
+        Column("From", lambda each: ends.get(said(each, "source"), NONE), ("source",)),
+        Column("To", lambda each: ends.get(said(each, "destination"), NONE), ("destination",)),
+        *_OF_CALLS,
+    )
+
+
+_OF_CALLS: Final = (
     Column("Seen", _seen, ("seen",)),
     Column("95 %", _p95, ()),
     Column("mTLS", _mtls, ("mtls",)),

@@ -81,14 +81,14 @@ async def test_no_method_but_get_is_served(client: Client) -> None:
     assert (response.status, response.content_type) == (405, "text/html")
 
 
-async def test_nothing_but_the_one_style_sheet_is_let_in(client: Client) -> None:
+async def test_nothing_but_our_style_sheet_and_script_is_let_in(client: Client) -> None:
     """By its hash, which is that of what stands in the page; forms lead here alone."""
     response = await client.get("/debug", headers=BROWSER)
     (sheet,) = re.findall("<style>(.*?)</style>", await response.text(), re.DOTALL)
     found = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     assert response.headers["Content-Security-Policy"] == (
-        f"default-src 'none'; style-src 'sha256-{found}'; form-action 'self'; base-uri 'none'; "
-        "frame-ancestors 'none'"
+        f"default-src 'none'; style-src 'sha256-{found}'; script-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
     assert " style=" not in await response.text()
     for header, said in {
