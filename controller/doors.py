@@ -48,9 +48,9 @@ async def probes(parts: Parts, sockets: Sockets, health: Health) -> AsyncIterato
 @contextlib.asynccontextmanager
 async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
     """Show the debug pages."""
-    address = parts.settings.debug_address
+    address, trying = parts.settings.debug_address, Trying(parts.reading, as_read)
     app = site.application(
-        routes.pages(parts.reading, parts.clock, trying := Trying(parts.reading, as_read)),
+        routes.pages(parts.reading, parts.clock, trying),
         (address.host, *parts.settings.debug_hosts),
         parts.clock,
         parts.pages.pages,

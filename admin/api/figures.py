@@ -52,9 +52,9 @@ _EDGE: Final = record(
         "destination": TEXT,
         "allowed": noted(maybe(FLAG), "by some object; null of what is outside, and behind a TrafficSplit"),
         "by": noted(listed(TEXT), "the objects that allow it"),
-        "configured": noted(FLAG, "some sidecar of the source has it, and is in step"),
+        "configured": noted(FLAG, "it is allowed, and a sidecar of the source is in step"),
         "seen": noted(maybe(record(FIGURES)), "what callers have counted; null where nobody has called"),
-        "mtls": noted(maybe(FLAG), "whether connections of the last hour were in mTLS; null of none"),
+        "mtls": noted(maybe(FLAG), "whether any connection of the last hour was in mTLS; null of none"),
         "weights": noted(
             listed(record({"split": TEXT, "part": NUMBER})),
             "what TrafficSplits have for a backend",

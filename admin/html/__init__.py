@@ -1,5 +1,5 @@
 """The debug pages as people read them: what a page says as JSON, drawn as HTML. Escaped by construction.
 
-`markup` makes elements, `frame` the whole page, `looks` what each page shows. There are no scripts, and
-nothing comes from elsewhere.
+`markup` makes elements, `frame` the whole page, `looks` what each page shows. There is one script, which
+keeps a page current and which no page needs; nothing comes from elsewhere.
 """

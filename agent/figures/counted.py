@@ -102,7 +102,7 @@ ROUTES_BY: Final = tuple(f"upstream_rq_{digit}xx" for digit in range(1, 6))
 """By what each is used much or little: a route has no connections, and what always fails is used, too."""
 
 
-def gathered(
+def _gathered(
     found: Iterable[tuple[Key, Raw]], bounded: Bounded[Key], others: Callable[[Key], Key], by: Iterable[str]
 ) -> dict[Key, Counted]:
     """Return what was counted for each that has series of its own, and for the others together.
@@ -117,7 +117,33 @@ def gathered(
     made: defaultdict[Key, Counted] = defaultdict(Counted)
     for key, raw in every:
         made[key if key in own else others(key)].add(*raw)
-    return dict(made)
+    return dict(sorted(made.items(), key=lambda each: each[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What was counted, of each that has a row of its own and of the others together; all sorted."""
+
+    edges: Mapping[Edge, Counted]
+    backends: Mapping[Called, Counted]
+    routes: Mapping[Route, Counted]
+
+
+class OwnRows:
+    """Which edges, backends and routes have rows of their own: the first that were used, for good."""
+
+    def __init__(self) -> None:
+        self._edges = Bounded[Edge](MOST_EDGES)
+        self._backends = Bounded[Called](MOST_BACKENDS)
+        self._routes = Bounded[Route](MOST_ROUTES)
+
+    def of(self, found: Statistics) -> Rows:
+        """Return the rows of what was counted."""
+        return Rows(
+            _gathered(edges_of(found), self._edges, Edge.others, EDGES_BY),
+            _gathered(backends_of(found), self._backends, lambda _: OTHERS, BACKENDS_BY),
+            _gathered(routes_of(found), self._routes, lambda _: OTHER_ROUTES, ROUTES_BY),
+        )
 
 
 def edges_of(found: Statistics) -> Iterator[tuple[Edge, Raw]]:

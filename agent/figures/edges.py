@@ -1,28 +1,8 @@
 """What a proxy counted, in Prometheus' words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from agent.figures.bounded import Bounded
-from agent.figures.counted import (
-    BACKENDS_BY,
-    EDGES_BY,
-    GRPC_FAILED,
-    MOST_BACKENDS,
-    MOST_EDGES,
-    MOST_ROUTES,
-    OTHER_ROUTES,
-    OTHERS,
-    ROUTES_BY,
-    Counted,
-    Edge,
-    Key,
-    Route,
-    Who,
-    backends_of,
-    edges_of,
-    gathered,
-    routes_of,
-)
+from agent.figures.counted import GRPC_FAILED, Counted, OwnRows, Route, Who
 from agent.figures.exposition import Family, Kind, Labels, Sample
 from agent.figures.statistics import Statistics
 from agent.figures.times import histogram, summary
@@ -30,28 +10,19 @@ from sidecars.envoy.stat_names import Called
 
 
 class Edges:
-    """A proxy's edges and backends."""
+    """A proxy's edges, backends and routes."""
 
     def __init__(self) -> None:
-        self._edges = Bounded[Edge](MOST_EDGES)
-        self._backends = Bounded[Called](MOST_BACKENDS)
-        self._routes = Bounded[Route](MOST_ROUTES)
+        self._own = OwnRows()
 
     def families(self, found: Statistics, who: Who) -> tuple[Family, ...]:
         """Return all that is told of them, sorted; the same families whatever was called."""
-        edges = gathered(edges_of(found), self._edges, Edge.others, EDGES_BY)
-        backends = gathered(backends_of(found), self._backends, lambda _: OTHERS, BACKENDS_BY)
-        routes = gathered(routes_of(found), self._routes, lambda _: OTHER_ROUTES, ROUTES_BY)
+        rows = self._own.of(found)
         return (
-            *_edge_families([(edge.labels(who), counted) for edge, counted in _sorted(edges)]),
-            *_backend_families([(_backend_labels(at, who), counted) for at, counted in _sorted(backends)]),
-            *_route_families([(_route_labels(at, who), counted) for at, counted in _sorted(routes)]),
+            *_edge_families([(edge.labels(who), counted) for edge, counted in rows.edges.items()]),
+            *_backend_families([(_backend_labels(at, who), each) for at, each in rows.backends.items()]),
+            *_route_families([(_route_labels(at, who), each) for at, each in rows.routes.items()]),
         )
-
-
-def _sorted(found: Mapping[Key, Counted]) -> list[tuple[Key, Counted]]:
-    """Return what was counted, sorted by what it was counted for."""
-    return sorted(found.items(), key=lambda each: each[0])
 
 
 def _backend_labels(at: Called, who: Who) -> Labels:

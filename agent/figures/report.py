@@ -4,29 +4,10 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
-from agent.figures.bounded import Bounded
-from agent.figures.counted import (
-    BACKENDS_BY,
-    EDGES_BY,
-    GRPC_FAILED,
-    MOST_BACKENDS,
-    MOST_EDGES,
-    MOST_ROUTES,
-    OTHER_ROUTES,
-    OTHERS,
-    ROUTES_BY,
-    Counted,
-    Edge,
-    Raw,
-    Route,
-    backends_of,
-    edges_of,
-    gathered,
-    routes_of,
-)
+from agent.figures.counted import GRPC_FAILED, Counted, Edge, OwnRows, Route
 from agent.figures.protobuf import message
 from agent.figures.statistics import Bin, Statistics
 from observed.figures import BOUNDS_MS, Direction
@@ -44,38 +25,20 @@ class Reports:
     def __init__(self, run: str) -> None:
         self._run = run
         self._number = 0
-        self._edges = Bounded[Edge](MOST_EDGES)
-        self._backends = Bounded[Called](MOST_BACKENDS)
-        self._routes = Bounded[Route](MOST_ROUTES)
+        self._own = OwnRows()
 
     def next(self, increments: Statistics, seconds: float) -> bytes:
         """Return the next report: what was counted in so many seconds."""
         self._number += 1
-        edges = gathered(edges_of(increments), self._edges, Edge.others, EDGES_BY)
-        backends = gathered(
-            _failed_once(backends_of(increments)), self._backends, lambda _: OTHERS, BACKENDS_BY
-        )
-        routes = gathered(routes_of(increments), self._routes, lambda _: OTHER_ROUTES, ROUTES_BY)
+        rows = self._own.of(increments)
         return message(
             (1, self._run),
             (2, self._number),
             (3, float(seconds)),
-            (4, [_edge(edge, edges[edge]) for edge in sorted(edges)]),
-            (5, [_backend(at, backends[at]) for at in sorted(backends)]),
-            (6, [_route(at, routes[at]) for at in sorted(routes)]),
+            (4, [_edge(*each) for each in rows.edges.items()]),
+            (5, [_backend(*each) for each in rows.backends.items()]),
+            (6, [_route(*each) for each in rows.routes.items()]),
         )
-
-
-def _failed_once(backends: Iterable[tuple[Called, Raw]]) -> Iterator[tuple[Called, Raw]]:
-    """Take what Envoy counted as 5xx from what failed by gRPC: a failure is one of both to who adds them up.
-
-    A call of gRPC that the proxy itself ends, as by a timeout, has a status of gRPC behind a 200, and is
-    counted by the cluster as the 5xx that it would have been ("gRPC Statistics" in Envoy's documentation).
-    """
-    for at, (numbers, times) in backends:
-        failed = numbers.get(GRPC_FAILED, 0)
-        once = {GRPC_FAILED: max(0, failed - numbers.get("upstream_rq_5xx", 0))} if failed else {}
-        yield at, ({**numbers, **once}, times)
 
 
 def _edge(edge: Edge, counted: Counted) -> bytes:
@@ -122,8 +85,17 @@ def _requests(counted: Counted, side: str) -> bytes:
         (1, by_class if any(by_class) else ()),
         (2, _by_time(counted.times)),
         (3, float(seconds)),
-        (4, counted.numbers[GRPC_FAILED]),
+        (4, _failed_by_grpc(counted)),
     )
+
+
+def _failed_by_grpc(counted: Counted) -> int:
+    """Return what failed by gRPC and is no 5xx beside that: a failure is one of both to who adds them up.
+
+    A call of gRPC that the proxy itself ends, as by a timeout, has a status of gRPC behind a 200, and is
+    counted by the cluster as the 5xx that it would have been ("gRPC Statistics" in Envoy's documentation).
+    """
+    return max(0, counted.numbers[GRPC_FAILED] - counted.numbers["upstream_rq_5xx"])
 
 
 def _by_time(bins: Iterable[Bin]) -> tuple[int, ...]:

@@ -1,8 +1,10 @@
 """What the control plane is told of what Envoy counted: everything, once."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import structlog.testing
@@ -17,6 +19,7 @@ from agent.figures.reporting import FIRST_SECONDS, LONGEST_PAUSE, FiguresTold
 from agent.figures.sending import NotTaken
 from agent.figures.statistics import Bin, Statistics, read
 from enrolment.reports import report
+from observed.figures import Kind
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 
 SHOP, BOOKS = "rds-outbound.default/shop|80", "rds-outbound.default/books|80"
@@ -196,6 +199,31 @@ def test_a_route_is_told_by_a_name_that_can_be_taken() -> None:
     }
     assert {each.direction for each in found.routes} == {wire.OUTBOUND}
     assert len(report(found).rows) == 3
+
+
+def names_of(kind: str) -> set[str]:
+    """Return the names of all golden resources of a kind."""
+    files = sorted((Path(__file__).parents[3] / "golden").glob(f"*/*.{kind}.yaml"))
+    return {
+        found[1].strip().strip("'")
+        for each in files
+        for found in re.finditer(r"^(?:name|clusterName): (.*)$", each.read_text(), re.MULTILINE)
+    }
+
+
+def test_whatever_a_proxy_is_given_can_be_told() -> None:
+    """Statistics by the names of all golden resources, colons as Envoy has them: a report that is taken."""
+    clusters, routes = (
+        {each.replace(":", "_") for each in names_of(kind)} for kind in ("clusters", "routes")
+    )
+    assert {"default/web|main", "rds-inbound.8080"} <= clusters | routes
+    numbers = {f"cluster.{each}.upstream_rq_2xx": 1 for each in clusters}
+    numbers |= {f"cluster.{each}.grpc.failure": 1 for each in clusters}
+    numbers |= {f"http.{each}.downstream_rq_2xx": 1 for each in routes}
+    found = report(_read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0)))
+    of = [calls for calls, _ in found.rows]
+    assert len([each for each in of if each.kind is Kind.BACKEND]) > 20
+    assert any(each.called.port_name == "main" for each in of)
 
 
 def test_a_report_stays_small_whatever_is_called() -> None:
