@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
+from admin.html.looks.traffic import BADLY, WELL
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import NotShown
 from admin.pages.streams import by_proxy, sync
@@ -20,9 +21,6 @@ from observed.traffic import HOUR
 
 MOST_SERVICES: Final = 300
 """A mesh of more is shown by namespace, unless something of it is asked for."""
-WELL: Final = 0.99
-BADLY: Final = 0.9
-PARAMETERS: Final = frozenset({"service", "namespace", "by", "window"})
 
 
 class Reading(ProxyReading, StreamReading, TrafficReading, Protocol):
@@ -71,7 +69,10 @@ def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
     by = query.get("by", "")
     if by not in ("", "service", "namespace"):
         raise web.HTTPBadRequest(reason=f"by is {by[:40]!r}: it must be service or namespace")
-    if (service := query.get("service", "")) and by != "namespace":
+    if by == "namespace" and (query.get("service") or query.get("namespace")):
+        said = "by=namespace is of the whole mesh: it goes neither with service nor with namespace"
+        raise web.HTTPBadRequest(reason=said)
+    if service := query.get("service", ""):
         named = next((each for each in whole.nodes if identifier(each) == service), None)
         if named is None:
             raise NotShown(f"there is no service {service[:200]!r}, such as 'shop/cart'")

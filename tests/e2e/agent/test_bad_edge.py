@@ -95,11 +95,15 @@ async def test_an_edge_that_is_made_bad_is_found(envoy: str, tmp_path: Path, end
         assert status == 200, text
         return json.loads(text)["data"]
 
+    async def edges() -> list[list[str]]:
+        return [each for each in await stat() if each[:2] == ["default/alice", "default/shop:80"]]
+
     async def is_well() -> bool:
         with contextlib.suppress(OSError, AssertionError, ValueError):  # not there yet
             targets = (await asked("/targets"))["activeTargets"]
             (found,) = await successes()
-            return {each["health"] for each in targets} == {"up"} and float(found["value"][1]) == 1.0
+            well = {each["health"] for each in targets} == {"up"} and float(found["value"][1]) == 1.0
+            return well and [each[3] for each in await edges()] == ["100.00%"]
         return False
 
     async def successes() -> list[Mapping[str, Any]]:
@@ -124,7 +128,7 @@ async def test_an_edge_that_is_made_bad_is_found(envoy: str, tmp_path: Path, end
         return [line.split() for line in printed.stdout.splitlines()[1:]]
 
     async def is_found() -> bool:
-        (edge,) = [each for each in await stat() if each[:2] == ["default/alice", "default/shop:80"]]
+        (edge,) = await edges()
         found = await meshed.ask("/api/v1/topology?service=default/shop")
         (shop,) = [each for each in found["nodes"] if each["id"] == "default/shop"]
         bad = float(edge[3].rstrip("%")) < 90 and shop["verdict"] == "failed"

@@ -22,7 +22,12 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Policy
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def leaves_nobody_to_ask(mesh: PolicyMesh) -> AsyncIterator[None]:
-    """After a file whose services decide about requests no connection is left that asks one of them."""
+    """Before a file whose services decide about requests no connection is open, and after it none that asks.
+
+    Who came by a listener of before is asked about as that one had it, also by nobody.
+    """
+    await mesh.enforce()
+    await mesh.drained()
     yield
     await mesh.enforce(*EVERYTHING)
     await mesh.drained()

@@ -40,6 +40,7 @@ PAGES = {
     "traffic-of-services": "/debug/traffic?of=services&window=600",
     "topology": "/debug/topology",
     "topology-of-one": "/debug/topology?service=shop/buyer&window=600",
+    "topology-of-both": "/debug/topology?service=shop/buyer&by=namespace",
     "topology-by-namespace": "/debug/topology?by=namespace&window=3600",
     "try": "/debug/try",
     "access": "/debug/access",
