@@ -2,7 +2,20 @@
 
 from typing import Final
 
-from admin.api.shape import FLAG, MOMENT, NUMBER, TEXT, WHOLE, listed, maybe, named, noted, one_of, record
+from admin.api.shape import (
+    FLAG,
+    MOMENT,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    Shape,
+    listed,
+    maybe,
+    named,
+    noted,
+    one_of,
+    record,
+)
 
 VERDICT: Final = one_of("ok", "warning", "failed", "info")
 
@@ -140,6 +153,16 @@ POLICIES: Final = record(
 )
 
 _NAMED: Final = record({"object": TEXT, "origin": TEXT})
+_MANIFEST: Final[Shape] = {"type": "object"}
+_DECIDING: Final = record(
+    {
+        "object": TEXT,
+        "origin": TEXT,
+        "stale": noted(FLAG, "a newer form of it is bad"),
+        "decides": noted(FLAG, "it is one of those of `because`"),
+        "manifest": noted(maybe(_MANIFEST), "as it is in force; null of a kind that is not SMI's"),
+    }
+)
 EXPLAINED: Final = record(
     {
         "at": MOMENT,
@@ -158,6 +181,8 @@ EXPLAINED: Final = record(
             record({"service": TEXT, "weight": NUMBER, "admitted": listed(TEXT), "refused": listed(TEXT)})
         ),
         "steps": listed(record({"depth": WHOLE, "text": TEXT, "objects": listed(_NAMED)})),
+        "objects": noted(listed(_DECIDING), "the objects in force that have a part in it, 20 at most"),
+        "missing": noted(listed(_MANIFEST), "manifests that would have to be added for a yes"),
         "besides": listed(TEXT),
     }
 )

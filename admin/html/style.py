@@ -49,6 +49,9 @@ time span,b,.whole{white-space:nowrap}
 code,pre{font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 pre{overflow:auto;max-height:36rem;margin:.4rem 0;padding:.7rem .9rem;background:var(--raised);
 border:1px solid var(--line);border-radius:6px}
+.copied{user-select:all}
+.beside{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(30rem,100%),1fr));gap:0 1.5rem}
+.beside>*{min-width:0}
 .added{color:var(--good)}.removed{color:var(--bad)}.place{color:var(--faint)}
 ul,ol{margin:.2rem 0;padding-left:1.2rem}
 li{margin:.15rem 0}

@@ -85,7 +85,7 @@ class Answers:
         with _understood():
             question = access_line.question(view, request.query, request.query.getall("header", []))
             if (outside := explaining.read_outside(view, question.query, question.headers)) is not None:
-                return explaining.outside(outside)
+                return explaining.outside(view, outside)
             asked = explaining.read_request(question.query, question.headers)
         found, names = await asyncio.to_thread(explaining.explained, view, asked)
         held = await asyncio.to_thread(explaining.held, view, found, known_sidecars(self.reading, names))

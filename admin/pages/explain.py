@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
+from admin.pages.deciding import deciding
 from admin.pages.jsonable import Json, jsonable
 from catalog.explain import (
     Explanation,
@@ -123,7 +124,7 @@ def _as_sent(host: str) -> str:
     return str(mapped or address)
 
 
-def outside(found: Outside) -> dict[str, Json]:
+def outside(view: View, found: Outside) -> dict[str, Json]:
     """Return the explanation of a call to an address outside the mesh, with the fields that others have.
 
     No sidecar is asked: whether the setting is in force everywhere, `/debug/proxy` says.
@@ -142,6 +143,7 @@ def outside(found: Outside) -> dict[str, Json]:
         "because": [str(key) for key in found.because],
         "backends": [],
         "steps": _steps(found.steps),
+        "objects": deciding(view, found.steps, found.because),
         "missing": jsonable(found.missing),
         "besides": [],
     }
@@ -150,9 +152,9 @@ def outside(found: Outside) -> dict[str, Json]:
 def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json]:
     """Return the explanation of one request as JSON; policy alone is looked at. Raises QueryError."""
     if (found := read_outside(view, query, headers)) is not None:
-        return outside(found)
+        return outside(view, found)
     explained = explain(view, read_request(query, headers))
-    return document(explained, not_asked(explained.decision))
+    return document(view, explained, not_asked(explained.decision))
 
 
 def _steps(steps: Iterable[Step]) -> list[Json]:
@@ -174,14 +176,15 @@ def explained(view: View, request: Request) -> tuple[Explanation, tuple[ProxyNam
 
 def held(view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]) -> dict[str, Json]:
     """Return an explanation, held against what is known of the sidecars that the request goes by, as JSON."""
-    return document(found, standing(view, found.request, found.decision, sidecars))
+    return document(view, found, standing(view, found.request, found.decision, sidecars))
 
 
-def document(found: Explanation, stands: Standing) -> dict[str, Json]:
+def document(view: View, found: Explanation, stands: Standing) -> dict[str, Json]:
     """Return an explanation as JSON.
 
     `answer` is what is in force, or, where that is not known, what policy says; `policy` is always that.
-    `missing` are manifests that would make it a yes, once what `besides` says has come right.
+    `objects` are those in force that have a part in it, as `deciding` has them; `missing` are manifests that
+    would make it a yes, once what `besides` says has come right.
     """
     asked = found.request
     return {
@@ -206,6 +209,7 @@ def document(found: Explanation, stands: Standing) -> dict[str, Json]:
             for share in stands.decision.shares
         ],
         "steps": _steps(found.steps),
+        "objects": deciding(view, found.steps, found.decision.because),
         "missing": jsonable(found.missing),
         "besides": list[Json](found.besides),
     }

@@ -14,11 +14,15 @@ Objects = tuple[tuple[ObjectKey, Origin], ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step: a sentence, and the objects it speaks of with their places; `depth` is how far in it stands."""
+    """A step: a sentence, and the objects it speaks of with their places; `depth` is how far in it stands.
+
+    `aside`: the objects are about others, and have no part in the answer.
+    """
 
     text: str
     objects: Objects = ()
     depth: int = 0
+    aside: bool = False
 
 
 def origin_of(view: View, kind: Kind, key: PolicyKey | ServiceKey) -> Objects:

@@ -21,7 +21,8 @@ def of_place(view: View, request: Request, place: tuple[Place, bool]) -> Iterato
         yield Step(f"no TrafficTarget has the destination {place[0].identity}", depth=1)
     for target, verdict in found:
         text = f"TrafficTarget {target.key} {_words(verdict, request, target, place[0])}"
-        yield Step(text, origin_of(view, TRAFFIC_TARGET, target.key), depth=1)
+        aside = verdict is Verdict.OTHER_CLIENTS
+        yield Step(text, origin_of(view, TRAFFIC_TARGET, target.key), depth=1, aside=aside)
         if verdict not in _WITHOUT_RULES:
             for rule in target.rules:
                 yield from _rule(view, request, target, rule, place)

@@ -20,7 +20,7 @@ def crds(
     Status: 0, or 2 if there is no such kind.
     """
     from cli.offline import reference
-    from cli.printing.manifests import printed
+    from providers.text.printed import printed
 
     found = reference.definitions(kind or ())
     if as_json:

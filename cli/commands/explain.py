@@ -21,7 +21,7 @@ from cli.options import (
     require_cluster,
 )
 from cli.printing.answers import Found, print_json, records, texts
-from cli.printing.manifests import printed
+from providers.text.printed import printed
 
 if TYPE_CHECKING:
     from cli.offline.mesh import Offline

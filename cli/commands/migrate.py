@@ -88,7 +88,7 @@ def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
 
 def _write(out: Path, found: "Moved") -> None:
     """Write a file for each manifest, and the chart's values; raise CommandFailed."""
-    from cli.printing.manifests import printed
+    from providers.text.printed import printed
 
     folder = out / "manifests"
     try:

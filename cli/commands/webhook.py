@@ -32,11 +32,11 @@ def webhook(
     """
     from admission.configuration import configuration
     from admission.place import Place
-    from cli.printing.manifests import printed
     from controller.cluster import home
     from injector.registration import PATH
     from injector.registration import configuration as pods
     from providers.kubernetes.scope import Scope
+    from providers.text.printed import printed
 
     try:
         place = Place.parse(at)

@@ -4,16 +4,17 @@ from collections.abc import Iterable
 from typing import Final
 
 from admin.html import links
-from admin.html.fields import items, number, records, said, words
+from admin.html.fields import number, records, said, words
 from admin.html.forms import CALL, Field, Form
 from admin.html.frame import Asked
 from admin.html.looks.look import Look
 from admin.html.markup import NOTHING, Markup, joined, listed, tag, text
 from admin.html.tables import Column, table
 from admin.html.tones import Tone, Verdict, badge, tone_of, worst
-from admin.html.values import NONE, pairs, raw, shown
-from admin.pages.jsonable import Document
+from admin.html.values import NONE, block, pairs, shown
+from admin.pages.jsonable import Document, Json
 from mesh.kinds import SERVICE
+from providers.text.printed import printed
 
 
 def of_explained(found: Document) -> Verdict:
@@ -41,17 +42,45 @@ def _explained(found: Document, _asked: Asked) -> Iterable[Markup]:
             **({"logged": shown(found.get("logged"))} if found.get("logged") else {}),
         }
     )
-    yield tag("h2", text("Step by step"))
-    yield tag("ol", *map(_step, records(found, "steps")))
+    steps = (tag("h2", text("Step by step")), tag("ol", *map(_step, records(found, "steps"))))
+    besides = (tag("h2", text("Besides")), _sentences(found, "besides")) if found.get("besides") else ()
+    manifests = (*_missing(found), *_objects(found))
+    yield tag("div", tag("div", *steps, *besides), tag("div", *manifests), class_="beside")
     if backends := records(found, "backends"):
         yield tag("h2", text("Who may answer"))
         yield table(backends, _BACKEND, "")
-    if found.get("besides"):
-        yield tag("h2", text("Besides"))
-        yield _sentences(found, "besides")
-    if missing := items(found, "missing"):
-        yield tag("h2", text("What would have to be added"))
-        yield from map(raw, missing)
+
+
+def _missing(found: Document) -> Iterable[Markup]:
+    """Yield what policy lacks, to be copied with one click, or tried."""
+    missing = records(found, "missing")
+    if not missing:
+        return
+    manifests = printed(missing)
+    yield tag("h2", text("What would have to be added"))
+    yield tag("pre", text(manifests), tabindex="0", class_="copied")
+    area = tag("textarea", text("\n" + manifests), name="manifests", hidden=True)
+    button = tag("button", text("Try it"), type="submit")
+    words_ = tag("span", text("Nothing is applied."), class_="shows")
+    yield tag("form", area, button, words_, action="/debug/try", method="post")
+
+
+def _objects(found: Document) -> Iterable[Markup]:
+    """Yield the objects in force that have a part in the answer, as YAML."""
+    objects = records(found, "objects")
+    if objects:
+        yield tag("h2", text("What is in force"))
+    for each in objects:
+        decides = [badge("decides", Tone.PLAIN)] if each.get("decides") is True else []
+        stale = [badge("stale")] if each.get("stale") is True else []
+        name = links.mesh_object(said(each, "object"))
+        where = joined((text("("), links.origin(said(each, "origin")), text(")")))
+        yield tag("p", joined((name, where, *decides, *stale), " "))
+        yield block(printed([_record(each.get("manifest") or each.get("value"))]).removeprefix("---\n"))
+
+
+def _record(value: Json) -> Document:
+    return value if isinstance(value, dict) else {}
 
 
 def _sentences(found: Document, field: str) -> Markup:

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import aiohttp
 import pytest
+import yaml
 from yarl import URL
 
 from admin.pages.trying import BYTES
@@ -214,6 +215,29 @@ async def test_a_form_asks_what_was_filled_in(browser: Browser, mesh: Server) ->
     assert "shop/buyer to shop/shop:80 GET /" in await browser.run(
         "document.querySelector('.verdict').innerText"
     )
+
+
+@pytest.mark.parametrize("width", [1300, 420])
+async def test_an_explanation_has_its_yaml_beside_it(browser: Browser, mesh: Server, width: int) -> None:
+    """What denies is shown as it is in force, what is lacking is copied whole, and tried by one button."""
+    found = await mesh.ask("GET", "/api/v1/explain?from=shop/buyer&to=shop/shop:80&path=/sell")
+    await browser.look(width, dark=width == 420)
+    await browser.open(_address(mesh, PAGES["explained"]))
+    first, second = "document.querySelector('.beside > :first-child')", "document.querySelector('.copied')"
+    beside = f"{second}.getBoundingClientRect().left >= {first}.getBoundingClientRect().right"
+    assert await browser.run(beside) is (width == 1300)
+    shown = await browser.run("[...document.querySelectorAll('.beside pre')].map(each => each.textContent)")
+    missing, *in_force = [list(yaml.safe_load_all(each)) for each in shown]
+    assert missing == found["missing"] != []
+    assert [each[0] for each in in_force] == [each["manifest"] for each in found["objects"]]
+    assert {"TrafficTarget", "HTTPRouteGroup"} <= {each[0]["kind"] for each in in_force}
+    await browser.run("getSelection().selectAllChildren(document.querySelector('.copied'))")
+    assert [*yaml.safe_load_all(await browser.run("getSelection().toString()"))] == missing
+    await browser.submit(".beside form")
+    assert [*yaml.safe_load_all(await browser.run("document.querySelector('textarea').value"))] == missing
+    verdict = await browser.run("document.querySelector('.verdict').textContent")
+    assert "2 objects read" in verdict, verdict
+    assert "Nothing was applied" in verdict, verdict
 
 
 GOOD = (

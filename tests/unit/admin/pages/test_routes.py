@@ -151,6 +151,11 @@ async def test_a_call_is_explained(client: TestClient[Any, Any]) -> None:
     assert shown["in_force_because"] == ["uuid-2.buyer.shop is not connected"]
     objects = [(each["object"], each["origin"]) for step in shown["steps"] for each in step["objects"]]
     assert ("TrafficTarget shop/buyers", "mesh.yaml:31 (document 5)") in objects
+    told = [(each["object"], each["decides"], each["manifest"]["kind"]) for each in shown["objects"]]
+    assert told == [
+        ("TrafficTarget shop/buyers", False, "TrafficTarget"),
+        ("HTTPRouteGroup shop/routes", False, "HTTPRouteGroup"),
+    ]
     response = await client.get("/debug/explain", params={"from": "x"})
     assert response.status == 400
     assert await response.json() == {"error": "from is 'x': must be <namespace>/<service account>"}

@@ -7,9 +7,9 @@ import pytest
 
 from cli.errors import CommandFailed
 from cli.offline import reference
-from cli.printing.manifests import printed
 from mesh.kinds import INGRESS_BACKEND, MESH_ROOT_CERTIFICATE, UDP_ROUTE, WORKLOAD, Kind
 from providers.text.documents import documents
+from providers.text.printed import printed
 from specs.kinds import READ
 from specs.reference.meanings.installed import INSTALLED
 from specs.reference.schema import of_shape
