@@ -1,0 +1,188 @@
+"""PromQL as far as our rules and dashboards speak it: which labels a query's answer has, or what is wrong.
+
+https://prometheus.io/docs/prometheus/latest/querying/basics/. Prometheus itself takes a label that no series
+has for one that is empty: a misspelt one is an empty panel, and never an error.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<range>\[[^\]]+\])|(?P<text>\"(?:[^\"\\]|\\.)*\")"
+    r"|(?P<name>[a-zA-Z_:][\w:]*)|(?P<sign>=~|!~|!=|==|<=|>=|[-+*/(){},=<>]))"
+)
+_COMPARED: Final = ("==", "!=", "<", ">", "<=", ">=")
+_BINDING: Final = {"or": 1, "and": 2, "unless": 2} | dict.fromkeys(_COMPARED, 3)
+_BINDING.update({"+": 4, "-": 4, "*": 5, "/": 5})
+_AGGREGATIONS: Final = ("sum", "min", "max", "avg", "count", "topk", "bottomk")
+_OF_RANGES: Final = ("rate", "increase", "max_over_time", "min_over_time", "avg_over_time")
+
+
+class Wrong(ValueError):
+    """A query asks for what there is not; the sentence says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Series of one name: each label with the values that it takes, None where that is not said here."""
+
+    name: str
+    counter: bool
+    labels: Mapping[str, frozenset[str] | None]
+
+    def fits(self, wanted: Mapping[str, str]) -> bool:
+        """Say whether any has these values; `$` begins a variable, which takes all that there are."""
+        found = {name: self.labels.get(name) for name in wanted if name in self.labels}
+        return len(found) == len(wanted) and all(
+            values is None or wanted[name] in values or wanted[name].startswith("$")
+            for name, values in found.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query comes to; `labels` are None of a number."""
+
+    labels: frozenset[str] | None
+    counter: bool = False
+    ranged: bool = False
+
+
+def labels_of(query: str, known: Sequence[Series]) -> frozenset[str]:
+    """Return the labels of a query's answer, none of a number; raise Wrong."""
+    reader = _Reader(list(_tokens(query)), known)
+    found = reader.expression(1)
+    if reader.tokens:
+        raise Wrong(f"what is {reader.tokens[0]!r} here?")
+    if found.ranged:
+        raise Wrong("a range is no answer")
+    return found.labels or frozenset()
+
+
+def _tokens(query: str) -> Iterator[str]:
+    at, end = 0, len(query.rstrip())
+    while at < end:
+        found = _TOKEN.match(query, at)
+        if found is None:
+            raise Wrong(f"what is {query[at:]!r} here?")
+        yield found[0].strip()
+        at = found.end()
+
+
+@dataclass(slots=True)
+class _Reader:
+    tokens: list[str]
+    known: Sequence[Series]
+
+    def next(self, *wanted: str) -> str:
+        if not self.tokens or (wanted and self.tokens[0] not in wanted):
+            raise Wrong(f"there must be {wanted} before {self.tokens[:1]}")
+        return self.tokens.pop(0)
+
+    def has(self, *wanted: str) -> bool:
+        return bool(self.tokens) and self.tokens[0] in wanted
+
+    def expression(self, least: int) -> Answer:
+        left = self.one()
+        while self.tokens and (binding := _BINDING.get(self.tokens[0], 0)) >= least:
+            sign = self.next()
+            by = (self.next(), self.names()) if self.has("on", "ignoring") else None
+            left = _joined(left, sign, self.expression(binding + 1), by)
+        return left
+
+    def one(self) -> Answer:
+        token = self.next()
+        if token == "(":
+            found = self.expression(1)
+            self.next(")")
+            return found
+        if token[0].isdigit():
+            return Answer(None)
+        if token in _AGGREGATIONS and self.has("by", "without", "("):
+            return self.aggregated(token)
+        if self.has("("):
+            return self.called(token)
+        return self.selected(token)
+
+    def arguments(self) -> list[Answer]:
+        self.next("(")
+        found = [self.expression(1)]
+        while self.next(",", ")") == ",":
+            found.append(self.expression(1))
+        return found
+
+    def names(self) -> frozenset[str]:
+        self.next("(")
+        found = [self.next()]
+        while self.next(",", ")") == ",":
+            found.append(self.next())
+        return frozenset(found)
+
+    def aggregated(self, how: str) -> Answer:
+        by = (self.next(), self.names()) if self.has("by", "without") else None
+        of = self.arguments()[-1]
+        if by is None and self.has("by", "without"):
+            by = (self.next(), self.names())
+        labels = of.labels or frozenset()
+        if how in ("topk", "bottomk"):
+            return Answer(labels)
+        if by is None:
+            return Answer(frozenset())
+        if unknown := by[1] - labels:
+            raise Wrong(f"{by[0]} {sorted(unknown)}: there are {sorted(labels)}")
+        return Answer(by[1] if by[0] == "by" else labels - by[1])
+
+    def called(self, function: str) -> Answer:
+        of = self.arguments()[-1]
+        labels = of.labels or frozenset()
+        if (function in _OF_RANGES) != of.ranged:
+            raise Wrong(f"{function} of {'a range' if of.ranged else 'what is no range'}")
+        if function in ("rate", "increase") and not of.counter:
+            raise Wrong(f"{function} of what is no counter")
+        if function == "histogram_quantile" and "le" not in labels:
+            raise Wrong(f"histogram_quantile without le: there are {sorted(labels)}")
+        if function == "absent":
+            return Answer(frozenset())
+        if function not in (*_OF_RANGES, "histogram_quantile"):
+            raise Wrong(f"what is {function}?")
+        return Answer(labels - {"le"} if function == "histogram_quantile" else labels)
+
+    def matchers(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        while self.next("{", ",", "}") != "}":
+            label, _ = self.next(), self.next("=")
+            found[label] = self.next().strip('"')
+        return found
+
+    def selected(self, metric: str) -> Answer:
+        wanted = self.matchers() if self.has("{") else {}
+        every = [each for each in self.known if each.name == metric]
+        if not every:
+            raise Wrong(f"there is no {metric}")
+        found = [each for each in every if each.fits(wanted)]
+        if not found:
+            raise Wrong(f"no {metric} has {wanted}: there are {[dict(each.labels) for each in every]}")
+        labels = frozenset(label for each in found for label in each.labels)
+        ranged = bool(self.tokens) and self.tokens[0].startswith("[")
+        if ranged:
+            self.next()
+        return Answer(labels, found[0].counter, ranged)
+
+
+def _joined(left: Answer, sign: str, right: Answer, by: tuple[str, frozenset[str]] | None) -> Answer:
+    if left.ranged or right.ranged:
+        raise Wrong(f"{sign} with a range")
+    if left.labels is None or right.labels is None:
+        return replace(left if right.labels is None else right, counter=False)
+    if sign == "or":
+        return Answer(left.labels | right.labels)
+    ends = [left.labels, right.labels]
+    if by is not None:
+        if unknown := by[1] - left.labels - right.labels:
+            raise Wrong(f"{by[0]} {sorted(unknown)}: there are {sorted(left.labels | right.labels)}")
+        ends = [each & by[1] if by[0] == "on" else each - by[1] for each in ends]
+    if ends[0] != ends[1]:
+        raise Wrong(f"{sign} of {sorted(ends[0])} and {sorted(ends[1])}: nothing fits")
+    return Answer(left.labels if sign in ("and", "unless") else ends[0])

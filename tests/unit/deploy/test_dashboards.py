@@ -1,0 +1,192 @@
+"""What dashboards, rules and documents ask of Prometheus is there: metrics, labels, and what labels say."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.parser import text_string_to_metric_families
+
+from admin.metrics.registry import Metrics
+from admin.metrics.tallies import Durations
+from agent.figures.counted import Who
+from agent.figures.edges import Edges
+from agent.figures.exposition import written
+from agent.figures.statistics import read
+from delivery.proxies.status import ProxyState
+from tests.promql import Series, Wrong, labels_of
+
+ROOT: Final = Path(__file__).parents[3]
+FILES: Final = ROOT / "deploy" / "chart" / "meshwright" / "files"
+DASHBOARDS: Final = {
+    file.name: json.loads(file.read_text("utf-8")) for file in FILES.glob("dashboard-*.json")
+}
+VALUES: Final = {("meshwright_proxies", "state"): frozenset(map(str, ProxyState))}
+CLASSES: Final = ("1xx", "2xx", "3xx", "4xx", "5xx")
+ENDS: Final = ("http.rds-outbound.n/s|80", "http.rds-inbound.80", "tcp.outbound.n/db|1", "tcp.inbound.1")
+COUNTED: Final = {
+    **{
+        f"{end}.downstream_cx_{what}": 1
+        for end in ENDS
+        for what in ("total", "rx_bytes_total", "tx_bytes_total")
+    },
+    **{f"{end}.downstream_rq_{each}": 1 for end in ENDS[:2] for each in CLASSES},
+    **{
+        f"{of}.upstream_rq_{each}": 1
+        for of in ("cluster.n/s|80", "vhost.n/s.route.80|n/a")
+        for each in CLASSES
+    },
+    **{
+        f"cluster.n/s|80.upstream_{each}": 1
+        for each in ("rq_retry", "cx_total", "cx_connect_fail", "cx_active")
+    },
+    **{f"cluster.n/s|80{local}.grpc.failure": 1 for local in ("", "|local")},
+}
+TIMED: Final = ("http.rds-outbound.n/s|80.downstream_rq_time", "http.rds-inbound.80.downstream_rq_time")
+TIMED_UP: Final = ("cluster.n/s|80.upstream_rq_time", "vhost.n/s.route.80|n/a.upstream_rq_time")
+
+
+def of_agents() -> Iterator[Series]:
+    """Yield what an agent exposes, of a proxy that has counted some of everything: sample by sample."""
+    bins = [{"lower_bound": 4.0, "width": 0.1, "count": 1}]
+    details = [{"name": name, "totals": bins} for name in (*TIMED, *TIMED_UP)]
+    numbers: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in COUNTED.items()]
+    found = read({"stats": [*numbers, {"histograms": {"details": details}}]})
+    families = Edges().families(found, Who("n", "a", "a"))
+    assert [each.name for each in families if not each.samples] == []
+    for family in text_string_to_metric_families(written(families)):
+        for sample in family.samples:
+            labels = {
+                name: frozenset({value}) if name in CLOSED else None for name, value in sample.labels.items()
+            }
+            yield Series(sample.name, family.type != "gauge", labels)
+
+
+CLOSED: Final = ("direction", "protocol", "status_class")
+"""Labels of which there is no further value, whatever is called."""
+
+
+def of_control_planes() -> Iterator[Series]:
+    """Yield what a control plane exposes, as it is declared."""
+    for each in Metrics().registry._collector_to_names:
+        if isinstance(each, Durations):
+            yield from _parts(each.name, "histogram", {})
+        elif isinstance(each, MetricWrapperBase):
+            labels = {name: VALUES.get((each._name, name)) for name in each._labelnames}
+            yield from _parts(each._name, str(each._type), labels)
+
+
+def _parts(name: str, kind: str, labels: dict[str, frozenset[str] | None]) -> Iterator[Series]:
+    match kind:
+        case "histogram":
+            yield Series(f"{name}_bucket", True, {**labels, "le": None})
+            yield from (Series(f"{name}_{each}", True, labels) for each in ("sum", "count"))
+        case "counter":
+            yield Series(f"{name}_total", True, labels)
+        case _:
+            yield Series(name, False, labels)
+
+
+def rules(name: str) -> list[dict[str, Any]]:
+    """Return the rules of a file."""
+    groups = yaml.safe_load((ROOT / "deploy" / "prometheus" / name).read_text("utf-8"))["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+@pytest.fixture(scope="module")
+def known() -> list[Series]:
+    """Return all series that there may be: exposed, and recorded by rules, which build on each other."""
+    found = [*of_agents(), *of_control_planes()]
+    for rule in rules("recording.yaml"):
+        found.append(Series(rule["record"], False, dict.fromkeys(labels_of(rule["expr"], found))))
+    return found
+
+
+def asked(dashboard: Any, known: list[Series]) -> int:
+    """Hold a dashboard against what there is; return how many queries it has. Raises Wrong."""
+    variables = [each for each in dashboard["templating"]["list"] if each["type"] == "query"]
+    for each in variables:
+        of, label = re.fullmatch(r"label_values\((.+), (\w+)\)", each["query"]).groups()  # type: ignore[union-attr]
+        _has(each["query"], [label], labels_of(of, known))
+    targets = [target for panel in dashboard["panels"] for target in panel["targets"]]
+    named = {each["name"] for each in dashboard["templating"]["list"]}
+    _has(str(dashboard["uid"]), re.findall(r"\$\{?(\w+)", json.dumps(dashboard)), frozenset(named))
+    for each in targets:
+        _has(each["expr"], re.findall(r"\{\{(\w+)\}\}", each["legendFormat"]), labels_of(each["expr"], known))
+    return len(targets) + len(variables)
+
+
+def _has(query: str, wanted: list[str], there: frozenset[str]) -> None:
+    if missing := sorted(set(wanted) - there):
+        raise Wrong(f"{missing} of {query}: there are {sorted(there)}")
+
+
+@pytest.mark.parametrize("name", sorted(DASHBOARDS))
+def test_a_dashboard_asks_for_what_there_is(known: list[Series], name: str) -> None:
+    """Metrics, labels, their values where they are known, variables; and legends name what is left."""
+    assert asked(DASHBOARDS[name], known) > 8
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "misspelt"),
+    [
+        ("mesh", "sum by (destination_namespace", "sum by (destination_name"),
+        ("mesh", "meshwright_edge_grpc_failed_total", "meshwright_edge_grpc_failure_total"),
+        ("mesh", "{{backend_service}}", "{{service}}"),
+        ("mesh", r"direction=\"outbound\"", r"direction=\"out\""),
+        ("service", "sum by (route)", "sum by (routes)"),
+        ("service", "{{status_class}}", "{{status}}"),
+        ("service", r"destination_service=\"$service\"", r"destination_svc=\"$service\""),
+        ("service", r"\"$namespace\"}, destination_service)", r"\"$namespace\"}, service)"),
+        ("service", r"\"$namespace\"", r"\"$ns\""),
+        ("service", "sum by (le) (rate", "sum (rate"),
+        ("control-plane", "sum by (severity)", "sum by (level)"),
+        (
+            "control-plane",
+            "sum by (state) (meshwright_proxies",
+            "sum by (state) (rate(meshwright_proxies[5m])",
+        ),
+        ("control-plane", "meshwright_wave_seconds_bucket", "meshwright_wave_seconds"),
+    ],
+)
+def test_what_is_misspelt_in_a_dashboard_is_found(
+    known: list[Series], name: str, right: str, misspelt: str
+) -> None:
+    """Prometheus would answer each with nothing, or an error that nobody reads."""
+    text = (FILES / f"dashboard-{name}.json").read_text("utf-8")
+    assert right in text
+    with pytest.raises(Wrong):
+        asked(json.loads(text.replace(right, misspelt)), known)
+
+
+def test_alerts_ask_for_what_there_is_and_say_what_they_have(known: list[Series]) -> None:
+    """Whatever a summary names of a series is there, and can fail to be."""
+    for rule in rules("alerts.yaml"):
+        labels = labels_of(rule["expr"], known)
+        named = re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values()))
+        _has(rule["alert"], named, labels)
+    for expression in (
+        'meshwright_proxies{state="away"} > 0',
+        "meshwright_reporting_proxies < meshwright_proxies",
+        "sum without (states) (meshwright_proxies)",
+        "meshwright_certificates_runing_out > 0",
+        "rate(meshwright_groups[5m])",
+    ):
+        with pytest.raises(Wrong):
+            labels_of(expression, known)
+
+
+def test_documents_ask_for_what_there_is(known: list[Series]) -> None:
+    """The queries by which docs/metrics.md shows what is measured, and the rules of docs/operations.md."""
+    page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    (block,) = [each for each in re.findall(r"```\n(.+?)```", page, re.DOTALL) if "rate(" in each]
+    queries = re.split(r"\n(?=\S)", block.strip())
+    manual = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    queries += re.findall(r"^ +expr: (.+)$", manual, re.MULTILINE)
+    assert len(queries) == 6
+    for query in queries:
+        labels_of(query, known)
