@@ -11,11 +11,9 @@ import pytest
 
 from demo.apps.counters import Counters
 from demo.apps.osm import LINGER_SECONDS, settings
-from demo.kubernetes import images
 from demo.kubernetes.kubectl import Kubectl
-from demo.kubernetes.newcomer import MANIFESTS
 from demo.kubernetes.pods import Program, Selected
-from demo.kubernetes.store import SCENES, applications, namespaces, scene, selected, with_image
+from demo.kubernetes.store import applications, namespaces, selected, with_image
 from demo.supervisor import DemoError
 from demo.topology import PLACES, SERVICE_PORTS, STORE_V1
 
@@ -64,22 +62,6 @@ def test_nothing_of_the_published_manifests_changes_but_the_images() -> None:
     assert {each["metadata"]["name"] for each in namespaces()} == {
         str(place.identity.namespace) for place in PLACES
     }
-
-
-def test_whatever_manifests_start_is_in_the_image() -> None:
-    """Each command, of scenes and of the newcomer's shop as well."""
-    files = images.bookstore().files
-    documents = [*applications(), *(each for file in SCENES.iterdir() for each in scene(file.name))]
-    text = (MANIFESTS / "shop.yaml").read_text("utf-8")
-    started = [
-        container["command"][0]
-        for document in documents
-        for container in document.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
-        if "command" in container
-    ]
-    assert set(started) == {"/bookbuyer", "/bookthief", "/bookstore", "/bookwarehouse", "/purchase"}
-    assert set(started) <= set(files)
-    assert text.count(images.BOOKSTORE) == 2
 
 
 def test_programs_know_by_osms_environment_what_to_call() -> None:

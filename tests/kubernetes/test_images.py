@@ -1,4 +1,7 @@
-"""The images that tests run are what the Dockerfiles say: how they start, as whom, and where what is."""
+"""The images that tests run are what the Dockerfiles say: how they start, as whom, and where what is.
+
+They are made of programs of this machine, of which a base image has few: `make test-kubernetes` brings them.
+"""
 
 import json
 import re
@@ -8,9 +11,14 @@ from typing import Any
 
 import pytest
 
+from demo.kubernetes import images
+from demo.kubernetes.newcomer import MANIFESTS
+from demo.kubernetes.store import SCENES, applications, scene
 from tests.typed import ROOT
 from tools.real_parts import own_images
 from tools.real_parts.images import Image, Text
+
+pytestmark = pytest.mark.usefixtures("node_parts")
 
 
 def _last_stage(name: str) -> list[tuple[str, str]]:
@@ -51,3 +59,19 @@ def test_an_image_is_what_its_dockerfile_says(name: str, tmp_path: Path) -> None
     for path in copied:
         assert any(each == path or each.startswith(f"{path}/") for each in image.files), path
     assert isinstance(image.files["/opt/meshwright/bin/meshwright"], Text)
+
+
+def test_whatever_manifests_start_is_in_the_image() -> None:
+    """Each command, of scenes and of the newcomer's shop as well."""
+    files = images.bookstore().files
+    documents = [*applications(), *(each for file in SCENES.iterdir() for each in scene(file.name))]
+    text = (MANIFESTS / "shop.yaml").read_text("utf-8")
+    started = [
+        container["command"][0]
+        for document in documents
+        for container in document.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
+        if "command" in container
+    ]
+    assert set(started) == {"/bookbuyer", "/bookthief", "/bookstore", "/bookwarehouse", "/purchase"}
+    assert set(started) <= set(files)
+    assert text.count(images.BOOKSTORE) == 2
