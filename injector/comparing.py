@@ -20,12 +20,16 @@ from sidecars.injection.names import (
     PROBES_ANNOTATION,
     REASON_ANNOTATION,
     ROOTS_ANNOTATION,
+    SCRAPED_ANNOTATION,
     SIDECAR_CONTAINER,
 )
 from sidecars.injection.restoring import restored
 
 _NOTES: Final = frozenset(
-    {ADDED_ANNOTATION, ORIGINALS_ANNOTATION, OWN_ANNOTATION, PROBES_ANNOTATION, REASON_ANNOTATION}
+    {
+        *(ADDED_ANNOTATION, ORIGINALS_ANNOTATION, OWN_ANNOTATION, PROBES_ANNOTATION),
+        *(REASON_ANNOTATION, SCRAPED_ANNOTATION),
+    }
 )
 """What is noted of the pod itself, and for the way back: it follows from the rest."""
 _LIMIT_RANGER: Final = "kubernetes.io/limit-ranger"

@@ -16,8 +16,9 @@ from sidecars.contract.driver import SidecarDriver
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Pod, spec_of
 from sidecars.contract.pod import Placement
+from sidecars.injection import scraping
 from sidecars.injection.context import Injector, injector_context, read_annotations
-from sidecars.injection.names import PROXY_UUID_LABEL
+from sidecars.injection.names import INIT_CONTAINER, PROXY_UUID_LABEL
 from sidecars.injection.restoring import restored
 from sidecars.selection import INIT_VARIABLE, LINUX_VARIABLE
 
@@ -86,7 +87,10 @@ def injected(known: Known, namespace: NamespaceObject, pod: Pod, *, ends: bool =
     )
     patched = known.drivers[context.selection.driver].patch(context)
     needs = context.proxy if config.identity is Identity.SECRET else None
-    return Injected(decision, patched, tuple(_warnings(pod, context.placement, ends=ends)), needs)
+    warnings = _warnings(pod, context.placement, ends=ends)
+    if any(each.get("name") == INIT_CONTAINER for each in spec_of(patched).get("initContainers") or ()):
+        warnings += scraping.warnings(context, restored(pod))
+    return Injected(decision, patched, tuple(warnings), needs)
 
 
 def _named(pod: Pod, uuid: ProxyUuid) -> Pod:

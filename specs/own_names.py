@@ -37,7 +37,7 @@ _REMEMBERED: Final = 256
 INJECTED: Final = frozenset(
     PREFIX + name
     for name in (
-        *("mesh", "injected-driver", "probes", "original-probes"),
+        *("mesh", "injected-driver", "probes", "original-probes", "original-scraping"),
         *("own-containers", "joining-roots", "injection", "injected", "interception"),
     )
 )

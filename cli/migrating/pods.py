@@ -12,7 +12,8 @@ from injector.manifests import TEMPLATES, inject
 from mesh.kinds import POD
 from mesh.objects import NamespaceObject
 from sidecars.injection.checks import all_containers
-from sidecars.injection.context import EXCLUDED_RANGES, INBOUND_PORTS, INCLUDED_RANGES, OUTBOUND_PORTS
+from sidecars.injection.context import EXCLUDED_RANGES, INCLUDED_RANGES, OUTBOUND_PORTS
+from sidecars.injection.names import INBOUND_PORTS
 
 _READ: Final = frozenset({EXCLUDED_RANGES, INBOUND_PORTS, INCLUDED_RANGES, OUTBOUND_PORTS, OSM_INJECT})
 _INIT: Final = "osm-init"

@@ -37,7 +37,7 @@ from sidecars.contract.pod import (
     RulesBy,
 )
 from sidecars.injection import own
-from sidecars.injection.names import PROXY_UUID_LABEL
+from sidecars.injection.names import ENABLED, INBOUND_PORTS, METRICS, PROXY_UUID_LABEL
 from sidecars.injection.probes import originals
 from sidecars.injection.restoring import restored
 from sidecars.selection import select
@@ -46,13 +46,10 @@ from specs.core.endpoints import OWN_UID, SERVICE_ANNOTATION
 from specs.fields import Fields
 from specs.notes import Notes
 
-INBOUND_PORTS: Final = "openservicemesh.io/inbound-port-exclusion-list"
 OUTBOUND_PORTS: Final = "openservicemesh.io/outbound-port-exclusion-list"
 EXCLUDED_RANGES: Final = "openservicemesh.io/outbound-ip-range-exclusion-list"
 INCLUDED_RANGES: Final = "openservicemesh.io/outbound-ip-range-inclusion-list"
 
-METRICS: Final = "openservicemesh.io/metrics"
-ENABLED: Final = "enabled"
 _OS_LABEL: Final = "kubernetes.io/os"
 _READ: Final = frozenset(
     {

@@ -8,7 +8,7 @@ from typing import Final
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Pod, Probe
 from sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, RulesBy
-from sidecars.injection import hooks, names, own, probes
+from sidecars.injection import hooks, names, own, probes, scraping
 from sidecars.injection.checks import all_containers, check
 from sidecars.injection.hooks import OriginalHook
 from sidecars.injection.interception import arguments
@@ -16,7 +16,6 @@ from sidecars.injection.own import OwnContainer
 from sidecars.injection.parts import Parts, parts, require_whole
 from sidecars.injection.restoring import Added, empty, restored
 from sidecars.injection.sidecar import Sidecar
-from sidecars.layout import METRICS_PATH
 from specs.core.endpoints import OWN_UID
 
 _OURS: Final = "meshwright.dev/"
@@ -43,7 +42,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     kept = tuple(each for each in asked if sidecar.carries_out_probes and probes.is_rewritten(each))
     called = hooks.originals(pod) if sidecar.carries_out_probes else ()
     told = {**probes.for_agent(pod, kept), **hooks.for_agent(pod, called)}
-    said = _said(context, sidecar, pod, theirs)
+    said = _said(context, pod, theirs) | _led(context, sidecar, pod)
     if sidecar.carries_out_probes:
         said |= _noted(pod, kept, called, told)
     for each in all_containers(pod):
@@ -89,34 +88,36 @@ def _placed(pod: Pod, made: Parts, context: InjectorContext) -> Added:
     return Added(volumes=tuple(each["name"] for each in made.volumes), pull_secrets=new)
 
 
-def _said(
-    context: InjectorContext, sidecar: Sidecar, pod: Pod, theirs: tuple[OwnContainer, ...]
-) -> dict[str, str]:
+def _said(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) -> dict[str, str]:
     """Return the annotations of every patched pod; `pod` is as it was before."""
     said = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
     if context.reason:
         said[names.REASON_ANNOTATION] = context.reason
-    if sidecar.joins and context.joining is not None and context.joining.roots:
-        said[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
-    if sidecar.intercepts and context.rules_by is RulesBy.CNI:
-        said[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
     if theirs:
         said[names.OWN_ANNOTATION] = own.written(theirs)
-    if context.scraped and sidecar.ready_port is not None and not _says_where_its_metrics_are(pod):
-        said |= {
-            f"{names.SCRAPING}scrape": "true",
-            f"{names.SCRAPING}port": str(sidecar.ready_port),
-            f"{names.SCRAPING}path": METRICS_PATH,
-        }
     if context.placement is Placement.CLASSIC:
         said[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
     return said
 
 
-def _says_where_its_metrics_are(pod: Pod) -> bool:
-    """Say whether a pod's author says where to scrape: then all of it is the author's."""
-    annotations = pod.get("metadata", {}).get("annotations") or {}
-    return any(each.startswith(names.SCRAPING) for each in annotations)
+def _led(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> dict[str, str]:
+    """Return the annotations by which others know where to go, or what to do; take out the author's own.
+
+    Those that are taken out are among them, for the way back.
+    """
+    said: dict[str, str] = {}
+    if sidecar.joins and context.joining is not None and context.joining.roots:
+        said[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
+    if sidecar.intercepts and context.rules_by is RulesBy.CNI:
+        said[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
+    if sidecar.ready_port is not None:
+        ours, theirs = scraping.annotations(context, pod)
+        said |= ours
+        for each in theirs:
+            del pod["metadata"]["annotations"][each]
+        if theirs:
+            said[names.SCRAPED_ANNOTATION] = scraping.written(theirs)
+    return said
 
 
 def _noted(

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import BY_NETWORK, Container, Pod
-from sidecars.injection import names, own
+from sidecars.injection import names, own, scraping
 from sidecars.injection.own import FIELDS
 from sidecars.layout import PROBE_PREFIX, STATUS_PORT
 
@@ -84,7 +84,10 @@ def restored(pod: Pod) -> Pod:
         originals = json.loads(annotations.get(name, "{}"))
         name = names.OWN_ANNOTATION
         theirs = own.read(annotations.get(name, "[]"))
+        name = names.SCRAPED_ANNOTATION
+        scraped = scraping.read(annotations.get(name, "{}"))
         _take_out(plain, added)
+        scraping.put_back(plain, scraped)
         name = names.ORIGINALS_ANNOTATION
         for each in _containers(plain):
             _put_back(cast("dict[str, Any]", each), originals.get(each.get("name"), {}))

@@ -7,7 +7,8 @@ from typing import Final
 from mesh.workload import Capture
 from sidecars.contract.kubernetes import spec_of
 from sidecars.contract.pod import InjectorContext, Joining, Placement
-from sidecars.injection import names
+from sidecars.injection import names, scraping
+from sidecars.injection.restoring import restored
 from sidecars.layout import AUTHORITY_FILE, PROXY_UID, STATUS_PORT
 
 PROGRAM: Final = "meshwright"
@@ -49,6 +50,7 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
             *("--ads", control_plane(context)),
             *("--run", f"{names.RUN_DIRECTORY}/agent"),
             *("--probes", f"{names.POD_DIRECTORY}/{names.PROBES_FILE}"),
+            *_application_metrics(context),
             *("--envoy-log-level", context.config.sidecar.log_level),
             *_ending(context.placement),
         ),
@@ -58,6 +60,12 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
         joins=context.joining is not None,
         ready_port=STATUS_PORT,
     )
+
+
+def _application_metrics(context: InjectorContext) -> tuple[str, ...]:
+    """Return where the agent has the application's metrics, if it is to tell them with its own."""
+    url = scraping.merged(context, restored(context.pod))
+    return ("--application-metrics", url) if url else ()
 
 
 def _ending(placement: Placement) -> tuple[str, ...]:

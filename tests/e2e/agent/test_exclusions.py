@@ -16,12 +16,12 @@ from mesh.workload import Transparent
 from sidecars.contract.kubernetes import Pod
 from sidecars.injection.context import (
     EXCLUDED_RANGES,
-    INBOUND_PORTS,
     OUTBOUND_PORTS,
     Injector,
     injector_context,
 )
 from sidecars.injection.interception import arguments
+from sidecars.injection.names import INBOUND_PORTS
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import ADDRESSES, SWITCH, V4, V6, Meshed, bound
 from tests.e2e.policy import applications

@@ -46,7 +46,8 @@ ANNOTATIONS = some.dictionaries(
         [
             *("meshwright.dev/inject", "meshwright.dev/injected", "meshwright.dev/overlays"),
             *("meshwright.dev/sidecar-placement", "meshwright.dev/own-containers", "x"),
-            "openservicemesh.io/outbound-port-exclusion-list",
+            *("openservicemesh.io/outbound-port-exclusion-list", "meshwright.dev/original-scraping"),
+            *("prometheus.io/scrape", "prometheus.io/port"),
         ]
     ),
     some.sampled_from(["true", "false", "classic", "{}", "[]", "80", "\n", ""]),

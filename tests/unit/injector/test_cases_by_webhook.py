@@ -9,6 +9,7 @@ import yaml
 
 from injector.configuration import read
 from injector.injecting import Known
+from injector.manifests import namespaces_in
 from injector.reviewing import Result, answer
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject
@@ -43,13 +44,13 @@ def _patched(document: dict[str, Any], patch: tuple[Mapping[str, Any], ...]) -> 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_webhook_comes_to_the_golden_file_and_again(name: str) -> None:
     """Each pod of it, for itself; on its own output nothing is to be changed."""
-    looked = 0
+    looked, space = 0, namespaces_in(iter(objects(name))).get("default", SPACE)
     for before, after in zip(objects(name), objects(name, "injected"), strict=True):
         pod, wanted = pod_of(before), pod_of(after)
         if pod is None or wanted is None:
             continue
         looked += 1
-        said = answer(KNOWN, SPACE, _asked(pod))
+        said = answer(KNOWN, space, _asked(pod))
         if pod == wanted:
             left = _patched(_asked(pod), said.patch)
             left["metadata"].get("annotations", {}).pop(REASON_ANNOTATION, None)  # why it is left
@@ -61,7 +62,7 @@ def test_a_webhook_comes_to_the_golden_file_and_again(name: str) -> None:
         assert said.result is Result.INJECTED
         made = _patched(_asked(pod), said.patch)
         assert made == _asked(wanted)
-        again = answer(KNOWN, SPACE, made)
+        again = answer(KNOWN, space, made)
         assert (again.result, again.patch) == (Result.UNCHANGED, ())
     assert looked
 

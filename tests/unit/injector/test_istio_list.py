@@ -46,8 +46,8 @@ HERE: Final[Mapping[str, str]] = {
     "auth.non-default-service-account": "standing/secured",
     "explicit-security-context": "standing/secured",
     "hello-multiport-metrics": "standing/secured",
-    "prometheus-scrape": "standing/secured",
-    "prometheus-scrape2": "standing/secured",
+    "prometheus-scrape": "scraped/merged",
+    "prometheus-scrape2": "scraped/merged",
     "enable-core-dump": "overlays/debugged",
     # images and pull secrets
     "hello-proxy-override": "containers/own-image",

@@ -1,5 +1,6 @@
 """What is known of a pod before it is patched: whose words count, and what cannot be."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +15,16 @@ from sidecars.contract.errors import CannotPatchError, UnknownDriverError
 from sidecars.contract.kubernetes import Pod, Probe
 from sidecars.contract.pod import InjectorContext, Joining, OriginalProbe, Placement, PodOs
 from sidecars.envoy.driver import EnvoyDriver
+from sidecars.injection import scraping
 from sidecars.injection.context import (
     EXCLUDED_RANGES,
-    INBOUND_PORTS,
     INCLUDED_RANGES,
     OUTBOUND_PORTS,
     Injector,
     exclusions,
     injector_context,
 )
+from sidecars.injection.names import INBOUND_PORTS, SIDECAR_CONTAINER
 from sidecars.injection.restoring import restored
 from sidecars.layout import ProbeKind
 from sidecars.selection import Selection
@@ -257,6 +259,7 @@ def test_where_a_sidecar_is_put(
     assert found.placement is expected
 
 
+OWN_SCRAPE = {"prometheus.io/scrape": "true", "prometheus.io/port": "9090"}
 SCRAPE = {"prometheus.io/scrape": "true", "prometheus.io/port": "15020", "prometheus.io/path": "/metrics"}
 
 
@@ -268,12 +271,19 @@ SCRAPE = {"prometheus.io/scrape": "true", "prometheus.io/port": "15020", "promet
         (None, {}, {}),
         ("enabled", {"prometheus.io/port": "9090"}, {"prometheus.io/port": "9090"}),
         ("enabled", {"prometheus.io/scrape": "false"}, {"prometheus.io/scrape": "false"}),
+        ("enabled", OWN_SCRAPE, SCRAPE),
+        ("disabled", OWN_SCRAPE, OWN_SCRAPE),
+        (
+            "enabled",
+            OWN_SCRAPE | {"prometheus.io/scheme": "https"},
+            OWN_SCRAPE | {"prometheus.io/scheme": "https"},
+        ),
     ],
 )
 def test_pods_say_where_their_metrics_are_where_the_namespace_wants_it(
     namespace_s: str | None, own: dict[str, str], expected: dict[str, str]
 ) -> None:
-    """As `osm metrics enable` of Open Service Mesh had it; what the author says stays. And the way back."""
+    """As `osm metrics enable` had it; what the author says stays, or is merged. And the way back."""
     said = () if namespace_s is None else (("openservicemesh.io/metrics", namespace_s),)
     of, config = pod(own), MeshConfig(sidecar=IMAGES)
     made = EnvoyDriver().patch(
@@ -288,6 +298,59 @@ def test_pods_say_where_their_metrics_are_where_the_namespace_wants_it(
     assert {name for name in no_more["metadata"]["annotations"] if name.startswith("prometheus.io/")} == {
         *own
     }
+
+
+@pytest.mark.parametrize(
+    ("own", "url", "warned"),
+    [
+        ({"port": "9090"}, "http://127.0.0.1:9090/metrics", ""),
+        ({"port": "9090", "path": "/a/b", "scheme": "http"}, "http://127.0.0.1:9090/a/b", ""),
+        ({"port": "15020"}, "", ""),
+        ({"port": "9090", "scheme": "https"}, "", "at port 9090 .*scheme is 'https'"),
+        ({"port": "9090", "param_module": "x"}, "", "at port 9090 .*param_module is for the application"),
+        ({"port": "9090", "path": "metrics"}, "", "at port 9090 .*path is 'metrics'"),
+        ({"port": "9090", "path": "/x y"}, "", "at port 9090 .*path is '/x y'"),
+        ({}, "", "at a port of the application .*port is ''"),
+        ({"port": "0"}, "", "port is '0'"),
+        ({"port": "65536"}, "", "port is '65536'"),
+        ({"port": "²"}, "", "port is '²'"),
+    ],
+)
+def test_the_agent_asks_the_application_for_its_metrics(own: dict[str, str], url: str, warned: str) -> None:
+    """Where its author says that they are; what cannot be merged stays as it is, and is said."""
+    of = pod(
+        {f"prometheus.io/{name}": value for name, value in own.items()} | {"prometheus.io/scrape": "true"}
+    )
+    space = replace(SHOP, annotations=(("openservicemesh.io/metrics", "enabled"),))
+    found = injector_context(INJECTOR, MeshConfig(sidecar=IMAGES), space, of, ProxyUuid("5b1c"))
+    made = EnvoyDriver().patch(found)
+    (said,) = (each["args"] for each in made["spec"]["initContainers"] if each["name"] == SIDECAR_CONTAINER)
+    assert (said[said.index("--application-metrics") + 1] if "--application-metrics" in said else "") == url
+    assert restored(made)["metadata"]["annotations"] == of["metadata"]["annotations"]
+    warnings = scraping.warnings(found, of)
+    assert len(warnings) == bool(warned)
+    assert all(re.search(warned, each) for each in warnings)
+
+
+def test_a_scrape_that_the_sidecar_turns_away_is_said() -> None:
+    """Where nothing is merged; not where the port goes past the sidecar, nor where nothing is scraped."""
+    past = {"openservicemesh.io/inbound-port-exclusion-list": "9090"}
+    for own, count in ((OWN_SCRAPE, 1), (OWN_SCRAPE | past, 0), ({"prometheus.io/port": "9090"}, 0), ({}, 0)):
+        found = injector_context(INJECTOR, MeshConfig(sidecar=IMAGES), SHOP, pod(own), ProxyUuid("5b1c"))
+        warnings = scraping.warnings(found, pod(own))
+        assert len(warnings) == count
+        assert all("port 9090" in each and "openservicemesh.io/metrics" in each for each in warnings)
+
+
+def test_notes_of_scraping_that_were_changed_are_no_notes() -> None:
+    """Nobody gets other annotations by them."""
+    space = replace(SHOP, annotations=(("openservicemesh.io/metrics", "enabled"),))
+    config = MeshConfig(sidecar=IMAGES)
+    made = EnvoyDriver().patch(injector_context(INJECTOR, config, space, pod(OWN_SCRAPE), ProxyUuid("5b1c")))
+    for text in ("7", "[]", "x", '{"prometheus.io/port": 7}', '{"meshwright.dev/inject": "false"}'):
+        made["metadata"]["annotations"]["meshwright.dev/original-scraping"] = text
+        with pytest.raises(CannotPatchError, match="original-scraping is not as it was written"):
+            restored(made)
 
 
 def test_whose_uuid_a_proxy_has() -> None:
