@@ -181,12 +181,12 @@ def test_alerts_ask_for_what_there_is_and_say_what_they_have(known: list[Series]
 
 
 def test_documents_ask_for_what_there_is(known: list[Series]) -> None:
-    """The queries by which docs/metrics.md shows what is measured, and the rules of docs/operations.md."""
+    """The queries by which docs/metrics.md shows what is measured, and the rules of docs/kubernetes.md."""
     page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
     (block,) = [each for each in re.findall(r"```\n(.+?)```", page, re.DOTALL) if "rate(" in each]
     queries = re.split(r"\n(?=\S)", block.strip())
-    manual = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    manual = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
     queries += re.findall(r"^ +expr: (.+)$", manual, re.MULTILINE)
-    assert len(queries) == 6
+    assert len(queries) == 4
     for query in queries:
         labels_of(query, known)
