@@ -16,6 +16,7 @@ from delivery.assembly import Delivery, delivery
 from delivery.certificates import Counted, ServiceCertificates
 from delivery.debounce import Pace
 from delivery.gathering import Paces
+from delivery.history.open_waves import OpenWaves
 from delivery.model import Model
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.quarantine.quarantine import Quarantine
@@ -36,8 +37,9 @@ def delivering(
     verdicts: Kept[tuple[Verdict, ...]],
     metrics: Metrics,
     clock: Callable[[], datetime],
+    waves: OpenWaves | None,
 ) -> Delivery:
-    """Return the loop and all that stands on it, as the settings tell."""
+    """Return the loop and all that stands on it, as the settings tell; `waves` follow what it delivers."""
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
     translate, preview = (
         translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
@@ -65,6 +67,7 @@ def delivering(
         meter=metrics,
         clock=clock,
         verify=settings.verify,
+        waves=waves,
     )
 
 

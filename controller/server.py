@@ -190,6 +190,8 @@ class Server:
         yield from parts.delivery.works(parts.opened.ledger, parts.verdicts.keep, parts.clock)
         if parts.reporter is not None:
             yield from parts.reporter.works()
+        if parts.span_export is not None:
+            yield from parts.span_export.works()
         yield "issuer", parts.issuing.tending(parts.clock)
         yield "issuer's roots", hearing(parts.issuing.opened.issuer, parts.pages.taken, parts.clock)
         yield "server certificate", parts.tls.renewing(parts.clock)

@@ -23,6 +23,7 @@ def check(settings: "Settings") -> None:
     """Raise ValueError for the first that does not fit the others: a sentence for people."""
     _ordered(settings)
     _survivable(settings)
+    _collected(settings)
     _who_signs(settings)
 
 
@@ -55,6 +56,15 @@ def _survivable(settings: "Settings") -> None:
         raise ValueError(f"peer_silence_seconds must be 0 or at least {LEAST_SILENCE}")
     if settings.ejecting_server_errors and not settings.ejecting_failures:
         raise ValueError("ejecting_server_errors needs ejecting_failures: give that as well")
+
+
+def _collected(settings: "Settings") -> None:
+    if settings.trace_collector is None and settings.trace_collector_tls:
+        raise ValueError("trace_collector_tls is of trace_collector: give that as well, or leave it out")
+    if settings.trace_collector_ca is not None and not settings.trace_collector_tls:
+        raise ValueError("trace_collector_ca is of trace_collector_tls: give that as well, or leave it out")
+    if settings.trace_collector is not None and not settings.trace_collector.port:
+        raise ValueError("trace_collector must have a port, such as otel-collector:4317")
 
 
 def _who_signs(settings: "Settings") -> None:

@@ -208,6 +208,13 @@ class Settings(BaseSettings):
     log), log or off."""
     trace_sampling: Annotated[float, Field(ge=0, le=100)] = 100.0
     """How many of a hundred requests are traced, where the MeshConfig has a collector of spans."""
+    trace_collector: MaybeListening = None
+    """Where the control plane's own spans go, by OTLP over gRPC, such as otel-collector:4317; without, it
+    makes none (docs/debugging.md)."""
+    trace_collector_tls: bool = False
+    """Ask it by TLS."""
+    trace_collector_ca: MaybePath = None
+    """File with the CAs that are trusted there; without, those that gRPC brings. For trace_collector_tls."""
     connect_seconds: Annotated[float, Field(ge=0.1, le=60)] = 2.0
     """A connection from sidecar to sidecar is there after so long, TLS included, or has failed."""
     connect_retries: Annotated[int, Field(ge=0, le=10)] = 2

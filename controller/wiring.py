@@ -49,6 +49,7 @@ from xds.protocol.resource import Reference
 if TYPE_CHECKING:
     from controller.cluster import Cluster
     from controller.enrolling import Enrolling
+    from controller.span_export import SpanExport
     from controller.webhook import Webhook
     from enrolment.proofs.kubernetes import KubernetesProof
     from injector.keeper import PodRoots
@@ -60,7 +61,7 @@ class Parts:
     """The server's parts, joined; `settings` are those of its start, `reloading` has those in force.
 
     `cluster` is that from which the mesh is read, None where it is from none; `reporter` tells the owners of
-    its objects what became of them.
+    its objects what became of them. `span_export` tells a collector of spans, None where there is none.
 
     `confirmations` are what machines have said of the roots that they trust, `ejections` whom their proxies
     leave alone, `traffic` what they have counted.
@@ -76,6 +77,7 @@ class Parts:
     watchdog: Watchdog
     cluster: "Cluster | None"
     reporter: "Reporter | None"
+    span_export: "SpanExport | None"
     sources: Sources
     opened: Opened
     room: StateRoom
@@ -186,7 +188,9 @@ def join(
     cluster = _cluster(settings, clock) if settings.kubernetes else None
     answers = StateFile(settings.state, DNS_ANSWERS)
     sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
-    delivered = delivering(settings, found, signs, drivers, sources, verdicts, metrics, clock)
+    exports = _span_export(settings, metrics, clock)
+    waves = None if exports is None else exports.waves
+    delivered = delivering(settings, found, signs, drivers, sources, verdicts, metrics, clock, waves)
     reloading = Reloading(settings)
     proxies = _proxies(found, reloading, metrics, clock)
     webhook = _webhook(settings, cluster, found, delivered, drivers, proxies, metrics, clock)
@@ -210,6 +214,7 @@ def join(
         watchdog=Watchdog(metrics, lambda: delivered.loop.doing, clock),
         cluster=cluster,
         reporter=reporter,
+        span_export=exports,
         sources=sources,
         opened=found,
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
@@ -238,6 +243,16 @@ def _cluster(settings: Settings, clock: Callable[[], datetime]) -> "Cluster":
 
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
     return cluster(Reached.of(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
+
+
+def _span_export(settings: Settings, metrics: Metrics, clock: Callable[[], datetime]) -> "SpanExport | None":
+    """Return who tells a collector of spans, None where there is none. Raises StartupError."""
+    if settings.trace_collector is None:
+        return None
+    from controller.span_export import SpanExport, collector_tls
+
+    tls = collector_tls(settings.trace_collector_ca) if settings.trace_collector_tls else None
+    return SpanExport(settings.trace_collector, tls, metrics, clock)
 
 
 def _reporter(

@@ -87,7 +87,8 @@ class Answers:
         if step is None:
             return
         if step:
-            wave = Wave(0, (rejection_cause(who),), 0, time.monotonic(), self._clock())
+            now = time.monotonic()
+            wave = Wave(0, (rejection_cause(who),), 0, now, now, self._clock())
             self._publishing.withhold(wave, step)
         self._withheld.set()
         self._judged.set()

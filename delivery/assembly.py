@@ -10,6 +10,7 @@ from delivery.answers import Answers
 from delivery.certificates import ServiceCertificates
 from delivery.gathering import Gathering, Paces
 from delivery.history.history import PushHistory
+from delivery.history.open_waves import OpenWaves
 from delivery.loop import Loop, MeshState
 from delivery.meters import Meter
 from delivery.model import Model
@@ -88,14 +89,16 @@ def delivery(
     meter: Meter,
     clock: Callable[[], datetime],
     verify: bool = False,
+    waves: OpenWaves | None = None,
 ) -> Delivery:
     """Join the parts; with `verify` each wave is compared with one from nothing.
 
-    What is made for a proxy is kept current until `lingering` seconds after its last stream.
+    What is made for a proxy is kept current until `lingering` seconds after its last stream. With `waves`
+    each wave is followed to the answers of those whom it concerns.
     """
     presence, registry = Presence(Lingering(lingering)), ProxyRegistry(clock)
     cache = SnapshotCache(presence.attended)
-    history = PushHistory(cache, registry.find)
+    history = PushHistory(cache, registry.find, waves)
     quarantine = new_quarantine(registry.acknowledged)
     gathering = Gathering(sources, paces, meter, readiness.admissions)
     followers: list[Follower] = []
@@ -105,7 +108,7 @@ def delivery(
         for each in followers:
             each.published(wave, step, replaced)
 
-    publishing = Publishing(cache, quarantine, meter, published)
+    publishing = Publishing(cache, quarantine, meter, published, waves)
     answers = Answers(publishing, gathering.changed, clock)
 
     def on_state(state: MeshState) -> None:

@@ -148,7 +148,7 @@ class Loop:
 
     async def _make(self) -> bool:
         began = time.monotonic()
-        wave = Wave(0, (), 0, self._gathering.take(began), self._clock())
+        wave = Wave(0, (), 0, self._gathering.take(began), began, self._clock())
         self._gathering.look()
         touched = await self._wave(wave, Slices())
         self._meter.wave(time.monotonic() - began, published=touched is not None)

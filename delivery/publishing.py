@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -24,6 +24,19 @@ _log = structlog.get_logger("delivery.loop")
 OnPublished = Callable[[Wave, Step, Mapping[GroupKey, Snapshot]], None]
 
 
+class WaveFollower(Protocol):
+    """Whoever follows each wave to those whom it concerns; must be quick and must not raise."""
+
+    def publishing(self, wave: Wave) -> None:
+        """Take note that a wave is computed, and is about to be published."""
+
+    def published(self, wave: Wave, touched: int) -> None:
+        """Take note that a part of it is, and how many connected proxies that concerns."""
+
+    def over(self, wave: Wave) -> None:
+        """Take note that all of it is."""
+
+
 def nobody(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
     """Take no notice."""
 
@@ -33,7 +46,7 @@ class Publishing:
 
     `told` hears of each part of a wave that was published, and of the snapshots that it replaced, in the
     same turn of the event loop, right after: no stream has written anything of it yet. It must be quick and
-    must not raise.
+    must not raise. So does a `follower`, if there is one.
     """
 
     def __init__(
@@ -42,11 +55,13 @@ class Publishing:
         quarantine: Quarantine,
         meter: WaveMeter,
         told: OnPublished = nobody,
+        follower: WaveFollower | None = None,
     ) -> None:
         self.quarantine = quarantine
         self._cache = cache
         self._meter = meter
         self._told = told
+        self._follower = follower
         self._number = 0
 
     @property
@@ -60,14 +75,14 @@ class Publishing:
         A step that is large is published in parts (see delivery.batches), and streams go on between
         them. What was published before something failed stays so.
         """
-        self._number += 1
-        wave = replace(wave, number=self._number)
+        wave = self._begun(wave)
         before = self.published
         self._say_failed(step.failed, before.failed)
         touched = 0
         for part in parts(step, before):
             touched += self._publish(wave, part)
             await slices.give_way()
+        self._over(wave)
         if not step:
             return None
         await asyncio.sleep(0)  # it goes out to those who are concerned before anything is said of it
@@ -90,8 +105,20 @@ class Publishing:
 
     def withhold(self, wave: Wave, step: Step) -> None:
         """Publish what stands in for something rejected: `step` is what the quarantine made of an answer."""
+        wave = self._begun(wave)
+        self._serve(wave, step)
+        self._over(wave)
+
+    def _begun(self, wave: Wave) -> Wave:
         self._number += 1
-        self._serve(replace(wave, number=self._number), step)
+        wave = replace(wave, number=self._number)
+        if self._follower is not None:
+            self._follower.publishing(wave)
+        return wave
+
+    def _over(self, wave: Wave) -> None:
+        if self._follower is not None:
+            self._follower.over(wave)
 
     def _publish(self, wave: Wave, part: Step) -> int:
         before = self.published
@@ -108,6 +135,8 @@ class Publishing:
         replaced = {group: old for group in step.snapshots if (old := known.get(group)) is not None}
         touched = self._cache.publish_changes(step.snapshots, step.members)
         self._told(wave, step, replaced)
+        if self._follower is not None:
+            self._follower.published(wave, touched)
         return touched
 
     def _say_failed(

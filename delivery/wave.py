@@ -62,14 +62,15 @@ class Cause:
 class Wave:
     """One computation: its number from 1, the first causes, sorted, and how many more there were.
 
-    `since` is the moment of the first event it was made for, by the monotonic clock in seconds, `at` the
-    moment it began. A wave without causes is one in which nothing had changed.
+    `since` is the moment of the first event it was made for, by the monotonic clock in seconds, `began` when
+    it began by the same, `at` by the calendar. A wave without causes is one in which nothing had changed.
     """
 
     number: int
     causes: tuple[Cause, ...]
     more: int
     since: float
+    began: float
     at: datetime
 
 

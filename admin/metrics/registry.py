@@ -16,6 +16,7 @@ from admin.metrics.gauges import MomentMetrics
 from admin.metrics.injection import InjectionMetrics
 from admin.metrics.reports import ReportMetrics
 from admin.metrics.reviews import ReviewMetrics
+from admin.metrics.spans import SpanMetrics
 from admin.metrics.streams import StreamMetrics
 from admin.metrics.watches import WatchMetrics
 from admin.metrics.waves import WaveMetrics
@@ -33,6 +34,7 @@ class Metrics(
     ExpiryMetrics,
     EnrolmentMetrics,
     InjectionMetrics,
+    SpanMetrics,
 ):
     """The server's metrics in a registry of their own; safe to read from another thread.
 
@@ -50,6 +52,7 @@ class Metrics(
         ReviewMetrics.__init__(self, self.registry)
         EnrolmentMetrics.__init__(self, self.registry)
         InjectionMetrics.__init__(self, self.registry)
+        SpanMetrics.__init__(self, self.registry)
         build = Gauge(
             "meshwright_build_info", "1, and which version it is.", ["version"], registry=self.registry
         )

@@ -11,6 +11,7 @@ from delivery.history.causes import TOUCHES, Touch, Triggers, causing
 from delivery.history.old_resources import Replaced
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import (
+    PushFollower,
     Record,
     Remembered,
     Sent,
@@ -59,13 +60,19 @@ class PushHistory:
     they open alone: while two of them overlap, what the proxy holds is what either was sent.
     """
 
-    def __init__(self, cache: SnapshotCache, find: Callable[[NodeKey], Remembered | None]) -> None:
+    def __init__(
+        self,
+        cache: SnapshotCache,
+        find: Callable[[NodeKey], Remembered | None],
+        follower: PushFollower | None = None,
+    ) -> None:
         """`find` returns where the pushes of a proxy are kept; None for one that is not known."""
         self._cache = cache
         self._contents = Contents()
         self._replaced = Replaced()
         self._triggers = Triggers(self._is_here, self._replaced.keep)
         self._find = find
+        self._follower = follower
         self._order: dict[NodeKey, None] = {}  # whose pushes are remembered, by the newest stream
         self._waiting: dict[Sent, None] = {}
         self._newest = -1
@@ -108,7 +115,7 @@ class PushHistory:
         for each in proxy.pushes:
             if each.state is Answer.PENDING and (proxy.streams == 0 or each.sent < proxy.since):
                 each.state = Answer.ENDED
-                self._waiting.pop(each, None)
+                self._finished(node, each)
             if proxy.streams == 0:
                 each.response = None
 
@@ -127,10 +134,12 @@ class PushHistory:
             self._waiting.pop(proxy.pushes.pop(0), None)
         if proxy.variant is Variant.SOTW:
             for each in overtaken(proxy.pushes, response.type_url):
-                self._waiting.pop(each, None)
+                self._finished(node, each)
         push = Sent(delivery, sys.intern(response.nonce), now, response)
         proxy.pushes.append(push)
         self._waiting[push] = None
+        if self._follower is not None:
+            self._follower.sent(node, push)
         return NO_DELAYS if delivery.began is None else Delays(since(delivery, now))
 
     def answered(self, node: NodeKey, response: Response, rejection: Rejection | None, now: float) -> Delays:
@@ -139,8 +148,9 @@ class PushHistory:
             return NO_DELAYS
         for push in reversed(proxy.pushes):
             if push.response is response:
-                self._waiting.pop(push, None)
+                was_ended = push.state is not Answer.PENDING
                 delay = answer(push, rejection, now)
+                self._finished(node, push, again=was_ended)
                 return NO_DELAYS if delay is None else Delays(None, delay)
         return NO_DELAYS
 
@@ -161,6 +171,11 @@ class PushHistory:
         """Return a proxy's last pushes, newest first; `now` and `date` are the same moment on both clocks."""
         proxy = self._of(node)
         return () if proxy is None else tuple(shown(each, now, date) for each in reversed(proxy.pushes))
+
+    def _finished(self, node: NodeKey, push: Sent, *, again: bool = False) -> None:
+        self._waiting.pop(push, None)
+        if self._follower is not None and not again:
+            self._follower.finished(node, push)
 
     def _touches(self, node: NodeKey, proxy: Record) -> tuple[Touch, ...]:
         touches = self._triggers.of(self._cache.group(node))

@@ -8,6 +8,7 @@ from typing import Protocol
 from delivery.history.causes import Touch
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.versions import Delivery, Held
+from xds.cache import NodeKey
 from xds.protocol.resource import TypeUrl
 from xds.protocol.wire import Nonce, Rejection, Response
 from xds.server.status import Variant
@@ -53,6 +54,16 @@ class Remembered(Protocol):
     """Whoever keeps what is remembered of one proxy: forgotten with all else that is known of it."""
 
     pushes: Record | None
+
+
+class PushFollower(Protocol):
+    """Whoever follows pushes to their answers; must be quick and must not raise."""
+
+    def sent(self, node: NodeKey, push: Sent) -> None:
+        """Take note of a response that goes out."""
+
+    def finished(self, node: NodeKey, push: Sent) -> None:
+        """Take note that one is answered, or never will be: once for each, if at all."""
 
 
 def overtaken(pushes: Iterable[Sent], type_url: TypeUrl) -> Iterator[Sent]:

@@ -166,8 +166,10 @@ class OtlpCollector:
     spans: list[tuple[dict[str, str], trace_pb2.Span]] = field(default_factory=list)
 
     @classmethod
-    async def start(cls, ends: AsyncExitStack) -> Self:
-        """Serve on a free port until the stack is unwound."""
+    async def start(
+        cls, ends: AsyncExitStack, at: int = 0, tls: grpc.ServerCredentials | None = None
+    ) -> Self:
+        """Serve on a port, a free one without, until the stack is unwound; in plain text without `tls`."""
         made = cls()
         server = grpc.aio.server()
         handler = grpc.unary_unary_rpc_method_handler(
@@ -177,7 +179,8 @@ class OtlpCollector:
         )
         service = "opentelemetry.proto.collector.trace.v1.TraceService"
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": handler}),))
-        made.port = server.add_insecure_port("127.0.0.1:0")
+        here = f"127.0.0.1:{at}"
+        made.port = server.add_secure_port(here, tls) if tls else server.add_insecure_port(here)
         await server.start()
         ends.push_async_callback(server.stop, None)
         return made

@@ -244,7 +244,7 @@ def push() -> Push:
     return Push(
         at=NOW,
         trigger=Trigger.CHANGE,
-        waves=(Wave(7, (CAUSE,), 0, 0.0, NOW),),
+        waves=(Wave(7, (CAUSE,), 0, 0.0, 0.0, NOW),),
         type_url=ROUTE,
         protocol=Variant.DELTA,
         nonce=Nonce("3"),

@@ -54,6 +54,15 @@ def test_flags_win_over_environment_over_file_over_defaults(
         ({"trust_domain": "Bad_Domain"}, "--trust-domain is 'Bad_Domain': must be a DNS name in lower case"),
         ({"quiet_seconds": "0"}, "--quiet-seconds is '0': input should be greater than 0"),
         ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
+        (
+            {"trace_collector_tls": "yes"},
+            "trace_collector_tls is of trace_collector: give that as well, or leave it out",
+        ),
+        (
+            {"trace_collector": "c:4317", "trace_collector_ca": "ca.pem"},
+            "trace_collector_ca is of trace_collector_tls: give that as well, or leave it out",
+        ),
+        ({"trace_collector": "c:0"}, "trace_collector must have a port, such as otel-collector:4317"),
         ({"namespaces": "a,B"}, "--namespaces is 'a,B': must be names of namespaces, which 'B' is not"),
         (
             {"namespace_selector": "a in b"},

@@ -21,7 +21,7 @@ from xds.protocol.snapshot import Snapshot
 from xds.server.waking import Waking
 
 ALL = range(2 * GROUPS + 10)
-WAVE = Wave(0, (), 0, 0.0, datetime(2026, 1, 1, tzinfo=UTC))
+WAVE = Wave(0, (), 0, 0.0, 0.0, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def _step(version: str, *, first: bool = False) -> Step:

@@ -79,7 +79,7 @@ def node(name: str) -> NodeKey:
 
 def wave_of_admissions() -> Wave:
     """Make a wave in which proxies have come into traffic, of which it names one."""
-    return Wave(1000, (Cause(ADMISSION, node(SHOP), ADMISSIONS, Change.ADDED),), 99, 0.0, NOW)
+    return Wave(1000, (Cause(ADMISSION, node(SHOP), ADMISSIONS, Change.ADDED),), 99, 0.0, 0.0, NOW)
 
 
 class Noticed:

@@ -195,6 +195,8 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.wave(number, published=True)
         metrics.wave_work(computed=number, reused=number, stopped=number, encoded=number, touched=number)
         metrics.issued("proxy", "built-in")
+        metrics.spans_exported(number)
+        metrics.spans_dropped("rejected", number)
         metrics.renewed("vault", number)
         metrics.not_issued("vault", "issuer", number)
         metrics.reported("event")

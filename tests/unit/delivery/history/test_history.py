@@ -56,7 +56,7 @@ class Mesh:
         replaced = self._publish(step)
         self.waves += 1
         causes = (Cause(TRAFFIC_TARGET, "shop/t", "t.yaml:1 (document 1)", Change.CHANGED),)
-        wave = Wave(self.waves, causes, 0, since, DATE)
+        wave = Wave(self.waves, causes, 0, since, since, DATE)
         self.history.published(wave, step, replaced)
         return wave
 
@@ -66,7 +66,7 @@ class Mesh:
         step = Step({group: Snapshot.of(resources)}, {NODE: group})
         replaced = self._publish(step)
         self.waves += 1
-        wave = Wave(self.waves, (), 0, 0.0, DATE)
+        wave = Wave(self.waves, (), 0, 0.0, 0.0, DATE)
         self.history.published(wave, step, replaced)
         return wave
 
@@ -479,7 +479,7 @@ def test_groups_to_which_the_same_happened_share_what_is_remembered_of_it() -> N
     before, after = (Snapshot.of([resource("a", version)]) for version in "12")
     groups = [GroupKey(each) for each in "gh"]
     step = Step(dict.fromkeys(groups, after))
-    wave = Wave(1, (), 0, 0.0, DATE)
+    wave = Wave(1, (), 0, 0.0, 0.0, DATE)
     triggers.published(0, wave, step, dict.fromkeys(groups, before), ())
     triggers.published(1, wave, Step(dict.fromkeys(groups, before)), dict.fromkeys(groups, after), ())
     one, other = (triggers.of(group) for group in groups)

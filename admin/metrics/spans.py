@@ -1,0 +1,28 @@
+"""What became of the control plane's own spans."""
+
+from prometheus_client import CollectorRegistry, Counter
+
+
+class SpanMetrics:
+    """Spans that a collector took, and those that it never will."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._exported = Counter(
+            "meshwright_spans_exported",
+            "Spans of the control plane that its collector has taken.",
+            registry=registry,
+        )
+        self._dropped = Counter(
+            "meshwright_spans_dropped",
+            "Spans of the control plane that were dropped, by why.",
+            ["reason"],
+            registry=registry,
+        )
+
+    def spans_exported(self, count: int) -> None:
+        """Count spans that a collector has taken."""
+        self._exported.inc(count)
+
+    def spans_dropped(self, reason: str, count: int) -> None:
+        """Count spans that are dropped: `queue-full`, or `rejected` by the collector."""
+        self._dropped.labels(reason).inc(count)

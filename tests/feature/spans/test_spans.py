@@ -1,0 +1,287 @@
+"""A change as its trace, at a collector that speaks OTLP over gRPC: from the file's event to the last ACK."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+from structlog.testing import capture_logs
+
+from admin.metrics.registry import Metrics
+from admin.spans.span import Kind, Span
+from certs.issuers.authority import CertificateAuthority
+from certs.pair_files import PairFiles
+from certs.server import ads_server_certificate
+from controller.app import run, utc_now
+from controller.errors import StartupError
+from controller.settings import load
+from controller.span_export import QUEUE, SpanExport, collector_tls
+from demo.ports import free_port
+from mesh.host_port import HostPort
+from mesh.names import TrustDomain
+from protos.opentelemetry.proto.common.v1 import common_pb2
+from protos.opentelemetry.proto.trace.v1 import trace_pb2
+from tests.e2e.policy.servers import OtlpCollector
+from tests.feature.identity.conftest import Server
+from tests.feature.rejection.conftest import WORDS, Join
+from tests.meshes import texts
+from xds.server.status import Variant
+
+Serve = Callable[..., Awaitable[Server]]
+Attributes = dict[str, str | int | list[str]]
+SECONDS = 60.0
+ROUTE = "rds-outbound.shop/shop|80"
+
+
+def _workload(name: str, app: str, address: str) -> str:
+    more = f"service: {app}, ports: [{{port: 18080}}]"
+    return texts.workload(name, address, app=app, account=app, spec=more)
+
+
+DOCUMENTS = (
+    texts.PERMISSIVE,
+    *(texts.service(name, texts.port(80, 18080)) for name in ("buyer", "shop", "shop-v1")),
+    _workload("one", "buyer", "10.0.0.1"),
+    _workload("two", "buyer", "10.0.0.2"),
+    _workload("v1", "shop-v1", "10.0.0.3"),
+)
+
+
+def _split(name: str) -> str:
+    return texts.split(name, "shop", ("shop-v1", 1))
+
+
+@pytest.fixture
+async def ends() -> AsyncIterator[AsyncExitStack]:
+    """Return what ends with the test."""
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+async def _until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def _said(found: trace_pb2.Span) -> Attributes:
+    return {each.key: _value(each.value) for each in found.attributes}
+
+
+def _value(value: common_pb2.AnyValue) -> str | int | list[str]:
+    match value.WhichOneof("value"):
+        case "string_value":
+            return value.string_value
+        case "int_value":
+            return value.int_value
+        case _:
+            return [each.string_value for each in value.array_value.values]
+
+
+def _change(collector: OtlpCollector, cause: str) -> list[trace_pb2.Span]:
+    """Return the trace of the change with a cause that begins so, its root first; nothing without one."""
+    spans = [span for _, span in collector.spans]
+    roots = [span for span in spans if not span.parent_span_id]
+    caused = [span for span in roots if any(each.startswith(cause) for each in _causes(span))]
+    return [each for each in spans if caused and each.trace_id == caused[0].trace_id]
+
+
+def _causes(root: trace_pb2.Span) -> list[str]:
+    found = _said(root)["meshwright.causes"]
+    return found if isinstance(found, list) else []
+
+
+def _edited(collector: OtlpCollector, name: str) -> list[trace_pb2.Span]:
+    return _change(collector, f"TrafficSplit shop/{name} added")
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_a_change_arrives_as_a_trace_and_a_rejection_as_an_error(
+    serve: Serve, join: Join, ends: AsyncExitStack, variant: Variant
+) -> None:
+    """From event to ACK: two proxies take an edit, one rejects the next; what stands in for it is told."""
+    collector = await OtlpCollector.start(ends)
+    at = f"127.0.0.1:{collector.port}"
+    server = await serve(*DOCUMENTS, trace_collector=at, endpoint_admission="off")  # no other wave of its own
+    picky = join(server, "one.buyer.shop", variant, lambda value: b"poison" in value)
+    easy = join(server, "two.buyer.shop", variant)
+    await _until(lambda: picky.routes(ROUTE) and easy.routes(ROUTE))
+
+    server.write(*DOCUMENTS, _split("good"))
+    await _until(lambda: _edited(collector, "good"))
+    root, *steps = _edited(collector, "good")
+    pushes = [each for each in steps if each.kind == trace_pb2.Span.SPAN_KIND_CLIENT]
+    said = _said(root)
+    assert [each.name for each in steps if each not in pushes] == ["gather", "compute", "publish"]
+    assert {_said(each)["meshwright.proxy"] for each in pushes} == {picky.name, easy.name}
+    assert "push route" in {each.name for each in pushes}
+    assert {_said(each)["meshwright.answer"] for each in pushes} == {"ack"}
+    assert (said["meshwright.proxies.touched"], said["meshwright.proxies.reached"]) == (2, 2)
+    assert (said["meshwright.pushes"], said["meshwright.ended"]) == (len(pushes), "answered")
+    assert root.status.code == trace_pb2.Status.STATUS_CODE_UNSET
+    assert {each.parent_span_id for each in steps} == {root.span_id}
+    gather, compute, publish, *_ = steps
+    times = (root.start_time_unix_nano, compute.start_time_unix_nano, publish.start_time_unix_nano)
+    assert times == (
+        gather.start_time_unix_nano,
+        gather.end_time_unix_nano,
+        compute.end_time_unix_nano,
+    )
+    assert all(publish.start_time_unix_nano <= each.start_time_unix_nano for each in pushes)
+    assert root.end_time_unix_nano == max(each.end_time_unix_nano for each in steps)
+    (teller,) = {each["service.name"] for each, _ in collector.spans}
+    assert teller == "meshwright"
+
+    server.write(*DOCUMENTS, _split("poison"))
+    await _until(lambda: _edited(collector, "poison"))
+    root, *steps = _edited(collector, "poison")
+    (wrong,) = (each for each in steps if each.status.code == trace_pb2.Status.STATUS_CODE_ERROR)
+    assert (wrong.name, wrong.status.message) == ("push route", WORDS)
+    assert (
+        _said(wrong).items()
+        >= {
+            "meshwright.proxy": picky.name,
+            "meshwright.answer": "nack",
+            "meshwright.rejection.code": 13,
+            "error.type": "nack",
+        }.items()
+    )
+    assert root.status.code == trace_pb2.Status.STATUS_CODE_ERROR
+    stands_in = f"rejection {picky.name} changed"
+    await _until(lambda: _change(collector, stands_in))
+    (push,) = (each for each in _change(collector, stands_in) if each.name == "push route")
+    assert _said(push)["meshwright.proxy"] == picky.name
+
+
+async def test_nobody_waits_for_a_collector_that_is_away_and_it_hears_all_once_it_is_there(
+    serve: Serve, join: Join, ends: AsyncExitStack
+) -> None:
+    """The server starts and serves without it."""
+    port = free_port("127.0.0.1")
+    server = await serve(*DOCUMENTS, trace_collector=f"127.0.0.1:{port}")
+    easy = join(server, "two.buyer.shop", Variant.DELTA)
+    await _until(lambda: easy.routes(ROUTE))
+    server.write(*DOCUMENTS, _split("good"))
+    await _until(lambda: b"split:shop/good" in easy.routes(ROUTE))
+    collector = await OtlpCollector.start(ends, port)
+    await _until(lambda: _edited(collector, "good"))
+    assert await server.counted("meshwright_spans_exported_total", len(collector.spans))
+    assert await server.metric('meshwright_spans_dropped_total{reason="queue-full"}') == 0
+
+
+async def test_a_collector_is_believed_by_the_ca_that_the_setting_names(
+    serve: Serve, join: Join, ends: AsyncExitStack, tmp_path: Path
+) -> None:
+    """By TLS; one that shows another CA's certificate hears nothing."""
+    authority = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), utc_now())
+    shown = ads_server_certificate(authority, PairFiles(tmp_path / "other"), utc_now())
+    (tmp_path / "ca.pem").write_bytes(authority.trust_bundle())
+    tls = grpc.ssl_server_credentials([(shown.key.reveal(), shown.chain_pem)])
+    collector = await OtlpCollector.start(ends, tls=tls)
+    settings = {"trace_collector": f"127.0.0.1:{collector.port}", "trace_collector_tls": True}
+    server = await serve(*DOCUMENTS, **settings, trace_collector_ca=tmp_path / "ca.pem")
+    easy = join(server, "two.buyer.shop", Variant.DELTA)
+    await _until(lambda: easy.routes(ROUTE))
+    server.write(*DOCUMENTS, _split("good"))
+    await _until(lambda: _edited(collector, "good"))
+
+    other = await OtlpCollector.start(ends, tls=tls)
+    with capture_logs() as said:
+        trusted = collector_tls(tmp_path / "state" / "ca" / "ca.pem")
+        export = SpanExport(HostPort("127.0.0.1", other.port), trusted, Metrics(), utc_now)
+        _run(ends, export)
+        export.offer((SPAN,))
+        await _until(lambda: [each for each in said if each["event"] == "the collector of spans fails"])
+    assert other.spans == []
+
+
+async def test_a_ca_that_cannot_be_read_keeps_the_server_from_starting(tmp_path: Path) -> None:
+    """And is named."""
+    ca, (mesh, state) = tmp_path / "none.pem", (tmp_path / each for each in ("mesh", "state"))
+    mesh.mkdir()
+    flags: dict[str, object] = {"mesh": mesh, "state": state, "trace_collector_ca": ca}
+    flags |= {"trace_collector": "127.0.0.1:4317", "trace_collector_tls": True}
+    with pytest.raises(StartupError, match=rf"^cannot read {ca} \(trace_collector_ca\): No such file"):
+        await run(load(flags), asyncio.Event())
+
+
+async def test_without_the_setting_nothing_is_followed_and_nothing_told(
+    serve: Serve, join: Join, ends: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the environment has what OpenTelemetry's own libraries go by."""
+    collector = await OtlpCollector.start(ends)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.port}")
+    server = await serve(*DOCUMENTS)
+    easy = join(server, "two.buyer.shop", Variant.DELTA)
+    server.write(*DOCUMENTS, _split("good"))
+    await _until(lambda: b"split:shop/good" in easy.routes(ROUTE))
+    names = {each.get_name() for each in asyncio.all_tasks()}
+    assert "mesh loop" in names
+    assert names.isdisjoint({"spans", "span collector"})
+    assert collector.spans == []
+
+
+SPAN = Span(b"t" * 16, b"i" * 8, b"", "change", Kind.INTERNAL, 1, 2, {})
+
+
+def _counted(metrics: Metrics, line: str) -> float:
+    lines = metrics.text().decode().splitlines()
+    return next((float(each.rpartition(" ")[2]) for each in lines if each.startswith(line + " ")), 0.0)
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    """Return metrics of their own."""
+    return Metrics()
+
+
+def _exporting(ends: AsyncExitStack, port: int, metrics: Metrics) -> SpanExport:
+    """Send spans to a port until the test ends."""
+    export = SpanExport(HostPort("127.0.0.1", port), None, metrics, utc_now)
+    _run(ends, export)
+    return export
+
+
+def _run(ends: AsyncExitStack, export: SpanExport) -> None:
+    tasks = [asyncio.create_task(work, name=name) for name, work in export.works()]
+
+    async def end() -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    ends.push_async_callback(end)
+
+
+async def test_a_trace_for_which_there_is_no_room_is_dropped_and_counted(
+    ends: AsyncExitStack, metrics: Metrics
+) -> None:
+    """Whole, at once; those that waited arrive when the collector is there."""
+    port = free_port("127.0.0.1")
+    export = _exporting(ends, port, metrics)
+    for _ in range(QUEUE // 4):
+        export.offer((SPAN,) * 4)
+    export.offer((SPAN,) * 3)
+    assert _counted(metrics, 'meshwright_spans_dropped_total{reason="queue-full"}') == 3
+    collector = await OtlpCollector.start(ends, port)
+    await _until(lambda: len(collector.spans) == QUEUE)
+    await _until(lambda: _counted(metrics, "meshwright_spans_exported_total") == QUEUE)
+    export.offer((SPAN,))
+    await _until(lambda: len(collector.spans) == QUEUE + 1)
+
+
+async def test_what_a_collector_never_takes_is_dropped_and_counted(
+    ends: AsyncExitStack, metrics: Metrics
+) -> None:
+    """A server that is none: whatever it is told, it says that it does not know the method."""
+    server = grpc.aio.server()
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    ends.push_async_callback(server.stop, None)
+    export = _exporting(ends, port, metrics)
+    export.offer((SPAN,) * 5)
+    await _until(lambda: _counted(metrics, 'meshwright_spans_dropped_total{reason="rejected"}') == 5)
+    assert _counted(metrics, "meshwright_spans_exported_total") == 0

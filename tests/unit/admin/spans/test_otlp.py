@@ -1,0 +1,56 @@
+"""Spans as bytes of OTLP, read by the protocol's own messages; and what a collector says to them."""
+
+from admin.spans.otlp import rejected, request
+from admin.spans.span import Kind, Span
+from protos.opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from protos.opentelemetry.proto.trace.v1 import trace_pb2
+
+SPAN = Span(
+    trace=b"t" * 16,
+    id=b"i" * 8,
+    parent=b"p" * 8,
+    name="push route",
+    kind=Kind.CLIENT,
+    begun=1,
+    ended=2,
+    attributes={"text": "a", "number": 3, "texts": ("b", "c"), "numbers": (4, 5)},
+    error="no",
+)
+
+
+def test_a_span_is_written_whole() -> None:
+    """Every field, and every kind of value."""
+    (told,) = trace_service_pb2.ExportTraceServiceRequest.FromString(
+        request({"service.name": "meshwright"}, "1.2", (SPAN,))
+    ).resource_spans
+    (scope,) = told.instrumentation_library_spans
+    (span,) = scope.spans
+    assert [(each.key, each.value.string_value) for each in told.resource.attributes] == [
+        ("service.name", "meshwright")
+    ]
+    assert (scope.instrumentation_library.name, scope.instrumentation_library.version) == (
+        "meshwright.delivery",
+        "1.2",
+    )
+    assert (span.trace_id, span.span_id, span.parent_span_id) == (SPAN.trace, SPAN.id, SPAN.parent)
+    assert (span.name, span.kind) == ("push route", trace_pb2.Span.SPAN_KIND_CLIENT)
+    assert (span.start_time_unix_nano, span.end_time_unix_nano) == (1, 2)
+    assert (span.status.code, span.status.message) == (trace_pb2.Status.STATUS_CODE_ERROR, "no")
+    text, number, texts, numbers = span.attributes
+    assert (text.key, text.value.string_value) == ("text", "a")
+    assert (number.key, number.value.int_value) == ("number", 3)
+    assert [each.string_value for each in texts.value.array_value.values] == ["b", "c"]
+    assert [each.int_value for each in numbers.value.array_value.values] == [4, 5]
+
+
+def test_what_is_no_text_for_others_is_written_all_the_same() -> None:
+    """The name of a file may be of any bytes."""
+    assert b"odd?" in request({"file": "odd\udcff"}, "", ())
+
+
+def test_a_collector_says_how_many_it_did_not_take() -> None:
+    """ExportTracePartialSuccess of OTLP 1, in bytes: `partial_success = 1` with `rejected_spans = 1`."""
+    assert rejected(b"") == 0
+    assert rejected(bytes([0x0A, 0x02, 0x08, 0x07])) == 7
+    assert rejected(bytes([0x0A, 0x04, 0x12, 0x02]) + b"no") == 0
+    assert rejected(b"\xff") == 0, "what cannot be read says nothing"

@@ -1,0 +1,284 @@
+"""Waves that are on their way: what is kept of each, and until when somebody is waited for."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from admin.metrics.registry import Metrics
+from delivery.history.history import PushHistory
+from delivery.history.open_waves import DEADLINE, PUSHES, QUIET, REJECTED, WAVES, OpenWaves
+from delivery.history.push import Answer
+from delivery.history.wave_record import Ending, PushRecord, WaveRecord
+from delivery.proxies.registry import ProxyRegistry
+from delivery.publishing import Publishing
+from delivery.quarantine.quarantine import Quarantine
+from delivery.snapshots.published import Step
+from delivery.time_slices import Slices
+from delivery.wave import Cause, Change, Wave
+from mesh.kinds import TRAFFIC_TARGET
+from tests.trying import examples
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.protocol.resource import ROUTE, Resource, ResourceName, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Rejection, Response
+from xds.server.status import Variant
+
+GROUP, ROUTES = GroupKey("g"), ResourceName("routes")
+DATE = datetime(2026, 1, 2, tzinfo=UTC)
+CAUSES = (Cause(TRAFFIC_TARGET, "shop/t", "t.yaml:1 (document 1)", Change.CHANGED),)
+NO = Rejection(13, "no such regex")
+
+
+class Mesh:
+    """A group of connected proxies, all that delivers to them, and a clock that is set by hand."""
+
+    def __init__(self, proxies: int = 2, variant: Variant = Variant.DELTA) -> None:
+        self.now = 0.0
+        self.nodes = [NodeKey(f"{number}.store.shop") for number in range(proxies)]
+        self.waves = OpenWaves(lambda: self.now)
+        self.cache = SnapshotCache()
+        self.history = PushHistory(self.cache, ProxyRegistry(lambda: DATE).of, self.waves)
+        told, quarantine = self.history.published, Quarantine(lambda _: None)
+        self.publishing = Publishing(self.cache, quarantine, Metrics(), told, self.waves)
+        self.version = 0
+        for node in self.nodes:
+            self.cache.watch(node, lambda: None)
+        self.variant = variant
+
+    async def served(self) -> "Mesh":
+        """Have every proxy connected, and sent what it asked for."""
+        await self.publish(members=True)
+        for node in self.nodes:
+            self.history.opened(node, self.variant, self.now)
+            self.answer(node, self.send(node))
+        self.now = 100.0
+        self.waves.take(self.now)
+        return self
+
+    async def publish(self, *, since: float = 0.0, members: bool = False) -> Wave:
+        """Publish other routes for everybody, in a wave that took no time; return it with its number."""
+        self.version += 1
+        snapshot = Snapshot.of((self._routes(),))
+        step = Step({GROUP: snapshot}, dict.fromkeys(self.nodes, GROUP) if members else {})
+        wave = Wave(0, CAUSES, 0, since or self.now, self.now, DATE)
+        await self.publishing.publish(wave, step, Slices())
+        return replace(wave, number=self.version)
+
+    def send(self, node: NodeKey) -> Response:
+        """Send a proxy what is in force."""
+        nonce = Nonce(f"{node}{self.version}{self.now}")
+        response = Response(ROUTE, Version(f"{self.version}"), nonce, (self._routes(),))
+        self.history.sent(node, response, 100, self.now)
+        return response
+
+    def answer(self, node: NodeKey, response: Response, rejection: Rejection | None = None) -> None:
+        """Have a proxy answer."""
+        self.history.answered(node, response, rejection, self.now)
+
+    def take(self, later: float) -> list[WaveRecord]:
+        """Return the records of the waves that have ended so much later."""
+        self.now += later
+        return self.waves.take(self.now)
+
+    def _routes(self) -> Resource:
+        return Resource(ROUTE, ROUTES, Version(f"{self.version}"), f"{self.version}".encode())
+
+
+def _push(node: NodeKey, wave: Wave, sent: float, ended: float, answer: Answer) -> PushRecord:
+    """Return the push of other routes that were due to one wave."""
+    return PushRecord(
+        node=node,
+        waves=(wave.number,),
+        type_url=ROUTE,
+        protocol=Variant.DELTA,
+        version=Version(f"{wave.number}"),
+        added=0,
+        changed=1,
+        removed=0,
+        size=100,
+        sent=sent,
+        ended=ended,
+        answer=answer,
+        rejection=NO if answer is Answer.NACK else None,
+    )
+
+
+async def test_a_wave_is_followed_from_its_event_to_its_last_answer() -> None:
+    """One has acknowledged it, the other not: all of it is one value, and is told once."""
+    mesh = await Mesh().served()
+    one, other = mesh.nodes
+    wave = await mesh.publish(since=99.5)
+    mesh.now = 100.25
+    first = mesh.send(one)
+    mesh.now = 100.5
+    second = mesh.send(other)
+    mesh.answer(one, first)
+    mesh.now = 101.0
+    mesh.answer(other, second, NO)
+    assert mesh.take(QUIET - 0.5) == []
+    (record,) = mesh.take(0.5)
+    assert record == WaveRecord(
+        wave=wave,
+        publishing=100.0,
+        published=100.0,
+        ended=101.0,
+        ending=Ending.ANSWERED,
+        touched=2,
+        reached=2,
+        answers=Counter({Answer.ACK: 1, Answer.NACK: 1}),
+        pushes=(
+            _push(one, wave, 100.25, 100.5, Answer.ACK),
+            _push(other, wave, 100.5, 101.0, Answer.NACK),
+        ),
+    )
+    assert mesh.take(DEADLINE) == []
+
+
+async def test_who_does_not_answer_is_waited_for_until_the_deadline() -> None:
+    """Its push ends then, and the wave with it."""
+    mesh = await Mesh().served()
+    one, other = mesh.nodes
+    wave = await mesh.publish()
+    mesh.answer(one, mesh.send(one))
+    mesh.send(other)
+    assert mesh.take(DEADLINE - 1) == []
+    (record,) = mesh.take(1)
+    assert (record.ending, record.ended) == (Ending.LATE, 100.0 + DEADLINE)
+    assert record.pushes == (
+        _push(one, wave, 100.0, 100.0, Answer.ACK),
+        _push(other, wave, 100.0, 100.0 + DEADLINE, Answer.PENDING),
+    )
+    assert record.answers == {Answer.ACK: 1, Answer.PENDING: 1}
+
+
+async def test_who_is_sent_nothing_is_waited_for_and_counted() -> None:
+    """The wave itself ended with its last answer."""
+    mesh = await Mesh().served()
+    await mesh.publish()
+    mesh.now = 101.0
+    mesh.answer(mesh.nodes[0], mesh.send(mesh.nodes[0]))
+    assert mesh.take(DEADLINE - 2) == []
+    (record,) = mesh.take(1)
+    assert (record.ending, record.ended, record.touched, record.reached) == (Ending.LATE, 101.0, 2, 1)
+
+
+async def test_what_was_overtaken_and_is_answered_all_the_same_is_counted_once() -> None:
+    """As what became of it first."""
+    mesh = await Mesh(1, Variant.SOTW).served()
+    await mesh.publish()
+    (node,) = mesh.nodes
+    first, second = mesh.send(node), mesh.send(node)
+    mesh.answer(node, first)
+    mesh.answer(node, second)
+    (record,) = mesh.take(QUIET)
+    assert [each.answer for each in record.pushes] == [Answer.OVERTAKEN]
+    assert record.answers == {Answer.OVERTAKEN: 1}
+
+
+async def test_a_push_that_is_due_to_two_waves_stands_in_both() -> None:
+    """A slow proxy is sent both changes at once; the first wave's own push was overtaken by it."""
+    mesh = await Mesh(1, Variant.SOTW).served()
+    first = await mesh.publish()
+    mesh.send(mesh.nodes[0])
+    second = await mesh.publish()
+    third = await mesh.publish()
+    mesh.now = 101.0
+    mesh.answer(mesh.nodes[0], mesh.send(mesh.nodes[0]))
+    records = {each.wave.number: each for each in mesh.take(QUIET)}
+    assert records.keys() == {first.number, second.number, third.number}
+    assert records[first.number].answers == {Answer.OVERTAKEN: 1}
+    both = records[second.number].pushes
+    assert both == records[third.number].pushes
+    assert [(each.waves, each.answer) for each in both] == [((third.number, second.number), Answer.ACK)]
+
+
+async def test_a_stream_that_ends_is_not_waited_for() -> None:
+    """Its push ends with it."""
+    mesh = await Mesh(1).served()
+    wave = await mesh.publish()
+    mesh.send(mesh.nodes[0])
+    mesh.now = 100.5
+    mesh.history.closed(mesh.nodes[0])
+    (record,) = mesh.take(QUIET)
+    assert record.pushes == (_push(mesh.nodes[0], wave, 100.0, 100.5, Answer.ENDED),)
+
+
+async def test_of_many_pushes_the_first_are_told_and_rejections_and_the_others_counted() -> None:
+    """However many they are."""
+    mesh = await Mesh(PUSHES + 3 * REJECTED).served()
+    await mesh.publish()
+    sent = [(node, mesh.send(node)) for node in mesh.nodes]
+    for number, (node, response) in enumerate(sent):
+        mesh.answer(node, response, NO if number >= PUSHES + REJECTED else None)
+    (record,) = mesh.take(QUIET)
+    assert (record.touched, record.reached) == (len(mesh.nodes), len(mesh.nodes))
+    assert record.answers == {Answer.ACK: PUSHES + REJECTED, Answer.NACK: 2 * REJECTED}
+    told = [each.answer for each in record.pushes]
+    assert told == [Answer.ACK] * PUSHES + [Answer.NACK] * REJECTED
+
+
+async def test_too_many_waves_crowd_out_the_oldest() -> None:
+    """It is told as far as it came."""
+    mesh = await Mesh().served()
+    first = await mesh.publish()
+    for _ in range(WAVES):
+        await mesh.publish()
+    (record,) = mesh.take(0)
+    assert (record.wave, record.ending, record.pushes) == (first, Ending.CROWDED_OUT, ())
+    assert len(mesh.take(DEADLINE)) == WAVES
+
+
+async def test_a_wave_that_publishes_nothing_is_not_followed() -> None:
+    """There is nobody whom it concerns, and nothing to tell."""
+    mesh = await Mesh().served()
+    await mesh.publishing.publish(Wave(0, CAUSES, 0, 0.0, 0.0, DATE), Step({}, {}), Slices())
+    assert mesh.take(DEADLINE) == []
+
+
+Moves = st.lists(
+    st.tuples(
+        st.sampled_from(("publish", "send", "ack", "nack", "close")),
+        st.integers(0, 2),
+        st.floats(0, 3, width=16),
+    ),
+    max_size=40,
+)
+
+
+@given(moves=Moves, variant=st.sampled_from(Variant))
+@settings(max_examples=examples(60))
+async def test_whatever_happens_everything_is_told_once_and_within_its_wave(
+    moves: list[tuple[str, int, float]], variant: Variant
+) -> None:
+    """Every push due to a wave is counted with it and lies within it; each wave ends, once."""
+    mesh = await Mesh(3, variant).served()
+    open_, records, waves = {node: list[Response]() for node in mesh.nodes}, list[WaveRecord](), 0
+    for what, number, later in moves:
+        records += mesh.take(later)
+        node = mesh.nodes[number]
+        match what:
+            case "publish":
+                await mesh.publish()
+                waves += 1
+            case "send":
+                open_[node].append(mesh.send(node))
+            case "close":
+                mesh.history.closed(node)
+                mesh.history.opened(node, variant, mesh.now)
+                open_[node].clear()
+            case _:
+                for response in open_[node][:1]:
+                    mesh.answer(node, response, NO if what == "nack" else None)
+                del open_[node][:1]
+    records += mesh.take(DEADLINE)
+    assert sorted(each.wave.number for each in records) == [2 + number for number in range(waves)]
+    for record in records:
+        assert len(record.pushes) == sum(record.answers.values())
+        assert record.reached == len({push.node for push in record.pushes})
+        assert record.wave.since <= record.publishing <= record.published <= record.ended
+        for push in record.pushes:
+            assert record.publishing <= push.sent <= push.ended <= record.ended
+            assert record.wave.number in push.waves
