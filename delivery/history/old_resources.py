@@ -6,7 +6,7 @@ from typing import Final
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 
 BYTES: Final = 8 * 1024 * 1024
-"""Bodies kept in all; the oldest go first."""
+"""Bodies kept in all, as they are kept; the oldest go first."""
 
 
 class Replaced:
@@ -23,9 +23,9 @@ class Replaced:
         if resource.secret or key in self._kept:
             return
         self._kept[key] = resource
-        self._size += len(resource.body)
+        self._size += len(resource.kept)
         while self._size > self._limit:
-            self._size -= len(self._kept.popitem(last=False)[1].body)
+            self._size -= len(self._kept.popitem(last=False)[1].kept)
 
     def find(self, type_url: TypeUrl, name: ResourceName, version: Version) -> Resource | None:
         """Return a replaced resource, or None where it is not kept."""

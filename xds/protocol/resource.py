@@ -10,6 +10,7 @@ from typing import Final
 from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
 
+from xds.protocol.packing import packed, unpacked
 from xds.protocol.references import references
 from xds.protocol.type_urls import (
     CLUSTER,
@@ -63,12 +64,13 @@ class Renewal:
 class Resource:
     """One resource, ready for the wire.
 
-    `body` is the serialised `google.protobuf.Any`; `version` is a hash of it, so that equal content has
-    an equal version in every process. `references` are the (type, name) pairs that must exist for this
-    resource to work, sorted. An `on_demand` resource is sent to who asks for its name, and is not part of a
-    wildcard (Envoy's on-demand discovery of clusters). `ttl_seconds` is how long an incremental client may
-    keep it without hearing of it; the server sends word in time. The body of a `secret` one is never shown
-    nor kept. `recipe` is for whoever made it, to make it otherwise; `renewal`: see `xds.protocol.renewal`.
+    `body` is the serialised `google.protobuf.Any`, and `kept` what stays of it (see `xds.protocol.packing`);
+    `version` is a hash of the body, so that equal content has an equal version in every process. `references`
+    are the (type, name) pairs that must exist for this resource to work, sorted. An `on_demand` resource is
+    sent to who asks for its name, and is not part of a wildcard (Envoy's on-demand discovery of clusters).
+    `ttl_seconds` is how long an incremental client may keep it without hearing of it; the server sends word
+    in time. The body of a `secret` one is never shown nor kept. `recipe` is for whoever made it, to make it
+    otherwise; `renewal`: see `xds.protocol.renewal`.
     None of the six enters the version. Resources are equal where these are as well, so that one may stand for
     the other whoever asks it for what; what clients see of that is `is_seen_otherwise`.
     """
@@ -76,13 +78,18 @@ class Resource:
     type_url: TypeUrl
     name: ResourceName
     version: Version
-    body: bytes = field(repr=False, compare=False)
+    kept: bytes = field(repr=False, compare=False)
     references: tuple[Reference, ...] = field(default=(), repr=False, hash=False)
     on_demand: bool = field(default=False, hash=False)
     ttl_seconds: float | None = field(default=None, hash=False)
     secret: bool = field(default=False, hash=False)
     recipe: object = field(default=None, repr=False, hash=False)
     renewal: Renewal | None = field(default=None, repr=False, hash=False)
+
+    @property
+    def body(self) -> bytes:
+        """The bytes that are sent."""
+        return unpacked(self.kept)
 
 
 def encode(
@@ -114,7 +121,8 @@ def encode(
     name = ResourceName(sys.intern(name))
     # A set of one takes what four such do, and each name is that of a resource, which is in memory as well.
     needed = tuple(sorted((kind, ResourceName(sys.intern(each))) for kind, each in refers_to))
-    return Resource(type_url, name, version, body, needed, on_demand, ttl_seconds, secret, renewal=renewal)
+    kept = body if secret else packed(body)
+    return Resource(type_url, name, version, kept, needed, on_demand, ttl_seconds, secret, renewal=renewal)
 
 
 def is_another_version(one: Resource | None, other: Resource | None) -> bool:

@@ -180,7 +180,7 @@ class Encoder:
 
     def _parts(self, variant: Variant, response: Response) -> Sequence[bytes]:
         self.made += 1
-        is_long = len(response.resources) >= MANY or any(len(e.body) > LONG for e in response.resources)
+        is_long = len(response.resources) >= MANY or any(len(e.kept) > LONG for e in response.resources)
         fields = self._fields[variant] if is_long else _FIELD[variant]
         match variant:
             case Variant.SOTW:

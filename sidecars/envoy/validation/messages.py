@@ -6,6 +6,7 @@ rules, and nothing for whole trees that have none. Messages inside an Any are ju
 
 from collections.abc import Callable, Iterable
 from functools import cache
+from hashlib import blake2b
 from typing import Any, Final
 
 from google.protobuf import any_pb2, descriptor_pool, duration_pb2, message_factory, wrappers_pb2
@@ -25,7 +26,8 @@ _WRAPPERS: Final = frozenset(
 )
 """A rule for a number or a text on a field of such a type is about the value inside."""
 _PART_BYTES: Final = 2048
-_REMEMBERED_BYTES: Final = 4 * 1024 * 1024
+_REMEMBERED: Final = 32 * 1024
+_DIGEST_BYTES: Final = 16
 
 _Value = Any
 """What a field holds, of whatever type the descriptor says."""
@@ -39,26 +41,28 @@ _Absent = tuple[Callable[[Any], bool], str, str]
 class _Right:
     """Small parts that were found to be right: the next resource, or the next form of one, has most of them.
 
-    Encoding a part takes a tenth of judging it. When there are too many, all are forgotten.
+    Encoding a part takes a tenth of judging it. Of each only a digest is kept. When there are too many, all
+    are forgotten.
     """
 
     def __init__(self) -> None:
-        self._parts: set[tuple[str, bytes]] = set()
-        self._bytes = 0
+        self._digests: set[bytes] = set()
 
-    def __contains__(self, part: tuple[str, bytes]) -> bool:
-        return part in self._parts
+    def has(self, part: bytes, kind: str) -> bool:
+        """Say whether a part was added, encoded as a message of that kind."""
+        return len(part) <= _PART_BYTES and _digest(part, kind) in self._digests
 
-    def add(self, part: tuple[str, bytes]) -> None:
+    def add(self, part: bytes, kind: str) -> None:
         """Remember a part, if it is small."""
-        size = len(part[1])
-        if size > _PART_BYTES:
+        if len(part) > _PART_BYTES:
             return
-        if self._bytes + size > _REMEMBERED_BYTES:
-            self._parts.clear()
-            self._bytes = 0
-        self._parts.add(part)
-        self._bytes += size
+        if len(self._digests) >= _REMEMBERED:
+            self._digests.clear()
+        self._digests.add(_digest(part, kind))
+
+
+def _digest(part: bytes, kind: str) -> bytes:
+    return blake2b(b"%b %b" % (kind.encode(), part), digest_size=_DIGEST_BYTES).digest()
 
 
 _right: Final = _Right()
@@ -273,13 +277,13 @@ def _remembering(one: _Check, inner: Descriptor) -> _Check:
     name = inner.full_name
 
     def check(value: _Value, way: Way, found: list[Fault]) -> None:
-        part = (name, value.SerializeToString(deterministic=True))
-        if part in _right:
+        part = value.SerializeToString(deterministic=True)
+        if _right.has(part, name):
             return
         before = len(found)
         one(value, way, found)
         if len(found) == before:
-            _right.add(part)
+            _right.add(part, name)
 
     return check
 
@@ -312,19 +316,19 @@ def _map_check(field: FieldDescriptor, entry_type: Descriptor, kind: _Rules) -> 
 
 
 def _check_any(packed: any_pb2.Any, way: Way, found: list[Fault]) -> None:
-    part = (packed.type_url, packed.value)
-    if part in _right:
+    kind, part = packed.type_url, packed.value
+    if _right.has(part, kind):
         return
     before = len(found)
-    problem, message = _unpacked(*part)
+    problem, message = _unpacked(kind, part)
     if message is None:
-        found.append(fault(way, problem, packed.type_url))
+        found.append(fault(way, problem, kind))
         return
     check = _message_check(message.DESCRIPTOR)
     if check is not None:
         check(message, way, found)
     if len(found) == before:
-        _right.add(part)
+        _right.add(part, kind)
 
 
 def _unpacked(type_url: str, value: bytes) -> tuple[str, Message | None]:

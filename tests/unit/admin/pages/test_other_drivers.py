@@ -23,7 +23,7 @@ from xds.protocol.snapshot import Snapshot
 PROXY = ProxyName.parse("uuid-1.store.shop")
 THING = TypeUrl("type.example/things.v1.Thing")
 OLD = Resource(DOCUMENT, NAME, Version("d1"), b'{"inbound": [], "privateKey": "PRIVATE KEY"}')
-NEW = replace(OLD, version=Version("d2"), body=b'{"inbound": [1]}')
+NEW = replace(OLD, version=Version("d2"), kept=b'{"inbound": [1]}')
 KEY = Resource(CREDENTIALS, NAME, Version("k"), b'{"privateKey": "x"}', secret=True)
 RAW = Resource(THING, ResourceName("t"), Version("t1"), b"\xff\xfe")
 SNAPSHOT = Snapshot.of((OLD, KEY, RAW))

@@ -20,6 +20,7 @@ from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
+from protos.envoy.extensions.filters.http.router.v3 import router_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
@@ -404,3 +405,16 @@ def test_a_rule_that_is_not_known_is_an_error(name: str, rules: validate_pb2.Fie
         prepare([cast("Descriptor", made.DESCRIPTOR)])
     with pytest.raises(UnknownRuleError):
         faults(made(text="x"))
+
+
+def test_what_was_right_of_one_type_is_judged_anew_of_another() -> None:
+    """The same bytes, none: of a router's settings they are right, of a connection manager's they are not."""
+    router, manager = any_pb2.Any(), any_pb2.Any()
+    router.Pack(router_pb2.Router())
+    manager.Pack(hcm_pb2.HttpConnectionManager())
+    assert router.value == manager.value
+    found = [
+        said(listener_components_pb2.Filter(name="f", typed_config=each))
+        for each in (router, router, manager, router)
+    ]
+    assert [bool(each) for each in found] == [False, False, True, False]
