@@ -13,7 +13,7 @@ from agent.figures.bounded import Bounded
 from agent.figures.exposition import Labels
 from agent.figures.statistics import Bin, Statistics
 from observed.figures import Direction
-from sidecars.envoy.stat_names import Called, backend, behind, called, received_at, route
+from sidecars.envoy.stat_names import Called, admitted_by, backend, behind, called, received_at, route
 
 MOST_EDGES: Final = 48
 MOST_BACKENDS: Final = 64
@@ -35,6 +35,19 @@ class Who:
     account: str = ""
 
 
+def ends(direction: Direction, at: Called, who: Who) -> Labels:
+    """Return how Prometheus knows both ends of a call; the callers are not known where calls come in."""
+    here, there = (who.namespace, who.service, who.account), (at.namespace, at.service, "")
+    both = (here, there) if direction is Direction.OUTBOUND else (("", "", ""), here)
+    parts = ("namespace", "service", "service_account")
+    named = (
+        (f"{end}_{part}", value)
+        for end, said in zip(("source", "destination"), both, strict=True)
+        for part, value in zip(parts, said, strict=True)
+    )
+    return (("direction", direction), *named, ("destination_port", at.port))
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Edge:
     """Calls of one kind from or to a workload; `called` has the port alone where they come in."""
@@ -49,32 +62,25 @@ class Edge:
 
     def labels(self, who: Who) -> Labels:
         """Return how Prometheus knows it."""
-        here = (who.namespace, who.service, who.account)
-        there = (self.called.namespace, self.called.service, "")
-        ends = (here, there) if self.direction is Direction.OUTBOUND else (("", "", ""), here)
-        named = zip(("source", "destination"), ends, strict=True)
-        parts = ("namespace", "service", "service_account")
-        return (
-            ("direction", self.direction),
-            *(
-                (f"{end}_{part}", value)
-                for end, said in named
-                for part, value in zip(parts, said, strict=True)
-            ),
-            ("destination_port", self.called.port),
-            ("protocol", self.protocol),
-        )
+        return (*ends(self.direction, self.called, who), ("protocol", self.protocol))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Route:
-    """A route that calls to a service may take, by the name that policy gives it."""
+    """A route that calls to a service may take, or a match by which they come in, as policy names it.
 
+    `called` has the port alone where they come in.
+    """
+
+    direction: Direction
     called: Called
     name: str
 
+    def others(self) -> "Route":
+        """Return the route that stands for those of its direction without series of their own."""
+        return Route(self.direction, OTHERS, "others")
 
-OTHER_ROUTES: Final = Route(OTHERS, "others")
+
 Key = TypeVar("Key", Edge, Called, Route)
 
 
@@ -142,7 +148,7 @@ class OwnRows:
         return Rows(
             _gathered(edges_of(found), self._edges, Edge.others, EDGES_BY),
             _gathered(backends_of(found), self._backends, lambda _: OTHERS, BACKENDS_BY),
-            _gathered(routes_of(found), self._routes, lambda _: OTHER_ROUTES, ROUTES_BY),
+            _gathered(routes_of(found), self._routes, Route.others, ROUTES_BY),
         )
 
 
@@ -184,7 +190,9 @@ def routes_of(found: Statistics) -> Iterator[tuple[Route, Raw]]:
     """Yield what was counted of each route that is counted for itself, likewise."""
     for prefix, raw in _each(found, "vhost"):
         if (at := route(prefix)) is not None:
-            yield Route(*at), raw
+            yield Route(Direction.OUTBOUND, *at), raw
+        elif (by := admitted_by(prefix)) is not None:
+            yield Route(Direction.INBOUND, Called("", "", by[0]), by[1]), raw
 
 
 def backends_of(found: Statistics) -> Iterator[tuple[Called, Raw]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent.figures.counted import GRPC_FAILED, Counted, OwnRows, Route, Who
+from agent.figures.counted import GRPC_FAILED, Counted, OwnRows, Route, Who, ends
 from agent.figures.exposition import Family, Kind, Labels, Sample
 from agent.figures.statistics import Statistics
 from agent.figures.times import histogram, summary
@@ -37,15 +37,7 @@ def _backend_labels(at: Called, who: Who) -> Labels:
 
 
 def _route_labels(at: Route, who: Who) -> Labels:
-    return (
-        ("source_namespace", who.namespace),
-        ("source_service", who.service),
-        ("source_service_account", who.account),
-        ("destination_namespace", at.called.namespace),
-        ("destination_service", at.called.service),
-        ("destination_port", at.called.port),
-        ("route", at.name),
-    )
+    return (*ends(at.direction, at.called, who), ("route", at.name))
 
 
 _Told = list[tuple[Labels, Counted]]

@@ -74,7 +74,7 @@ def _backend(at: Called, counted: Counted) -> bytes:
 
 def _route(at: Route, counted: Counted) -> bytes:
     name = "".join(each for each in at.name[:_LONGEST_NAME] if each.isprintable())
-    direction = _DIRECTIONS[Direction.OUTBOUND]
+    direction = _DIRECTIONS[at.direction]
     return message((1, direction), (2, _called(at.called)), (3, name), (4, _requests(counted, "upstream")))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from catalog.policy.access import Everything, Matching, Nothing, grant
+from catalog.policy.access import Everything, Matching, Nothing, grant, rule_matches
 from catalog.policy.authorization import asked_at
 from catalog.policy.ingress import ingress_rules
 from catalog.policy.limits import rate_limits
@@ -14,6 +14,7 @@ from catalog.policy.proxy import (
     AccessRule,
     EveryoneInTheMesh,
     InboundPort,
+    NamedMatch,
     OnlyRules,
     SocketAddress,
     admitted,
@@ -31,6 +32,7 @@ from mesh.kinds import TRAFFIC_TARGET
 from mesh.limits import RateLimits
 from mesh.names import IpAddress, Port
 from mesh.objects import ObjectKey
+from mesh.policy import HTTPMatch, PolicyKey, RouteKind
 from mesh.service import EscapedSlashes, Protocol, Service
 from mesh.workload import Explicit, Transparent
 
@@ -84,6 +86,7 @@ def _port(
         rates=_rates(view, protocol, behind),
         asked=asked_at(view, group.identity, number, protocol),
         mesh_names=tuple(each.fqdn(view.settings.cluster_domain) for each in told_apart),
+        named=_named(view, group.identity, number, protocol),
     )
 
 
@@ -116,6 +119,20 @@ def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
                 yield AccessRule(by, callers)
             case Matching(matches):
                 yield AccessRule(by, callers, matches)
+
+
+def _named(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> tuple[NamedMatch, ...]:
+    """Return the matches by which TrafficTargets admit requests, each by the first group that has it."""
+    found: dict[HTTPMatch, PolicyKey] = {}
+    targets = () if is_permissive(view, identity.namespace) else targets_by_destination(view).found(identity)
+    for target in targets:
+        if isinstance(grant(view, target, port, protocol), Matching):
+            for rule in target.rules:
+                group = PolicyKey(target.key.namespace, rule.name)
+                matches = rule_matches(view, group.namespace, rule) if rule.kind is RouteKind.HTTP else ()
+                found |= {each: min(found.get(each, group), group) for each in matches}
+    named = (NamedMatch(group, match) for match, group in found.items())
+    return tuple(sorted(named, key=lambda each: (each.group, each.match.name)))
 
 
 def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> EscapedSlashes:

@@ -166,13 +166,22 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedMatch:
+    """A match by which TrafficTargets admit requests, and the HTTPRouteGroup that has it."""
+
+    group: PolicyKey
+    match: HTTPMatch
+
+
+@dataclass(frozen=True, slots=True)
 class InboundPort:
     """A port at which the workload is called, and who may.
 
     `listen` is where the proxy binds in explicit interception, None in transparent; `application` is where
     the application listens, `otherwise` where it may listen instead. `rates`: how much it takes of those who
     may call. `asked`: who may refuse what policy admits. `mesh_names` are those that callers of the mesh ask
-    for in TLS, where some rule admits who shows no certificate; else there are none.
+    for in TLS, where some rule admits who shows no certificate; else there are none. `named`: the matches
+    by which requests may be counted, sorted by group and name.
     """
 
     port: Port
@@ -186,6 +195,7 @@ class InboundPort:
     mesh_names: tuple[str, ...] = ()
     otherwise: SocketAddress | None = None
     asked: Asked | None = None
+    named: tuple[NamedMatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -22,8 +22,29 @@ def path_matcher(regex: str) -> route_components_pb2.HeaderMatcher:
 
     A path has neither `?` nor, once Envoy has made it what it is to be, `#`.
     """
-    whole = full_match(f"(?:{regex})(?:[?](?s:.*))?")
+    whole = full_match(f"(?:{_within(regex)})(?:[?](?s:.*))?")
     return route_components_pb2.HeaderMatcher(name=":path", string_match=whole)
+
+
+def _within(regex: str) -> str:
+    r"""Return an expression so that others may stand behind it.
+
+    A literal that is open (`\Q`) is ended. The end of all (`$`, `\z`) that stands last is left out: to fit in
+    full it says nothing, and it would not be the end any more.
+    """
+    literal, last, at = False, 0, 0
+    while at < len(regex):
+        pair, last = regex[at : at + 2], 0
+        if literal:
+            literal = pair != r"\E"
+            at += 1 if literal else 2
+        elif regex[at] == "\\":
+            literal, last = pair == r"\Q", 2 if pair == r"\z" else 0
+            at += 2
+        else:
+            last = 1 if regex[at] == "$" else 0
+            at += 1
+    return f"{regex}\\E" if literal else regex[: len(regex) - last]
 
 
 def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:

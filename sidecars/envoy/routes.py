@@ -32,7 +32,7 @@ from mesh.service import ServiceKey, Upstream
 from mesh.upstreams import HashKey, KeyKind
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
-from sidecars.envoy import headers, matching, names, retries
+from sidecars.envoy import counting, headers, matching, names, retries
 from sidecars.envoy.features import faults, order, paths
 from sidecars.envoy.renewal import RENEWAL
 from sidecars.envoy.surviving import duration
@@ -48,10 +48,14 @@ _UNRULED: Final = RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions()
 def inbound(
     trust_domain: TrustDomain, denials: DenialReasons, primary: ServiceKey, port: InboundPort
 ) -> Resource:
-    """Return the route configuration of an inbound port: everything to the application, under its rules."""
+    """Return the route configuration of an inbound port: everything to the application, under its rules.
+
+    Where requests are admitted by several matches, each is counted.
+    """
     cluster = names.local_cluster(primary, port.port)
     local = _route("local", (), _Action(cluster=cluster))
     message = _configuration(names.inbound_routes(port.port), str(primary), [local])
+    message.virtual_hosts[0].virtual_clusters.extend(counting.counted(port))
     for each in order.inbound(trust_domain, denials, port):
         each.to_routes(message)
     return encode(message, frozenset({reference(CLUSTER, cluster)}), renewal=RENEWAL)

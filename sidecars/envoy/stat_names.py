@@ -13,6 +13,7 @@ _EGRESS: Final = re.compile(r"(?:rds-)?egress(?:\.(?P<port>\d+))?(?:\|.*)?")
 _INBOUND: Final = re.compile(r"(?:rds-)?inbound\.(?P<port>\d+)")
 _CLUSTER: Final = re.compile(r"(?P<namespace>[^/|]+)/(?P<name>[^/|]+)\|(?P<port>[^/|]+)(?:\|as-called)?")
 _ROUTE: Final = re.compile(r"(?:(?P<namespace>[^/]+)/)?(?P<name>[^/]+?)\.route\.(?P<port>\d+)\|(?P<route>.+)")
+_MATCH: Final = re.compile(r".+?\.vcluster\.(?P<port>\d+)\|(?P<match>.+)")
 _LOCAL: Final = re.compile(r"[^/|]+/[^/|]+\|(?P<port>\d+)\|local")
 _HOST: Final = re.compile(r"(?P<name>[^/|]+)_(?P<port>\d+)")
 _NOT_SENT: Final = ("closed", "loop")
@@ -48,6 +49,12 @@ def route(prefix: str) -> tuple[Called, str] | None:
     if (found := _ROUTE.fullmatch(prefix)) is None:
         return None
     return Called(found["namespace"] or "", _host(found["name"]), found["port"]), found["route"]
+
+
+def admitted_by(prefix: str) -> tuple[str, str] | None:
+    """Return port and name of a match by which requests come in, after its virtual host and cluster."""
+    found = _MATCH.fullmatch(prefix)
+    return (found["port"], found["match"]) if found else None
 
 
 def received_at(prefix: str) -> str | None:

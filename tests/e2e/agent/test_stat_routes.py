@@ -13,7 +13,7 @@ from demo.plane import COMMAND
 from mesh.workload import Capture, Transparent
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import CALLED_AT, V4, Meshed
-from tests.e2e.policy.applications import GRPC
+from tests.e2e.policy.applications import GRPC, HTTP
 from tests.golden.live import until
 
 pytestmark = [
@@ -27,6 +27,11 @@ NEW = "default/patience/new"
 # What Envoy itself says at the caller's.
 FAILED = rf"^cluster.default/echo\|{GRPC}.grpc.failure$"
 TAKEN = {each: rf"^vhost.default/shop.route.80\|{each}.upstream_rq_2xx$" for each in (NEW, "rest")}
+# What Envoy itself says at the shop's, of who is admitted by which match.
+ADMITTED = {
+    (each, port): rf"^vhost.default/shop.vcluster.{port}\|{each}.upstream_rq_2xx$"
+    for each, port in (("default/books/books", HTTP), ("default/calls/echo", GRPC))
+}
 PROGRAM = (sys.executable, "-m", "tests.e2e.agent.grpc_program")
 FURTHER = f"""
 apiVersion: v1
@@ -134,12 +139,24 @@ async def test_failures_of_grpc_and_routes_are_told(envoy: str, tmp_path: Path, 
     assert line in [each[:4] for each in await printed(meshed, "edges")]
 
     async def routes_are_told() -> bool:
-        every = [
-            each for each in await rows(meshed, "routes", "shop") if each["source"]["service"] == "alice"
-        ]
+        every = [each for each in await rows(meshed, "routes", "shop") if each["source"]]
         told = {each["route"]: each["by_class"]["2xx"] for each in every}
         return told == {name: await meshed.stat("alice", each) for name, each in TAKEN.items()}
 
     await until(routes_are_told)
     found = {tuple(each[:4]) for each in await printed(meshed, "routes")}
     assert found >= {(name, "default/shop:80", "default/alice", "100.00%") for name in TAKEN}
+
+    async def matches_are_told() -> bool:
+        every = [each for each in await rows(meshed, "routes", "shop") if not each["source"]]
+        told = {(each["route"], each["destination"]["port"]): each["by_class"]["2xx"] for each in every}
+        return told == {at: await meshed.stat("shop", each) for at, each in ADMITTED.items()}
+
+    await until(matches_are_told)
+    # Who is denied is admitted by none: of 403 there is nothing.
+    told = {each["route"]: each for each in await rows(meshed, "routes", "shop") if not each["source"]}
+    assert {name: each["by_class"]["2xx"] for name, each in told.items()} == {
+        name: each["requests"] for name, each in told.items()
+    }
+    assert told["default/books/books"]["requests"] >= 2
+    assert told["default/calls/echo"]["requests"] >= 4

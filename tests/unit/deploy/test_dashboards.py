@@ -28,6 +28,7 @@ DASHBOARDS: Final = {
 VALUES: Final = {("meshwright_proxies", "state"): frozenset(map(str, ProxyState))}
 CLASSES: Final = ("1xx", "2xx", "3xx", "4xx", "5xx")
 ENDS: Final = ("http.rds-outbound.n/s|80", "http.rds-inbound.80", "tcp.outbound.n/db|1", "tcp.inbound.1")
+UP: Final = ("cluster.n/s|80", "vhost.n/s.route.80|n/a", "vhost.n/s.vcluster.80|n/a")
 COUNTED: Final = {
     **{
         f"{end}.downstream_cx_{what}": 1
@@ -35,11 +36,7 @@ COUNTED: Final = {
         for what in ("total", "rx_bytes_total", "tx_bytes_total")
     },
     **{f"{end}.downstream_rq_{each}": 1 for end in ENDS[:2] for each in CLASSES},
-    **{
-        f"{of}.upstream_rq_{each}": 1
-        for of in ("cluster.n/s|80", "vhost.n/s.route.80|n/a")
-        for each in CLASSES
-    },
+    **{f"{of}.upstream_rq_{each}": 1 for of in UP for each in CLASSES},
     **{
         f"cluster.n/s|80.upstream_{each}": 1
         for each in ("rq_retry", "cx_total", "cx_connect_fail", "cx_active")
@@ -47,7 +44,7 @@ COUNTED: Final = {
     **{f"cluster.n/s|80{local}.grpc.failure": 1 for local in ("", "|local")},
 }
 TIMED: Final = ("http.rds-outbound.n/s|80.downstream_rq_time", "http.rds-inbound.80.downstream_rq_time")
-TIMED_UP: Final = ("cluster.n/s|80.upstream_rq_time", "vhost.n/s.route.80|n/a.upstream_rq_time")
+TIMED_UP: Final = tuple(f"{of}.upstream_rq_time" for of in UP)
 
 
 def of_agents() -> Iterator[Series]:

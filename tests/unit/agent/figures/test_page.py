@@ -161,6 +161,30 @@ def test_routes_of_a_service_are_counted_each() -> None:
     assert routes == {("default/canary/api.v1", "2xx"): 3, ("rest", "5xx"): 1, ("default/slow", "2xx"): 5}
 
 
+def test_calls_that_come_in_are_counted_by_the_match_that_admits_them() -> None:
+    """At the proxy's own service, callers together, apart from a route of that name that goes out."""
+    numbers = {
+        "vhost.default/alice.vcluster.8080|default/routes/buy.upstream_rq_2xx": 3,
+        "vhost.default/alice.vcluster.8080|rest.upstream_rq_4xx": 2,
+        "vhost.default/alice.vcluster.other.upstream_rq_2xx": 9,
+        "vhost.default/shop.route.8080|default/routes/buy.upstream_rq_2xx": 5,
+    }
+    times = {"vhost.default/alice.vcluster.8080|rest.upstream_rq_time": [(4.0, 0.1, 2)]}
+    text = written(Edges().families(read(_answer(numbers, times)), ALICE))
+    found = {
+        (labels["direction"], labels.get("source_service"), labels["route"]): value
+        for labels, value in _values(text, "meshwright_route_requests")
+    }
+    assert found == {
+        ("inbound", None, "default/routes/buy"): 3,
+        ("inbound", None, "rest"): 2,
+        ("outbound", "alice", "default/routes/buy"): 5,
+    }
+    lasted = _values(text, "meshwright_route_request_duration_seconds")
+    ends = ("destination_service", "destination_port", "route")
+    assert [tuple(labels[each] for each in ends) for labels, _ in lasted] == [("alice", "8080", "rest")] * 2
+
+
 def test_of_many_routes_those_that_fail_have_series() -> None:
     """They are used as much as others: that nothing of them is well does not put them last."""
     well = {f"vhost.default/shop.route.80|default/a{each}.upstream_rq_2xx": 1 for each in range(MOST_ROUTES)}

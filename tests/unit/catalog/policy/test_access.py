@@ -104,6 +104,24 @@ def inbound(mesh: View, workload_name: str, number: int) -> InboundPort:
     return next(each for each in policy.inbound if each.port == number)
 
 
+def test_matches_are_named_by_their_groups() -> None:
+    """Those that some target admits at the port, each once, by the first group that has it."""
+    mesh = a.view(
+        *MESH,
+        a.route_group("again", BOOKS, a.match("other", "/other")),
+        a.target("z", "thief", "shop", a.http("again")),
+    )
+    found = [(str(each.group), each.match.name) for each in inbound(mesh, "shop", 8080).named]
+    assert found == [
+        ("default/again", "books"),
+        ("default/again", "other"),
+        ("default/routes", "curl"),
+    ]
+    assert inbound(mesh, "shop", 3306).named == ()
+    permissive = a.view(*MESH, a.namespace("default", permissive=True))
+    assert inbound(permissive, "shop", 8080).named == ()
+
+
 def admits(port_policy: InboundPort, request: Request) -> bool:
     """Read a ProxyPolicy's access rules as a proxy would: in words of this test, not of the oracle."""
     match port_policy.access:
