@@ -109,6 +109,9 @@ class ChangeReading(Protocol):
     def newest(self) -> tuple[object, Problems]:
         """Return what the newest wave came to, another object after each, and the problems known by now."""
 
+    def answers(self) -> int:
+        """Return how many responses proxies have acknowledged or rejected since the server began."""
+
 
 class StreamReading(Protocol):
     """The open streams."""

@@ -149,6 +149,10 @@ class ServerReading:
         state = self.delivery.loop.state
         return state, state.problems
 
+    def answers(self) -> int:
+        """Return how many responses proxies have answered."""
+        return self.delivery.history.answers
+
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
         """Return the groups that failed."""
         return tuple(

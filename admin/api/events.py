@@ -27,13 +27,14 @@ EVERY_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 15.0
 GONE_SECONDS: Final = 10.0
 """How long a client may take no more of what it is told."""
+PARTS: Final = ("mesh", "problems", "proxies", "answers", "figures")
 NAMED: Final = 100
 """So many proxies an event names; of the others it has the number."""
 
 CHANGED: Final[Shape] = record(
     {
         "at": MOMENT,
-        "parts": noted(listed(one_of("mesh", "problems", "proxies", "figures")), "what is other than before"),
+        "parts": noted(listed(one_of(*PARTS)), "what is other than before"),
         "came": noted(listed(TEXT), "proxies that are connected, and were not"),
         "went": noted(listed(TEXT), "proxies that were connected, and are not"),
         "more": noted(WHOLE, "how many more came and went than are named"),
@@ -53,6 +54,7 @@ class Seen:
     problems: Problems
     connected: frozenset[ProxyName]
     expected: frozenset[ProxyName]
+    answers: int
     reported: float | None
 
 
@@ -62,7 +64,7 @@ def seen(reading: Reading) -> Seen:
     connected = frozenset(each.name for each in statuses if each.state is ProxyState.CONNECTED)
     every = frozenset(each.name for each in statuses)
     mesh, problems = reading.newest()
-    return Seen(mesh, problems, connected, every - connected, reading.traffic().newest)
+    return Seen(mesh, problems, connected, every - connected, reading.answers(), reading.traffic().newest)
 
 
 def changed(before: Seen, after: Seen, at: datetime) -> Document | None:
@@ -73,6 +75,7 @@ def changed(before: Seen, after: Seen, at: datetime) -> Document | None:
         "mesh": after.mesh is not before.mesh,
         "problems": after.problems != before.problems,
         "proxies": bool(came or went) or after.expected != before.expected,
+        "answers": after.answers != before.answers,
         "figures": after.reported != before.reported,
     }
     if not any(parts.values()):

@@ -4,7 +4,11 @@
 "use strict";
 (() => {
   const LEAST = 3000; // milliseconds between two looks, and ten times as long as the last one took
-  const OF_FIGURES = ["/debug", "/debug/", "/debug/traffic", "/debug/topology"];
+  const OVERVIEW = ["/debug", "/debug/"];
+  const OF = { // pages that show what changes often; all others are of the mesh, its problems and its proxies
+    figures: [...OVERVIEW, "/debug/traffic", "/debug/topology"],
+    answers: [...OVERVIEW, "/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/certs", "/debug/topology", "/debug/explain", "/debug/connectivity"],
+  };
   const place = document.getElementById("live");
   if (!place || document.querySelector("main form[method=post]")) return;
 
@@ -63,7 +67,7 @@
 
   function changed(event) {
     const parts = JSON.parse(event.data).parts;
-    if (parts.some((each) => each !== "figures") || OF_FIGURES.includes(location.pathname)) soon();
+    if (parts.some((each) => !OF[each] || OF[each].includes(location.pathname))) soon();
   }
 
   function follow() {

@@ -57,7 +57,8 @@ class PushHistory:
     """Remembers what was sent to whom, what it was due to, and what was said to it.
 
     All times are seconds of one monotonic clock. Streams of one proxy are told apart by the order in which
-    they open alone: while two of them overlap, what the proxy holds is what either was sent.
+    they open alone: while two of them overlap, what the proxy holds is what either was sent. `answers` counts
+    ACKs and NACKs, also of proxies that are not remembered.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class PushHistory:
         self._order: dict[NodeKey, None] = {}  # whose pushes are remembered, by the newest stream
         self._waiting: dict[Sent, None] = {}
         self._newest = -1
+        self.answers = 0
         self.replaced = self._replaced.find
 
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
@@ -144,6 +146,7 @@ class PushHistory:
 
     def answered(self, node: NodeKey, response: Response, rejection: Rejection | None, now: float) -> Delays:
         """Note an ACK or NACK; return how long after its event an ACK came."""
+        self.answers += 1
         if (proxy := self._of(node)) is None:
             return NO_DELAYS
         for push in reversed(proxy.pushes):

@@ -11,6 +11,7 @@ import pytest_asyncio
 from jsonschema import Draft202012Validator
 
 from admin.api.events import CHANGED, CLIENTS
+from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.feature.identity.conftest import Server, serving
 from tests.feature.rejection.conftest import joining
 from tests.meshes import texts
@@ -68,6 +69,31 @@ async def test_what_changes_is_told(
         sidecar.end()
         gone = await _until(response, {"went": [ONE]})
         assert "proxies" in gone["parts"]
+
+
+@pytest.mark.parametrize(
+    "rejection", [{}, {"error_detail": {"code": 13, "message": "no"}}], ids=["ACK", "NACK"]
+)
+async def test_an_answer_is_told(
+    tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession, rejection: dict[str, Any]
+) -> None:
+    """When it is there, and not when something else changes that is sent to nobody."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        server: Server = await start(*DOCUMENTS)
+        async with (
+            session.get(_address(server)) as response,
+            server.client(server.certificate(ONE)) as client,
+        ):
+            await client.ask(ONE)
+            before = [await _until(response, {"came": [ONE]})]
+            sent = await client.call.read()
+            server.write(*DOCUMENTS, texts.service("bad", "{port: none}"))
+            before.append(await _until(response, {"parts": ["problems"]}))
+            assert [each["parts"] for each in before if "answers" in each["parts"]] == []
+            said = {"type_url": sent.type_url, "response_nonce": sent.nonce, **rejection}
+            await client.call.write(discovery_pb2.DeltaDiscoveryRequest(**said))
+            answered = await _until(response, {"parts": ["answers"]})
+            assert answered["came"] == answered["went"] == []
 
 
 async def test_no_more_listen_than_may(

@@ -10,9 +10,10 @@ import pytest
 import pytest_asyncio
 
 from admin.api.events import CLIENTS
+from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.browser import Browser
-from tests.feature.identity.conftest import Server
-from tests.feature.pages.conftest import AFTER, DOCUMENTS, browser, chromium, mesh
+from tests.feature.identity.conftest import Server, serving
+from tests.feature.pages.conftest import AFTER, DOCUMENTS, TWO, browser, chromium, mesh
 from tests.meshes import texts
 
 __all__ = ["browser", "chromium", "mesh"]
@@ -88,6 +89,27 @@ async def test_nothing_moves_while_somebody_is_typing(at_policies: Browser, mesh
     await at_policies.run("document.activeElement.blur()")
     await holds(at_policies, shown("shop/typed"))
     assert await at_policies.run("document.querySelector('main input').value") == "TrafficTarget shop/a"
+
+
+async def test_an_answer_shows_where_answers_are_shown(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """How long it took is there as soon as it came, although nothing else has changed."""
+    async with serving(tmp_path_factory.mktemp("quiet")) as start:
+        server: Server = await start(*DOCUMENTS[:6])
+        async with server.client(server.certificate(TWO)) as client:
+            await client.ask(TWO)
+            sent = await client.call.read()
+            await browser.open(_address(server, f"/debug/xds?proxy={TWO}"))
+            await holds(browser, "document.getElementById('live').textContent.startsWith('Live.')")
+            await browser.run("window.stays = document.getElementById('as-of').textContent")
+            # It has had its first look.
+            await holds(browser, "document.getElementById('as-of').textContent !== window.stays")
+            assert await browser.run(shown("pending"))
+            said = {"type_url": sent.type_url, "response_nonce": sent.nonce}
+            await client.call.write(discovery_pb2.DeltaDiscoveryRequest(**said))
+            await holds(browser, f"!{shown('pending')}")
+            assert await browser.run("Boolean(window.stays)")  # not opened anew
 
 
 async def test_it_can_be_paused(at_policies: Browser, mesh: Server) -> None:

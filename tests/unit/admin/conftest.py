@@ -114,6 +114,10 @@ class FakeReading:
         """Answer as told."""
         return self.the_view, self.the_problems
 
+    def answers(self) -> int:
+        """Return none."""
+        return 0
+
     def dead_after(self) -> timedelta:
         """Return a minute."""
         return timedelta(minutes=1)
