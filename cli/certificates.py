@@ -8,7 +8,7 @@ from cli.printing.answers import Found, records
 
 
 def about(found: Found, wanted: str) -> Found | None:
-    """Return of what `/debug/certs` lists that which concerns one; None where nothing does.
+    """Return of what `/api/v1/certificates` lists that which concerns one; None where nothing does.
 
     `wanted` is a serial as people paste it, a proxy's common name or UUID, or a service identity
     (`namespace/serviceaccount`). Of a proxy it is all of its certificates, how it takes part, and what it

@@ -1,18 +1,26 @@
-"""Asking the running server through its Unix socket."""
+"""Asking the running server through its Unix socket.
+
+What it knows is asked of its JSON API, by `api`; `ask` is for what changes something, and for what only the
+state directory's owner is told.
+"""
 
 import http.client
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import quote, unquote, urlencode
 
-from cli.errors import AnsweredNo, NotRunning, ServerRefused
+from cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
 
+API: Final = "/api/v1"
 SOCKET_NAME: Final = "meshwright.sock"
 _TIMEOUT_SECONDS: Final = 60.0
+_HEADERS: Final = {"Content-Type": "application/json"}
+
+Query = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -30,11 +38,44 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
+def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SECONDS) -> dict[str, object]:
+    """Return what the server of `state` says at a path of its JSON API; wait for it so long.
+
+    Raises NotRunning, ServerRefused, and NotUnderstood where it has no such path: an older one.
+    """
+    at = API + path
+    status, answer = _answer(state, "GET", at, query, None, seconds)
+    match answer:
+        case {"error": str(reason)} if status == HTTPStatus.NOT_FOUND and reason != _nothing_at(at):
+            raise ServerRefused(reason)
+        case _ if status == HTTPStatus.NOT_FOUND:
+            raise NotUnderstood(
+                f"the server that runs with {state} has no {unquote(at)}: it is older than this program; "
+                "ask with its own, or start it anew"
+            )
+        case dict() if _is_fine(status):
+            return answer
+        case _ if _is_fine(status):
+            raise NotUnderstood(f"the server's answer to {unquote(at)} is not understood: it is no object")
+        case _:
+            raise _refused(status, answer)
+
+
+def proxy_path(name: str) -> str:
+    """Return the path at which the API has one proxy, however that is named.
+
+    Raises ServerRefused for what is no name, and would be another path.
+    """
+    if name in ("", ".", ".."):
+        raise ServerRefused(f"there is no proxy {name!r}")
+    return f"/proxies/{quote(name, safe='')}"
+
+
 def ask(
     state: Path,
     method: str,
     path: str,
-    query: Mapping[str, str] | None = None,
+    query: Query = (),
     body: object = None,
     seconds: float = _TIMEOUT_SECONDS,
 ) -> object:
@@ -43,24 +84,57 @@ def ask(
     Raises NotRunning when nobody answers there, and with the server's reason AnsweredNo for what it has
     found out to be a no, ServerRefused for any other status but 2xx.
     """
+    status, answer = _answer(state, method, path, query, body, seconds)
+    if not _is_fine(status):
+        raise _refused(status, answer)
+    return answer
+
+
+def _answer(
+    state: Path, method: str, path: str, query: Query, body: object, seconds: float
+) -> tuple[int, object]:
+    """Return the status of an answer, and its JSON, or None where that of an error is none."""
     connection = _UnixConnection(state / SOCKET_NAME, seconds)
-    target = path + ("?" + urlencode(query) if query else "")
+    asked = urlencode(list(query.items() if isinstance(query, Mapping) else query))
     sent = None if body is None else json.dumps(body)
     try:
-        connection.request(method, target, sent, {"Content-Type": "application/json"})
+        connection.request(method, f"{path}?{asked}" if asked else path, sent, _HEADERS)
         response = connection.getresponse()
-        answer = json.loads(response.read())
+        return response.status, _read(response.status, response.read())
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
         raise NotRunning(f"no meshwright serve is running with the state directory {state}") from error
     except PermissionError as error:
         raise ServerRefused(f"{state / SOCKET_NAME} belongs to another user") from error
+    except TimeoutError as error:
+        raise ServerRefused(f"the server has not answered within {seconds:g} s") from error
+    except (ConnectionError, http.client.IncompleteRead) as error:
+        raise ServerRefused("the server went away before it had answered") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise ServerRefused(f"the server did not answer as expected: {error}") from error
     finally:
         connection.close()
+
+
+def _read(status: int, body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except ValueError:
+        if _is_fine(status):
+            raise
+        return None
+
+
+def _is_fine(status: int) -> bool:
+    return 200 <= status < 300
+
+
+def _nothing_at(path: str) -> str:
+    """Return what a server says of a path that its API does not have."""
+    return f"there is nothing at {unquote(path)}"
+
+
+def _refused(status: int, answer: object) -> AnsweredNo | ServerRefused:
     reason = answer.get("error") if isinstance(answer, dict) else None
-    if response.status == HTTPStatus.CONFLICT and reason:
-        raise AnsweredNo(str(reason))
-    if not 200 <= response.status < 300:
-        raise ServerRefused(str(reason or f"status {response.status}"))
-    return answer
+    if status == HTTPStatus.CONFLICT and reason:
+        return AnsweredNo(str(reason))
+    return ServerRefused(reason or f"status {status}")

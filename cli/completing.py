@@ -6,7 +6,7 @@ from typing import Final
 
 import typer
 
-from cli.client import ask
+from cli.client import api
 from cli.errors import CommandFailed
 from cli.printing.answers import Found, records
 
@@ -16,13 +16,13 @@ _SECONDS: Final = 2.0
 
 def proxies(context: typer.Context, incomplete: str) -> list[str]:
     """Return the common names of proxies that begin so."""
-    found = _asked(context, "/debug/proxy")
+    found = _asked(context, "/proxies")
     return _beginning(incomplete, [str(each.get("cn")) for each in records(found, "proxies")])
 
 
 def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Return the serials of proxy certificates that begin so, with whose each is."""
-    found = _asked(context, "/debug/certs")
+    found = _asked(context, "/certificates")
     whose = {
         str(each.get("serial")): str(each.get("cn"))
         for each in records(found, "proxy_certificates")
@@ -33,7 +33,7 @@ def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 def certificates(context: typer.Context, incomplete: str) -> list[str]:
     """Return the serials, and the common names of proxies, that begin so."""
-    found = records(_asked(context, "/debug/certs"), "proxy_certificates")
+    found = records(_asked(context, "/certificates"), "proxy_certificates")
     return _beginning(incomplete, {str(each.get(field)) for each in found for field in ("serial", "cn")})
 
 
@@ -46,7 +46,6 @@ def _asked(context: typer.Context, path: str) -> Found:
     if state is None:
         return {}
     try:
-        found = ask(Path(state), "GET", path, seconds=_SECONDS)
+        return api(Path(state), path, seconds=_SECONDS)
     except CommandFailed:
         return {}
-    return found if isinstance(found, dict) else {}

@@ -57,6 +57,17 @@ class NotUnderstood(ServerRefused):
     do = "ask with the program that the server runs: `meshwright version` says which one this is"
 
 
+@contextlib.contextmanager
+def understood() -> Iterator[None]:
+    """Raise NotUnderstood where an answer lacks what is looked for in it, as an older server's may."""
+    try:
+        yield
+    except KeyError as error:
+        raise NotUnderstood(
+            f"the server's answer is not understood: it has no {error}; it is of another release"
+        ) from error
+
+
 class OfflineError(CommandFailed):
     """A directory cannot be read; the message is one sentence."""
 

@@ -13,10 +13,10 @@ from admin.pages.certificates import offline_certificates
 from certs.errors import CertificateError
 from certs.opening import rebuilt
 from certs.terms import ProxyTerms
-from cli.client import ask
+from cli.client import api, ask
 from cli.errors import AnsweredNo, IssuingError, NotRunning, ServerRefused
 from cli.offline.mesh import read
-from cli.printing.answers import records
+from cli.printing.answers import Found, records
 from cli.printing.files import write_credentials
 from cli.structlog_alone import on_standard_error
 from controller.errors import NothingIssued, SettingsError, StartupError, StateInUse
@@ -132,18 +132,18 @@ def _mapping(answer: object) -> dict[str, object]:
     return answer
 
 
-def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
-    """Return all certificates as `/debug/certs` has them; without a server, those of proxies alone.
+def listed(state: Path, trust_domain: str, *, shared: bool = False) -> Found:
+    """Return all certificates as `/api/v1/certificates` has them; without a server, those of proxies alone.
 
     Raises IssuingError.
     """
 
-    def here() -> object:
+    def here() -> Found:
         with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
             return offline_certificates(issuing.entries(), now(), issuing.whose.standing())
 
     try:
-        return by_either(lambda: ask(state, "GET", "/debug/certs"), here)
+        return by_either(lambda: api(state, "/certificates"), here)
     except NothingIssued as error:
         raise IssuingError(str(error)) from error
 

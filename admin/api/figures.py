@@ -2,11 +2,10 @@
 
 from typing import Final
 
-from admin.api.shape import FLAG, MOMENT, NUMBER, TEXT, WHOLE, listed, maybe, noted, one_of, record
+from admin.api.shape import FLAG, MOMENT, NUMBER, PORT, TEXT, WHOLE, listed, maybe, noted, one_of, record
 
-_PORT: Final = noted({"type": ["integer", "string"]}, "a number, or the name of a target port")
 _END: Final = record({"namespace": TEXT, "service": TEXT})
-_CALLED: Final = record({"namespace": TEXT, "service": TEXT, "port": maybe(_PORT)})
+_CALLED: Final = record({"namespace": TEXT, "service": TEXT, "port": maybe(PORT)})
 _REPORTING: Final = record({"proxies": WHOLE, "connected": WHOLE, "every_seconds": NUMBER})
 FIGURES: Final = {
     "requests": WHOLE,

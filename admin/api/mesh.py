@@ -8,12 +8,13 @@ from datetime import datetime
 from aiohttp import web
 
 from admin.html.tones import Verdict, worst
-from admin.pages import debug, proxy
+from admin.pages import debug, proxy, streams
 from admin.pages.answers import Answers
 from admin.pages.certificates import certificates
 from admin.pages.glance import Glances
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import find
+from admin.pages.published import published
 from admin.pages.sources import sources
 from admin.pages.trying import Trying
 from admin.reading import MeshReading
@@ -70,6 +71,26 @@ async def pushes(api: Api, request: web.Request) -> Document:
     return {"proxy": str(name), "pushes": proxy.history(api.reading, name)}
 
 
+async def configuration(api: Api, request: web.Request) -> Document:
+    """Return what a proxy is served, in its own words; raises NotShown."""
+    shown = await proxy.configured(api.reading, request.match_info["name"], api.clock())
+    return {"proxy": shown["cn"], "configuration": shown["configuration"]}
+
+
+async def all_streams(api: Api, request: web.Request) -> Document:
+    """Return the open streams, or one proxy's; raises NotShown."""
+    wanted = request.query.get("proxy")
+    name = None if wanted is None else str(find(api.reading, wanted).name)
+    return {
+        "streams": [streams.stream(each) for each in api.reading.streams() if name in (None, each.node_key)]
+    }
+
+
+async def all_published(api: Api, _request: web.Request) -> Document:
+    """Return the versions of what each proxy is served."""
+    return await published(api.reading)
+
+
 async def all_certificates(api: Api, _request: web.Request) -> Document:
     """Return the certificates of services and of proxies."""
     found = await certificates(api.reading, api.clock())
@@ -83,17 +104,45 @@ async def policies(api: Api, request: web.Request) -> Document:
 
 
 async def explain(api: Api, request: web.Request) -> Document:
-    """Return why a call may pass or not; raises web.HTTPBadRequest."""
-    for name in ("from", "to"):
-        if name not in request.query:
-            raise web.HTTPBadRequest(reason=f"{name} is missing")
-    return await Answers(api.reading, api.clock).explain(request)
+    """Return why a call may pass or not; raises web.HTTPBadRequest. A line may say who called whom."""
+    if "line" not in request.query:
+        _require(request, "from", "to")
+    return {"logged": {}} | await Answers(api.reading, api.clock).explain(request)
+
+
+async def connectivity(api: Api, request: web.Request) -> Document:
+    """Return how all that a call goes by stands; raises web.HTTPBadRequest, NotShown."""
+    _require(request, "from", "to")
+    return await Answers(api.reading, api.clock).connectivity(request)
 
 
 async def all_sources(api: Api, _request: web.Request) -> Document:
     """Return the sources: how fresh each is, and what it holds."""
     # The watches of a large cluster are many.
     return await asyncio.to_thread(sources, api.reading, api.clock())
+
+
+async def hosts(api: Api, request: web.Request) -> Document:
+    """Return the lines of a hosts file for one namespace; raises web.HTTPBadRequest."""
+    _require(request, "namespace")
+    return debug.hosts_lines(api.reading.view(), request.query["namespace"])
+
+
+async def config(api: Api, _request: web.Request) -> Document:
+    """Return the MeshConfig in force and the server's settings."""
+    return debug.config(api.reading)
+
+
+async def loop(api: Api, _request: web.Request) -> Document:
+    """Return when the event loop was held."""
+    return debug.loop(api.reading)
+
+
+def _require(request: web.Request, *names: str) -> None:
+    """Raise web.HTTPBadRequest for the first of these parameters that is missing."""
+    for name in names:
+        if name not in request.query:
+            raise web.HTTPBadRequest(reason=f"{name} is missing")
 
 
 def stamped(document: Document, now: datetime) -> Document:

@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from admin.api import mesh, shapes, trying
+from admin.api import calls, mesh, proxies, shapes, trying
 from admin.api.events import Events
 from admin.api.figures import STAT, TOPOLOGY
 from admin.api.mesh import Api
@@ -31,6 +31,7 @@ async def _topology(api: Api, request: web.Request) -> Document:
 
 
 _SERVICE: Final = "namespace/service"
+_LINE: Final = '{"start_time": "2026-01-02T03:04:05Z", "local_address": "10.0.0.1:80"}'
 _SECONDS: Final[Shape] = {
     "type": "number",
     "minimum": LEAST_SECONDS,
@@ -50,26 +51,55 @@ _TOPOLOGY: Final = (
     Parameter("by", "service or namespace; of more than 300 the latter", "service", schema=_BY),
     Parameter("window", "over the last so many seconds", 300, schema=_SECONDS),
 )
-_EXPLAIN: Final = (
-    Parameter("from", "namespace/service account, or an IP address outside the mesh", "shop/buyer", True),
-    Parameter("to", "namespace/service:port, or an address outside the mesh", "shop/store:80", True),
+_REQUEST: Final = (
     Parameter("method", "GET by default", "GET"),
     Parameter("path", "/ by default", "/books"),
     Parameter("header", "name: value", "x-kind: book", many=True),
 )
+_EXPLAIN: Final = (
+    Parameter("from", "namespace/service account, or an IP address outside the mesh", "shop/buyer"),
+    Parameter("to", "namespace/service:port, or an address outside the mesh", "shop/store:80"),
+    *_REQUEST,
+    Parameter("line", "of a sidecar's access log, in the place of what it says", _LINE),
+)
+_CALL: Final = (
+    Parameter("from", "namespace/service account", "shop/buyer", True),
+    Parameter("to", "namespace/service, with :port where it has several", "shop/store:80", True),
+    *_REQUEST,
+)
+_HOSTS: Final = (Parameter("namespace", "whose short names are wanted", "shop", True),)
+_STREAMS: Final = (Parameter("proxy", "its own alone, as /proxies/{name} has it", "store-1"),)
 _OBJECT: Final = (
     Parameter("object", "this one alone, kind and namespace/name", "TrafficTarget shop/buyers"),
 )
 
 ROUTES: Final = (
     Route("/overview", "how all is, in a verdict a part", mesh.overview, shapes.OVERVIEW),
-    Route("/proxies", "every proxy, in step or why not", mesh.all_proxies, shapes.PROXIES),
-    Route("/proxies/{name}", "one proxy, and what it was told", mesh.one_proxy, shapes.PROXY),
-    Route("/proxies/{name}/pushes", "what it was sent last, and why", mesh.pushes, shapes.PUSHES),
+    Route("/proxies", "every proxy, in step or why not", mesh.all_proxies, proxies.PROXIES),
+    Route("/proxies/{name}", "one proxy, and what it was told", mesh.one_proxy, proxies.PROXY),
+    Route("/proxies/{name}/pushes", "what it was sent last, and why", mesh.pushes, proxies.PUSHES),
+    Route(
+        "/proxies/{name}/configuration",
+        "what it is served, in its own words",
+        mesh.configuration,
+        proxies.CONFIGURATION,
+    ),
+    Route("/streams", "open streams, by type", mesh.all_streams, proxies.STREAMS, _STREAMS),
+    Route("/published", "versions of what each proxy is served", mesh.all_published, proxies.PUBLISHED),
     Route("/certificates", "certificates issued", mesh.all_certificates, shapes.CERTIFICATES),
     Route("/policies", "objects in force, and problems", mesh.policies, shapes.POLICIES, _OBJECT),
-    Route("/explain", "why a call may pass or not", mesh.explain, shapes.EXPLAINED, _EXPLAIN),
+    Route("/explain", "why a call may pass or not", mesh.explain, calls.EXPLAINED, _EXPLAIN),
+    Route(
+        "/connectivity",
+        "how it stands with all that a call goes by",
+        mesh.connectivity,
+        calls.CONNECTIVITY,
+        _CALL,
+    ),
     Route("/sources", "sources: how fresh, what they hold", mesh.all_sources, shapes.SOURCES),
+    Route("/hosts", "the lines of a hosts file", mesh.hosts, shapes.HOSTS, _HOSTS),
+    Route("/config", "MeshConfig and settings", mesh.config, shapes.CONFIG),
+    Route("/loop", "when the event loop was held, and by what", mesh.loop, shapes.LOOP),
     Route("/topology", "who calls whom, allowed and seen", _topology, TOPOLOGY, _TOPOLOGY),
     *(Route(f"/stat/{of.value}", f"how {of.value} fare", partial(_stat, of), STAT, _STAT) for of in Of),
 )

@@ -1,6 +1,7 @@
 """What answers look like: JSON Schema, by which they are documented and made alike."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from admin.pages.jsonable import Document, Json
@@ -13,12 +14,17 @@ WHOLE: Final[Shape] = {"type": "integer"}
 NUMBER: Final[Shape] = {"type": "number"}
 FLAG: Final[Shape] = {"type": "boolean"}
 MOMENT: Final[Shape] = {"type": "string", "format": "date-time"}
+PORT: Final[Shape] = {"type": ["integer", "string"], "description": "a number, or the name of a target port"}
+ANYTHING: Final[Shape] = {}
+"""Whatever is there: of what the API does not say how it is set out."""
+FIELDS: Final[Shape] = {"type": "object"}
+"""An object of which the API does not say what is in it."""
 ERROR: Final[Shape] = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 
 
-def record(fields: Mapping[str, Shape]) -> Shape:
-    """Return the shape of an object that has all of these fields. More may come to it."""
-    return {"type": "object", "properties": dict(fields), "required": list(fields)}
+def record(fields: Mapping[str, Shape], sometimes: Mapping[str, Shape] = MappingProxyType({})) -> Shape:
+    """Return the shape of an object that has all of these fields, and `sometimes` those. More may come."""
+    return {"type": "object", "properties": {**fields, **sometimes}, "required": list(fields)}
 
 
 def listed(each: Shape) -> Shape:
@@ -54,9 +60,11 @@ def fitted(shape: Shape, value: Json) -> Json:
     match shape, value:
         case {"anyOf": [dict(inner), _]}, _:
             return None if value is None else fitted(inner, value)
-        case {"properties": dict(fields)}, dict():
+        case {"properties": dict(fields), "required": list(required)}, dict():
             return {
-                name: fitted(each, value[name]) for name, each in fields.items() if isinstance(each, dict)
+                name: fitted(each, value[name])
+                for name, each in fields.items()
+                if isinstance(each, dict) and (name in value or name in required)
             }
         case {"additionalProperties": dict(inner)}, dict():
             return {name: fitted(inner, each) for name, each in value.items()}

@@ -1,8 +1,11 @@
 """The shapes of the answers of the first version: fields are added here, and none is ever taken away."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from admin.api.shape import (
+    ANYTHING,
+    FIELDS,
     FLAG,
     MOMENT,
     NUMBER,
@@ -28,68 +31,6 @@ OVERVIEW: Final = record(
     }
 )
 
-_PROXY: Final = {
-    "name": noted(TEXT, "the common name in its certificate, <uuid>.<service>.<namespace>"),
-    "uuid": TEXT,
-    "service": TEXT,
-    "namespace": TEXT,
-    "workload": noted(maybe(TEXT), "namespace/name"),
-    "identity": noted(maybe(TEXT), "namespace/service account"),
-    "pod": maybe(TEXT),
-    "node": maybe(TEXT),
-    "state": one_of("connected", "expected", "disconnected"),
-    "since": MOMENT,
-    "address": maybe(TEXT),
-    "protocol": noted(maybe(TEXT), "delta or sotw, null where it has no stream"),
-    "streams": WHOLE,
-    "why": noted(TEXT, "why it is behind, empty where it is not"),
-    "sync": noted(named(one_of("synced", "pending", "asked", "nacked")), "by type"),
-    "pending_seconds": noted(named(NUMBER), "how long an answer is waited for, by type"),
-    "held": noted(FLAG, "connected, and nothing can be served to it yet"),
-    "admitted": noted(FLAG, "its workload gets traffic"),
-    "dead": noted(FLAG, "gone for long, and callers have ejected it"),
-    "ejected_by": noted(listed(TEXT), "proxies that have ejected an endpoint of it"),
-}
-PROXIES: Final = record({"at": MOMENT, "proxies": listed(record(_PROXY))})
-
-_LINES: Final = listed(record({"text": TEXT}))
-PROXY: Final = record(
-    {
-        "at": MOMENT,
-        **_PROXY,
-        "rejected": noted(listed(TEXT), "type and name, its words, the object at fault"),
-        "left_out": noted(listed(TEXT), "what its kind of proxy cannot do"),
-        "listeners": _LINES,
-        "routes": _LINES,
-        "clusters": _LINES,
-        "endpoints": _LINES,
-        "secrets": listed(record({"name": TEXT, "serial": maybe(TEXT), "not_after": maybe(MOMENT)})),
-    }
-)
-
-_CAUSE: Final = record({"object": TEXT, "origin": TEXT, "change": TEXT})
-_WAVE: Final = record({"wave": WHOLE, "at": MOMENT, "causes": listed(_CAUSE), "more": WHOLE})
-_PUSH: Final = record(
-    {
-        "at": MOMENT,
-        "trigger": record({"why": TEXT, "waves": listed(_WAVE)}),
-        "type": TEXT,
-        "protocol": TEXT,
-        "nonce": TEXT,
-        "version": TEXT,
-        "added": listed(TEXT),
-        "changed": listed(record({"name": TEXT, "from": TEXT, "to": TEXT})),
-        "removed": listed(TEXT),
-        "again": WHOLE,
-        "bytes": WHOLE,
-        "answer": one_of("pending", "ack", "nack", "overtaken", "stream ended"),
-        "seconds": noted(maybe(NUMBER), "to the answer, or how long it has been waited for"),
-        "seconds_from_event": noted(maybe(NUMBER), "from the change to the moment it was sent"),
-        "error": maybe(record({"code": WHOLE, "message": TEXT})),
-    }
-)
-PUSHES: Final = record({"at": MOMENT, "proxy": TEXT, "pushes": noted(listed(_PUSH), "newest first")})
-
 _SERVICE_CERTIFICATE: Final = record(
     {
         "identity": TEXT,
@@ -104,6 +45,7 @@ _SERVICE_CERTIFICATE: Final = record(
 _PROXY_CERTIFICATE: Final = record(
     {
         "proxy": TEXT,
+        "cn": noted(TEXT, "the common name in it, which is the proxy's name"),
         "serial": TEXT,
         "state": TEXT,
         "in_force": FLAG,
@@ -112,23 +54,58 @@ _PROXY_CERTIFICATE: Final = record(
         "not_after": MOMENT,
         "claim_by": maybe(MOMENT),
         "claimed_at": maybe(MOMENT),
+        "claimed_from": noted(maybe(TEXT), "an address"),
+        "first_ready_at": maybe(MOMENT),
         "last_seen": maybe(MOMENT),
         "revoked_at": maybe(MOMENT),
         "revoked_why": maybe(TEXT),
+        "term_seconds": noted(maybe(WHOLE), "for how long it is renewed, null where nothing was asked for"),
+        "joined_by": noted(maybe(TEXT), "by what its holder was let in, null of one that was issued"),
         "signer": maybe(TEXT),
     }
 )
-_AUTHORITY: Final = record({"kind": TEXT, "place": TEXT, "signer": TEXT, "not_after": maybe(MOMENT)})
+_PARTICIPANT: Final = record(
+    {
+        "cn": TEXT,
+        "takes_part": FLAG,
+        "lacks": noted(listed(TEXT), "what it would need for that"),
+        "serial": noted(maybe(TEXT), "of its own certificate"),
+        "service_certificate": noted(
+            maybe(record({"serial": TEXT, "not_after": MOMENT})), "what it shows to others"
+        ),
+    }
+)
+_AUTHORITY: Final = record(
+    {
+        "kind": TEXT,
+        "place": TEXT,
+        "signer": TEXT,
+        "not_after": maybe(MOMENT),
+        "formers": noted(
+            listed(record({"roots": listed(TEXT), "until": maybe(MOMENT)})), "those that are trusted still"
+        ),
+    }
+)
 CERTIFICATES: Final = record(
     {
         "at": MOMENT,
         "authority": noted(_AUTHORITY, "who signs for proxies"),
         "service_certificates": listed(_SERVICE_CERTIFICATE),
+        "participants": noted(listed(_PARTICIPANT), "every proxy, and whether it takes part in the mesh"),
         "proxy_certificates": listed(_PROXY_CERTIFICATE),
     }
 )
 
-_OBJECT: Final = record({"kind": TEXT, "namespace": TEXT, "name": TEXT, "origin": TEXT, "stale": FLAG})
+_OBJECT: Final = record(
+    {
+        "kind": TEXT,
+        "namespace": TEXT,
+        "name": TEXT,
+        "origin": TEXT,
+        "stale": FLAG,
+        "value": noted(ANYTHING, "what was read of it, set out as this release has it"),
+    }
+)
 PROBLEM: Final = record(
     {
         "severity": TEXT,
@@ -152,48 +129,22 @@ POLICIES: Final = record(
     }
 )
 
-_NAMED: Final = record({"object": TEXT, "origin": TEXT})
-_MANIFEST: Final[Shape] = {"type": "object"}
-_DECIDING: Final = record(
-    {
-        "object": TEXT,
-        "origin": TEXT,
-        "stale": noted(FLAG, "a newer form of it is bad"),
-        "decides": noted(FLAG, "it is one of those of `because`"),
-        "manifest": noted(maybe(_MANIFEST), "as it is in force; null of a kind that is not SMI's"),
-    }
-)
-EXPLAINED: Final = record(
-    {
-        "at": MOMENT,
-        "from": TEXT,
-        "to": TEXT,
-        "method": TEXT,
-        "path": TEXT,
-        "headers": listed(listed(TEXT)),
-        "answer": noted(TEXT, "what is in force, or what policy says where that is not known"),
-        "policy": noted(TEXT, "what policy says: such as allowed, refused, unreachable, depends"),
-        "in_force": TEXT,
-        "in_force_because": listed(TEXT),
-        "headline": TEXT,
-        "because": noted(listed(TEXT), "the objects that decide"),
-        "backends": listed(
-            record({"service": TEXT, "weight": NUMBER, "admitted": listed(TEXT), "refused": listed(TEXT)})
-        ),
-        "steps": listed(record({"depth": WHOLE, "text": TEXT, "objects": listed(_NAMED)})),
-        "objects": noted(listed(_DECIDING), "the objects in force that have a part in it, 20 at most"),
-        "missing": noted(listed(_MANIFEST), "manifests that would have to be added for a yes"),
-        "besides": listed(TEXT),
-    }
-)
+
+def _ago(name: str) -> Mapping[str, Shape]:
+    """Return how long ago something was, in words and in seconds; null where it never was."""
+    return {name: maybe(TEXT), f"{name}_seconds": maybe(NUMBER)}
+
 
 _WATCH: Final = record(
     {
         "name": TEXT,
         "namespace": TEXT,
         "heard": maybe(MOMENT),
+        **_ago("heard_age"),
         "last_event": maybe(MOMENT),
+        **_ago("event_age"),
         "last_list": maybe(MOMENT),
+        **_ago("list_age"),
         "relists": WHOLE,
         "events": WHOLE,
         "errors": named(WHOLE),
@@ -205,9 +156,9 @@ _SOURCE: Final = record(
     {
         "name": TEXT,
         "last_event": maybe(MOMENT),
-        "event_age_seconds": maybe(NUMBER),
+        **_ago("event_age"),
         "last_full_read": maybe(MOMENT),
-        "age_seconds": maybe(NUMBER),
+        **_ago("age"),
         "objects": record({"good": WHOLE, "stale": WHOLE, "refused": WHOLE}),
         "held": noted(listed(TEXT), "in force although the source says that it is gone"),
         "error": maybe(TEXT),
@@ -216,3 +167,20 @@ _SOURCE: Final = record(
     }
 )
 SOURCES: Final = record({"at": MOMENT, "sources": listed(_SOURCE)})
+
+CONFIG: Final = record(
+    {
+        "at": MOMENT,
+        "mesh_config": noted(maybe(FIELDS), "the MeshConfig in force, set out as this release has it"),
+        "settings": noted(FIELDS, "the server's, by their names; none of them is a secret"),
+        "listening": noted(named(TEXT), "where it listens, by what for"),
+    }
+)
+
+_LATE: Final = record(
+    {"at": MOMENT, "seconds": NUMBER, "doing": noted(maybe(TEXT), "what a wave was at, null where none was")}
+)
+LOOP: Final = record({"at": MOMENT, "late": noted(listed(_LATE), "the last such moments, newest first")})
+
+_HOST: Final = record({"address": TEXT, "names": listed(TEXT)})
+HOSTS: Final = record({"at": MOMENT, "hosts": noted(listed(_HOST), "the lines of a hosts file")})

@@ -9,7 +9,6 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from admin.pages.debug import hosts_lines
 from admin.pages.jsonable import Json
 from admin.pages.naming import NotShown, find
 from admin.reading import ProxyReading
@@ -163,11 +162,6 @@ class Commands:
         offered = [f"{short_type(kind)} {resource}" for kind, resource in self.retry(name)]
         return web.json_response({"proxy": str(name), "offered": offered})
 
-    async def hosts(self, request: web.Request) -> web.Response:
-        """Return the lines of a hosts file."""
-        namespace = request.query.get("namespace", "default")
-        return web.json_response(hosts_lines(self.reading.view(), namespace))
-
 
 def revoked_document(entry: LedgerEntry) -> dict[str, Json]:
     """Return what is said of a certificate that was revoked; `joined_by` may let its holder in again."""
@@ -175,7 +169,7 @@ def revoked_document(entry: LedgerEntry) -> dict[str, Json]:
 
 
 def add_commands(app: web.Application, commands: Commands) -> None:
-    """Add POST /certs/issue-proxy, POST /certs/revoke, POST /proxies/retry and GET /hosts.
+    """Add POST /certs/issue-proxy, POST /certs/revoke and POST /proxies/retry.
 
     The answer to issue-proxy holds the new key:
     it goes through a socket that only the server's own user can open, and is kept nowhere.
@@ -183,7 +177,6 @@ def add_commands(app: web.Application, commands: Commands) -> None:
     app.router.add_post("/certs/issue-proxy", commands.issue)
     app.router.add_post("/certs/revoke", commands.revoke)
     app.router.add_post("/proxies/retry", commands.offer_again)
-    app.router.add_get("/hosts", commands.hosts)
 
 
 @web.middleware

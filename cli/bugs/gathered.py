@@ -1,4 +1,4 @@
-"""What a bug report holds: every page of the server, its checks and metrics, some proxies, a log's end."""
+"""What a bug report holds: what the server's API says, its checks and metrics, some proxies, a log's end."""
 
 import http.client
 import json
@@ -14,14 +14,23 @@ from pathlib import Path
 from typing import Final
 
 from cli.bugs import concealed
-from cli.client import ask
+from cli.client import api, proxy_path
 from cli.errors import CommandFailed
 from cli.printing.answers import records
 from mesh.host_port import HostPort
 from mesh.listening import reached_from_here
 
-PAGES: Final = ("proxy", "xds", "published", "policies", "certs", "config", "loop", "sources")
-"""Of those under /debug, the ones that need no question and do not grow as the square of the mesh."""
+PAGES: Final = {
+    "proxy": "/proxies",
+    "xds": "/streams",
+    "published": "/published",
+    "policies": "/policies",
+    "certs": "/certificates",
+    "config": "/config",
+    "loop": "/loop",
+    "sources": "/sources",
+}
+"""What the API says without a question, by the names of pages; nothing that grows as a mesh's square."""
 LOG_BYTES: Final = 4 * 1024 * 1024
 _LIBRARIES: Final = ("aiohttp", "grpcio", "protobuf", "cryptography", "prometheus_client", "structlog")
 _SECONDS: Final = 10.0
@@ -64,17 +73,18 @@ def server(report: Report, state: Path, most_proxies: int) -> None:
     found = {
         name: report.add(
             f"pages/{name}.json",
-            partial(_page, state, name),
+            partial(api, state, path),
             of_policies if name == "policies" else concealed.of_json,
         )
-        for name in PAGES
+        for name, path in PAGES.items()
     }
     report.add_text("metrics.txt", partial(_metrics, found["config"]))
     for name in _most_wanted(found["proxy"], most_proxies):
-        wanted = {"proxy": name}
-        parts = [("streams", "xds", wanted), ("history", "proxy/show", {**wanted, "section": "history"})]
-        for what, path, query in (*parts, *([("configuration", "proxy", wanted)] * report.values)):
-            report.add(f"proxies/{name}/{what}.json", partial(_page, state, path, query))
+        at = proxy_path(name)
+        report.add(f"proxies/{name}/streams.json", partial(api, state, "/streams", {"proxy": name}))
+        report.add(f"proxies/{name}/history.json", partial(api, state, f"{at}/pushes"))
+        if report.values:
+            report.add(f"proxies/{name}/configuration.json", partial(api, state, f"{at}/configuration"))
 
 
 def log(report: Report, path: Path) -> None:
@@ -107,10 +117,6 @@ def _libraries() -> Iterator[tuple[str, str]]:
             yield name, version(name)
         except PackageNotFoundError:
             yield name, "not installed"
-
-
-def _page(state: Path, name: str, query: Mapping[str, str] | None = None) -> object:
-    return ask(state, "GET", f"/debug/{name}", query)
 
 
 def _most_wanted(found: object, most: int) -> list[str]:

@@ -1,6 +1,6 @@
-"""What the server's pages say, as values that are judged.
+"""What the server's API says, as values that are judged.
 
-A page that lacks what it should have, or has something else there, is a ValueError: it is never well.
+An answer that lacks what it should have, or has something else there, is a ValueError: it is never well.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from mesh.host_port import HostPort
 from mesh.problems import Severity
 
 Page = Mapping[str, object]
-"""What a page of the server says, or what stands for it where none runs."""
+"""What the API says at one path, or what stands for it where no server runs."""
 
 _T = TypeVar("_T")
 
@@ -61,7 +61,7 @@ class Certificates:
 
 
 def sources(page: Page) -> tuple[Source, ...]:
-    """Read `/debug/sources`."""
+    """Read `/api/v1/sources`."""
     return tuple(map(_source, _rows(page, "sources")))
 
 
@@ -80,7 +80,7 @@ def _source(each: Page) -> Source:
 
 
 def proxies(page: Page) -> tuple[Proxy, ...]:
-    """Read `/debug/proxy`."""
+    """Read `/api/v1/proxies`."""
     return tuple(map(_proxy, _rows(page, "proxies")))
 
 
@@ -97,7 +97,7 @@ def _proxy(each: Page) -> Proxy:
 
 
 def policies(page: Page) -> Policies:
-    """Read `/debug/policies`."""
+    """Read `/api/v1/policies`."""
     problems = (
         Found(str(_field(each, "code")), Severity(str(_field(each, "severity"))), str(_field(each, "line")))
         for each in _rows(page, "problems")
@@ -107,7 +107,7 @@ def policies(page: Page) -> Policies:
 
 
 def moments(page: Page) -> tuple[Moment, ...]:
-    """Read `/debug/loop`."""
+    """Read `/api/v1/loop`."""
     return tuple(
         Moment(
             _moment(each, "at"),
@@ -119,7 +119,7 @@ def moments(page: Page) -> tuple[Moment, ...]:
 
 
 def every_certificate(page: Page) -> Certificates:
-    """Read `/debug/certs`."""
+    """Read `/api/v1/certificates`."""
     services = (
         Certificate(str(_field(each, "identity")), _moment(each, "not_before"), _moment(each, "not_after"))
         for each in _rows(page, "service_certificates")
@@ -128,7 +128,7 @@ def every_certificate(page: Page) -> Certificates:
 
 
 def issued(page: Page) -> Issued:
-    """Read the proxy certificates of `/debug/certs`, or of a ledger."""
+    """Read the proxy certificates of `/api/v1/certificates`, or of a ledger."""
     rows = _rows(page, "proxy_certificates")
     valid = (
         Certificate(str(_field(each, "cn")), _moment(each, "issued_at"), _moment(each, "not_after"))
@@ -138,13 +138,8 @@ def issued(page: Page) -> Issued:
     return Issued(len(rows), tuple(sorted(valid, key=lambda each: each.not_before)))
 
 
-def page(found: object) -> Page:
-    """Return an answer as the page that it should be."""
-    return _must(found, dict, "the page")
-
-
 def told(page: Page, state: Path) -> Told:
-    """Read `/debug/config`: what the server of a state directory was told, and where it listens."""
+    """Read `/api/v1/config`: what the server of a state directory was told, and where it listens."""
     settings, words = _object(page, "settings"), {"ads": "ADS", "http": "HTTP"}
     addresses = tuple(
         (words.get(name, name), f"--{name}-address", HostPort.parse(str(at)))

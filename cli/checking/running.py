@@ -14,7 +14,7 @@ from cli.checking import answers
 from cli.checking.answers import Page, Policies
 from cli.checking.looking import Look
 from cli.checking.told import Told, all_ports, authority, clock, directory
-from cli.client import ask
+from cli.client import API, api
 from cli.errors import NotUnderstood
 from controller.process.lock import holder
 from mesh.host_port import HostPort
@@ -27,27 +27,27 @@ _T = TypeVar("_T")
 
 def told(state: Path) -> Told:
     """Return what a running server says it was told, and where it listens; raise CommandFailed."""
-    return _asked(state, "/debug/config", partial(answers.told, state=state))
+    return _asked(state, "/config", partial(answers.told, state=state))
 
 
 def _asked(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
-    """Ask the server for a page, and read it; raise CommandFailed."""
-    found = ask(state, "GET", path, seconds=SECONDS)
+    """Ask the server at a path of its API, and read it; raise CommandFailed."""
+    found = api(state, path, seconds=SECONDS)
     try:
-        return read(answers.page(found))
+        return read(found)
     except ValueError as error:
-        raise NotUnderstood(f"the server's answer to {path} is not understood: {error}") from error
+        raise NotUnderstood(f"the server's answer to {API}{path} is not understood: {error}") from error
 
 
 def checks(told: Told) -> Iterator[Check]:
     """Look at it all; `told` is what it said that it was told."""
     state, now = told.state, datetime.now(UTC)
     sources, certs, proxies, policies, late = (
-        _look(state, "/debug/sources", answers.sources),
-        _look(state, "/debug/certs", answers.every_certificate),
-        _look(state, "/debug/proxy", answers.proxies),
-        _look(state, "/debug/policies", answers.policies),
-        _look(state, "/debug/loop", answers.moments),
+        _look(state, "/sources", answers.sources),
+        _look(state, "/certificates", answers.every_certificate),
+        _look(state, "/proxies", answers.proxies),
+        _look(state, "/policies", answers.policies),
+        _look(state, "/loop", answers.moments),
     )
     at = next((each for purpose, _, each in told.addresses if purpose == "HTTP"), None)
     ready, alive = (Look(path, partial(_health, at, path)) for path in ("/healthz/ready", "/healthz/live"))

@@ -1,7 +1,7 @@
 """`meshwright certs`: certificates of proxies, issued, revoked and listed."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -159,8 +159,7 @@ def show_certificate(
     from cli.printing.certificates import certificates_lines
 
     _require_no_token(which)
-    all_of_them = listed(state, trust_domain, shared=shared)
-    found = about(all_of_them, which) if isinstance(all_of_them, Mapping) else None
+    found = about(listed(state, trust_domain, shared=shared), which)
     if found is None:
         raise AnsweredNo(f"there is no certificate with the serial {which}, no proxy and no identity {which}")
     if as_json:

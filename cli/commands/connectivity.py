@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.client import ask
+from cli.client import api
 from cli.errors import CommandFailed, Status
 from cli.options import AsJson, host_port
 from cli.printing.answers import Found, print_json
@@ -59,16 +59,13 @@ def connectivity(
 
 def _asked(state: Path | None, source: str, to: str, method: str, path: str, headers: list[str]) -> Found:
     """Ask the running server."""
-    from urllib.parse import urlencode
-
     if state is None:
         raise CommandFailed("give --state DIR of the running server, or --facts FILE with what it has said")
     if not (source and to):
         raise CommandFailed("give --from and --to")
     query = {"from": source, "to": to, "method": method, "path": path}
     pairs = [*query.items(), *(("header", each) for each in headers)]
-    found = ask(state, "GET", f"/debug/connectivity?{urlencode(pairs)}")
-    return found if isinstance(found, dict) else {}
+    return api(state, "/connectivity", pairs)
 
 
 def _given(file: Path) -> Found:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.client import ask
-from cli.errors import CommandFailed, Status
+from cli.client import api, proxy_path
+from cli.errors import CommandFailed, Status, understood
 from cli.options import (
     AsJson,
     Context,
@@ -123,16 +123,17 @@ def _replaced(directory: Path, state: Path) -> "tuple[_Served, Wanted]":
     """Return what a running server serves, and what it would if it had this directory."""
     from cli.offline.wanted import wanted
 
-    published = _ask(state, "/debug/published")
-    versions = {str(proxy): each["resources"] for each in published["snapshots"] for proxy in each["proxies"]}
+    published: Mapping[str, Any] = api(state, "/published")
 
     def resources(proxy: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = _ask(state, "/debug/proxy", {"proxy": proxy})["configuration"]
-        return found
+        with understood():
+            found: Any = api(state, f"{proxy_path(proxy)}/configuration")["configuration"]
+        return found or {}
 
-    return _Served(versions, resources), wanted(
-        directory, _ask(state, "/debug/config"), published["admitted"], published["withdrawn"]
-    )
+    with understood():
+        snapshots, admitted, withdrawn = (published[each] for each in ("snapshots", "admitted", "withdrawn"))
+        versions = {str(proxy): each["resources"] for each in snapshots for proxy in each["proxies"]}
+    return _Served(versions, resources), wanted(directory, api(state, "/config"), admitted, withdrawn)
 
 
 def _applied(directory: Path, asked: "Reached") -> "tuple[_Served, Wanted]":
@@ -210,8 +211,3 @@ def _yaml(value: object) -> list[str]:
     import yaml
 
     return yaml.safe_dump(value, sort_keys=True, width=100).splitlines()
-
-
-def _ask(state: Path, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
-    found = ask(state, "GET", path, query)
-    return found if isinstance(found, dict) else {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.client import ask
+from cli.client import api
 from cli.errors import CommandFailed, NotUnderstood, Status
 from cli.options import (
     AsJson,
@@ -196,8 +196,5 @@ def _short(query: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _from_server(state: Path, query: Mapping[str, str], headers: list[str]) -> Found:
-    from urllib.parse import urlencode
-
     pairs = [*_short(query).items(), *(("header", each) for each in headers)]
-    found = ask(state, "GET", f"/debug/explain?{urlencode(pairs)}")
-    return found if isinstance(found, dict) else {}
+    return api(state, "/explain", pairs)

@@ -4,23 +4,24 @@ from typing import Annotated
 
 import typer
 
-from cli.client import ask
+from cli.client import api
+from cli.errors import understood
 from cli.options import AsJson, State
-from cli.printing.answers import print_json
+from cli.printing.answers import print_json, records, texts
 
 
 def proxies(state: State, as_json: AsJson = False) -> None:
     """Show every proxy: connected, expected or disconnected, in step, or why it is behind."""
     from cli.printing.table import proxies_tables, show
 
-    show(ask(state, "GET", "/debug/proxy"), proxies_tables, as_json=as_json)
+    show(api(state, "/proxies"), proxies_tables, as_json=as_json)
 
 
 def sources(state: State, as_json: AsJson = False) -> None:
     """Show every source: how fresh it is, what it holds, and what is held back."""
     from cli.printing.table import show, sources_tables
 
-    show(ask(state, "GET", "/debug/sources"), sources_tables, as_json=as_json)
+    show(api(state, "/sources"), sources_tables, as_json=as_json)
 
 
 def hosts(
@@ -29,9 +30,10 @@ def hosts(
     as_json: AsJson = False,
 ) -> None:
     """Print the lines of a hosts file that make the mesh's services resolve."""
-    found = ask(state, "GET", "/hosts", {"namespace": namespace})
+    found = api(state, "/hosts", {"namespace": namespace})
     if as_json:
         print_json(found)
         return
-    for line in found.get("hosts", ()) if isinstance(found, dict) else ():
-        print(f"{line['address']} {' '.join(line['names'])}")
+    with understood():
+        for line in records(found, "hosts"):
+            print(f"{line['address']} {' '.join(texts(line, 'names'))}")

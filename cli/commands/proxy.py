@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from cli import completing
-from cli.client import ask
+from cli.client import api, ask, proxy_path
+from cli.errors import understood
 from cli.options import AsJson, State
 from cli.printing.answers import Found, print_json, records, texts
 
@@ -46,12 +47,21 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show where a proxy stands, and what it was told: in services and policies, not in Envoy's terms."""
-    query = {"proxy": name} | ({"section": section.value} if section is not None else {})
-    found = ask(state, "GET", "/debug/proxy/show", query)
-    if as_json or not isinstance(found, dict):
+    found = _of(api(state, proxy_path(name)), section)
+    if section in (None, Section.HISTORY):
+        found["history"] = api(state, f"{proxy_path(name)}/pushes").get("pushes")
+    if as_json:
         print_json(found)
-    else:
+        return
+    with understood():
         sys.stdout.write(text(found))
+
+
+def _of(found: Found, section: Section | None) -> dict[str, object]:
+    """Return of a proxy all but the other sections."""
+    return {
+        name: each for name, each in found.items() if section in (None, name) or name not in tuple(Section)
+    }
 
 
 @proxy.command()

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from cli.client import ask
+from cli.client import api
 from cli.durations import duration
 from cli.options import AsJson, State
 from cli.printing.answers import Found, print_json, records
@@ -83,8 +83,7 @@ def _query(window: str, namespace: str, source: str, destination: str) -> Mappin
 
 
 def _asked(state: Path, of: Of, query: Mapping[str, str]) -> Found:
-    found = ask(state, "GET", f"/api/v1/stat/{of.value}", query)
-    return found if isinstance(found, Mapping) else {}
+    return api(state, f"/stat/{of.value}", query)
 
 
 def _shown(of: Of, found: Found) -> None:

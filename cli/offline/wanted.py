@@ -43,7 +43,7 @@ class Wanted:
 def wanted(
     directory: Path, config: Mapping[str, Any], admitted: Iterable[str], withdrawn: Iterable[str] = ()
 ) -> Wanted:
-    """Compute it of a directory, with a server's settings (`/debug/config`), and whom that lets have traffic.
+    """Compute it of a directory, with a server's `/api/v1/config`, and whom that lets have traffic.
 
     Raises OfflineError, also for a server that does not say all of them: one of another release.
     """

@@ -25,7 +25,7 @@ _FIELDS: Final = (
 
 
 def certificates_tables(found: Found) -> tuple[Table, ...]:
-    """Return the tables of what `/debug/certs` lists: service certificates, and proxy certificates.
+    """Return the tables of what `/api/v1/certificates` lists: service certificates, and proxy certificates.
 
     Without a server there is no table of service certificates, and nobody knows who takes part. Who has no
     certificate is not among them: `certificates_lines` has everybody.

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cli.errors import understood
 from cli.printing.answers import Found, print_json, records, texts
 
 _STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red", "dead": "red"}
@@ -25,12 +26,13 @@ def show(found: object, tables: Callable[[Found], tuple[Table, ...]], *, as_json
     if as_json or not isinstance(found, Mapping):
         print_json(found)
         return
-    for table in tables(found):
-        console().print(table)
+    with understood():
+        for table in tables(found):
+            console().print(table)
 
 
 def proxies_tables(found: Found) -> tuple[Table]:
-    """Return the table of what `/debug/proxy` lists: where each proxy stands, for how long, and why.
+    """Return the table of what `/api/v1/proxies` lists: where each proxy stands, for how long, and why.
 
     Pods and nodes are columns where there are any.
     """
@@ -85,7 +87,7 @@ def tokens_tables(found: Found) -> tuple[Table]:
 
 
 def sources_tables(found: Found) -> tuple[Table, ...]:
-    """Return the tables of what `/debug/sources` lists: how fresh each source is, and what it holds.
+    """Return the tables of what `/api/v1/sources` lists: how fresh each source is, and what it holds.
 
     Of what is followed kind by kind there is one more.
     """

@@ -32,10 +32,17 @@ ASKED = {
     "/proxies": "",
     "/proxies/{name}": "",
     "/proxies/{name}/pushes": "",
+    "/proxies/{name}/configuration": "",
+    "/streams": "?proxy=two",
+    "/published": "",
     "/certificates": "",
     "/policies": "",
     "/explain": "?from=shop/buyer&to=shop/shop:80&path=/sell&header=a: b&header=c: d",
+    "/connectivity": "?from=shop/buyer&to=shop/shop:80&path=/sell&header=a: b&header=c: d",
     "/sources": "",
+    "/hosts": "?namespace=shop",
+    "/config": "",
+    "/loop": "",
     "/topology": "",
     **{
         f"/stat/{of}": "?window=300&namespace=shop"
@@ -152,6 +159,10 @@ async def test_what_is_said_is_what_the_pages_say(mesh: Server, session: aiohttp
     assert {each["name"]: each["sync"] for each in found["proxies"]} == of_all
     _, one = await _get(session, mesh, f"/proxies/{ONE}")
     assert [each.partition(":")[0] for each in one["rejected"]] == ["route rds-outbound.shop/shop|80"]
+    _, streams = await _get(session, mesh, "/streams?proxy=one")
+    assert [each["proxy"] for each in streams["streams"]] == [ONE]
+    _, every = await _get(session, mesh, "/streams")
+    assert {each["proxy"] for each in every["streams"]} == {ONE, STRANGER, TWO}
     _, overview = await _get(session, mesh, "/overview")
     verdicts = {each["part"]: each["verdict"] for each in overview["parts"]}
     assert verdicts == {"sources": "warning", "policies": "failed", "proxies": "failed", "certificates": "ok"}
@@ -167,6 +178,12 @@ async def test_what_is_said_is_what_the_pages_say(mesh: Server, session: aiohttp
         ("/policies?object=a&object=b", 400, "object is there more than once"),
         ("/policies?object=x", 404, "no source has an object 'x'"),
         ("/explain?from=shop/buyer", 400, "to is missing"),
+        ("/explain?line=x", 400, "the line must be one of a sidecar's access log"),
+        ("/connectivity?to=shop/shop:80", 400, "from is missing"),
+        ("/connectivity?from=shop/buyer&to=shop/none:80", 404, "shop/none"),
+        ("/hosts", 400, "namespace is missing"),
+        ("/streams?proxy=nobody", 404, "there is no proxy 'nobody'"),
+        ("/proxies/nobody/configuration", 404, "there is no proxy 'nobody'"),
         ("/topology?by=x", 400, "by is 'x': it must be service or namespace"),
         ("/topology?by=namespace&namespace=shop", 400, "by=namespace is of the whole mesh"),
         ("/topology?service=shop/none", 404, "there is no service 'shop/none'"),

@@ -86,7 +86,7 @@ def test_a_server_that_does_not_answer(used: Program) -> None:
     try:
         _, found = check(used)
         assert "server" in wrong(found)
-        assert "timed out" in found["server"].said
+        assert "has not answered within 8 s" in found["server"].said
         assert found["state directory"].status == "ok"
     finally:
         server.process.send_signal(signal.SIGCONT)

@@ -10,15 +10,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.client import SOCKET_NAME, ask
-from cli.errors import AnsweredNo, NotRunning, ServerRefused
+from cli.client import SOCKET_NAME, api, ask, proxy_path
+from cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
 from cli.main import app
 
 ANSWERS: Mapping[str, tuple[int, object]] = {
     "/no": (400, {"error": "because"}),
     "/found-out": (409, {"error": "nobody has it"}),
     "/odd": (409, ["no reason"]),
-    "/debug/explain": (200, {"headline": "allowed"}),
+    "/api/v1/list": (200, ["no object"]),
+    "/api/v1/new": (404, {"error": "there is nothing at /api/v1/new"}),
+    "/api/v1/proxies/a%2Fb": (404, {"error": "there is no proxy 'a/b'"}),
+    "/api/v1/sources": (200, {"sources": []}),
+    "/api/v1/explain": (200, {"headline": "allowed"}),
 }
 
 
@@ -28,6 +32,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _answer(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         asked = self.rfile.read(length).decode()
+        if self.path == "/away":
+            return
+        if self.path == "/slow":
+            self.server.awaited.wait(20)  # type: ignore[attr-defined]
+            return
+        if self.path.startswith("/api/v1/before"):
+            self.send_error(404, "as a server says it that knows nothing of an API")
+            return
         if self.path == "/garbage":
             self.wfile.write(b"not http\n")
             return
@@ -50,9 +62,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def state(tmp_path: Path) -> Iterator[Path]:
     """Return a state directory whose socket answers."""
     with socketserver.UnixStreamServer(str(tmp_path / SOCKET_NAME), _Handler) as server:
+        server.awaited = threading.Event()  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield tmp_path
+        server.awaited.set()  # type: ignore[attr-defined]
         server.shutdown()
         thread.join()
 
@@ -90,6 +104,38 @@ def test_an_answer_that_is_none_is_said(state: Path) -> None:
     """Something else listens there."""
     with pytest.raises(ServerRefused, match="the server did not answer as expected"):
         ask(state, "GET", "/garbage")
+
+
+def test_a_server_that_goes_away_or_is_silent_is_said(state: Path) -> None:
+    """It was there: whether it did what it was asked nobody knows."""
+    with pytest.raises(ServerRefused, match=r"^the server went away before it had answered$"):
+        ask(state, "GET", "/away")
+    with pytest.raises(ServerRefused, match=r"^the server has not answered within 0.05 s$"):
+        ask(state, "GET", "/slow", seconds=0.05)
+
+
+def test_what_is_asked_of_the_api_is_an_object(state: Path) -> None:
+    """Below its own path, with names that may have any character."""
+    assert api(state, "/sources", [("a", "b"), ("a", "c")]) == {"sources": []}
+    with pytest.raises(NotUnderstood, match=r"^the server's answer to /api/v1/list is not understood"):
+        api(state, "/list")
+    with pytest.raises(ServerRefused, match=r"^there is no proxy 'a/b'$") as caught:
+        api(state, proxy_path("a/b"))
+    assert not isinstance(caught.value, NotUnderstood)
+    for name in ("", ".", ".."):
+        with pytest.raises(ServerRefused, match=r"^there is no proxy '"):
+            proxy_path(name)
+
+
+@pytest.mark.parametrize("path", ["/new", "/before", "/before/any/api"])
+def test_a_server_that_lacks_the_path_is_said_to_be_older(state: Path, path: str) -> None:
+    """Whether it has an API, and not this of it, or none at all; with what to do."""
+    with pytest.raises(NotUnderstood) as caught:
+        api(state, path)
+    assert str(caught.value) == (
+        f"the server that runs with {state} has no /api/v1{path}: it is older than this program; "
+        "ask with its own, or start it anew"
+    )
 
 
 def test_no_server_is_said_with_the_directory(tmp_path: Path) -> None:

@@ -59,13 +59,13 @@ def complete(tmp_path: Path) -> Complete:
 
 async def test_commands_and_names_are_completed(complete: Complete, tmp_path: Path) -> None:
     """Names of proxies, and serials that can still be revoked, come from the running server."""
-    answers: Mapping[str, object] = {"/debug/proxy": PROXIES, "/debug/certs": CERTIFICATES}
+    answers: Mapping[str, object] = {"/api/v1/proxies": PROXIES, "/api/v1/certificates": CERTIFICATES}
 
     async def answer(request: web.Request) -> web.Response:
         return web.json_response(answers[request.path])
 
     app = web.Application()
-    app.router.add_get("/debug/{page}", answer)
+    app.router.add_get("/api/v1/{path}", answer)
     at = f"--state {tmp_path}"
     async with serving(app, unix_socket(tmp_path / SOCKET_NAME)):
         found = await asyncio.to_thread(

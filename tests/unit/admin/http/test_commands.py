@@ -1,4 +1,4 @@
-"""Commands over the socket: issuing, revoking, hosts, and what is said when they cannot be done."""
+"""Commands over the socket: issuing, revoking, and what is said when they cannot be done."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -136,12 +136,6 @@ async def test_a_body_that_is_not_json_is_said(client: TestClient[Any, Any]) -> 
     """No traceback."""
     response = await client.post("/certs/revoke", data=b"\xff")
     assert (response.status, await response.json()) == (400, {"error": "the body must be JSON"})
-
-
-async def test_hosts_are_answered_for_a_namespace(client: TestClient[Any, Any]) -> None:
-    """Other namespaces see no short name."""
-    (line,) = (await (await client.get("/hosts", params={"namespace": "other"})).json())["hosts"]
-    assert line["names"] == ["store.shop", "store.shop.svc", "store.shop.svc.cluster.local"]
 
 
 @pytest.mark.parametrize(

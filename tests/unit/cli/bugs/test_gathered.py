@@ -49,16 +49,16 @@ def test_proxies_not_in_step_come_first(tmp_path: Path, monkeypatch: pytest.Monk
     """Of many proxies a few, and of these all there is; a name is asked for as it is."""
     asked = list[tuple[str, object]]()
 
-    def ask(_state: Path, _method: str, path: str, query: object = None) -> object:
+    def api(_state: Path, path: str, query: object = None) -> object:
         asked.append((path, query))
         listed = [
             {"cn": "a.b.c", "why": ""},
             {"cn": "z.b.c", "why": "never connected"},
             {"cn": "y.b.c"},
         ]
-        return {"proxies": listed} if query is None else {"password": "x"}
+        return {"proxies": listed} if path == "/proxies" else {"password": "x"}
 
-    monkeypatch.setattr(gathered, "ask", ask)
+    monkeypatch.setattr(gathered, "api", api)
     report, whole = gathered.Report(), gathered.Report(values=True)
     gathered.server(report, tmp_path, 2)
     gathered.server(whole, tmp_path, 2)
@@ -69,5 +69,7 @@ def test_proxies_not_in_step_come_first(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted(name for name in report.files if name.startswith("proxies/")) == [
         f"proxies/{name}/{what}.json" for name in ("a.b.c", "z.b.c") for what in files
     ]
-    assert ("/debug/proxy/show", {"proxy": "z.b.c", "section": "history"}) in asked
+    assert {("/streams", "{'proxy': 'z.b.c'}"), ("/proxies/z.b.c/pushes", "None")} <= {
+        (path, str(query)) for path, query in asked
+    }
     assert json.loads(report.files["proxies/z.b.c/history.json"]) == {"password": "[withheld]"}

@@ -23,7 +23,7 @@ Way = tuple[str | int, ...]
 
 MADE, ENDS = "2026-01-01T00:00:00+00:00", "2126-01-01T00:00:00+00:00"
 PAGES: Final[Mapping[str, Any]] = {
-    "/debug/config": {
+    "/api/v1/config": {
         "settings": {
             "mesh": "/m",
             "kubernetes": False,
@@ -34,7 +34,7 @@ PAGES: Final[Mapping[str, Any]] = {
         },
         "listening": {"debug": "127.0.0.1:1"},
     },
-    "/debug/sources": {
+    "/api/v1/sources": {
         "sources": [
             {
                 "name": "directory",
@@ -46,11 +46,11 @@ PAGES: Final[Mapping[str, Any]] = {
             }
         ]
     },
-    "/debug/certs": {
+    "/api/v1/certificates": {
         "service_certificates": [{"identity": "store", "not_before": MADE, "not_after": ENDS}],
         "proxy_certificates": [{"cn": "one", "state": "valid", "issued_at": MADE, "not_after": ENDS}],
     },
-    "/debug/proxy": {
+    "/api/v1/proxies": {
         "proxies": [
             {
                 "cn": "one",
@@ -62,19 +62,19 @@ PAGES: Final[Mapping[str, Any]] = {
             }
         ]
     },
-    "/debug/policies": {
+    "/api/v1/policies": {
         "problems": [{"code": "MW1101", "severity": "warning", "line": "it is wrong"}],
         "failures": [{"group": "one", "error": "no"}],
     },
-    "/debug/loop": {"late": [{"at": MADE, "seconds": 2.0, "doing": None}]},
+    "/api/v1/loop": {"late": [{"at": MADE, "seconds": 2.0, "doing": None}]},
 }
 LINES: Final[Mapping[str, set[str]]] = {
-    "/debug/config": {"server"},
-    "/debug/sources": {"sources"},
-    "/debug/certs": {"ledger", "service certificates", "proxy certificates"},
-    "/debug/proxy": {"proxies", "in step"},
-    "/debug/policies": {"problems", "rejections", "withheld"},
-    "/debug/loop": {"event loop"},
+    "/api/v1/config": {"server"},
+    "/api/v1/sources": {"sources"},
+    "/api/v1/certificates": {"ledger", "service certificates", "proxy certificates"},
+    "/api/v1/proxies": {"proxies", "in step"},
+    "/api/v1/policies": {"problems", "rejections", "withheld"},
+    "/api/v1/loop": {"event loop"},
 }
 
 
@@ -151,8 +151,8 @@ def test_what_has_every_field_is_understood(tmp_path: Path) -> None:
 def test_what_a_server_reads_need_be_no_directory(tmp_path: Path) -> None:
     """All of it is named."""
     told: dict[str, Any] = {"mesh": None, "kubernetes": True, "providers": {"mine": {}}}
-    settings = PAGES["/debug/config"]["settings"] | told
-    found = _checked(tmp_path, {**PAGES, "/debug/config": {**PAGES["/debug/config"], "settings": settings}})
+    settings = PAGES["/api/v1/config"]["settings"] | told
+    found = _checked(tmp_path, {**PAGES, "/api/v1/config": {**PAGES["/api/v1/config"], "settings": settings}})
     assert found["server"].said == "it answers; it reads a Kubernetes cluster, provider mine"
 
 

@@ -8,11 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
-from admin.http.servers import SOCKET_NAME, serving, unix_socket
-from admin.pages.routes import pages
-from admin.pages.site import add_pages
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
@@ -23,6 +19,7 @@ from mesh.identity import ProxyName
 from tests.meshes import texts
 from tests.meshes.resources import resources
 from tests.typed import Done
+from tests.unit.cli.api import answering
 from tests.unit.cli.commands.test_explain import MESH, Run
 from xds.protocol.snapshot import Snapshot
 
@@ -119,8 +116,6 @@ async def diff(tmp_path: Path, run: Run) -> AsyncIterator[Diff]:
     served.mkdir()
     (served / "mesh.yaml").write_text(texts.joined(MESH, POLICY))
     reading: Any = Served(read(served).view)
-    app = web.Application()
-    add_pages(app, pages(reading, lambda: datetime.now(UTC)), lambda: datetime.now(UTC))
 
     async def compared(manifests: str, *arguments: str) -> Done:
         wanted = tmp_path / "wanted"
@@ -128,7 +123,7 @@ async def diff(tmp_path: Path, run: Run) -> AsyncIterator[Diff]:
         (wanted / "mesh.yaml").write_text(manifests)
         return await asyncio.to_thread(run, "diff", str(wanted), "--state", str(tmp_path), *arguments)
 
-    async with serving(app, unix_socket(tmp_path / SOCKET_NAME)):
+    async with answering(reading, tmp_path):
         yield compared
 
 

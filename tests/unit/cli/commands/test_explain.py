@@ -4,20 +4,16 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from aiohttp import web
 
-from admin.http.servers import SOCKET_NAME, serving, unix_socket
-from admin.pages.routes import pages
-from admin.pages.site import add_pages
 from catalog.store.view import View
 from cli.offline.mesh import read
 from tests.typed import ROOT, Done
+from tests.unit.cli.api import answering
 
 Run = Callable[..., Done]
 ASK = ("--from", "shop/buyer", "--to", "shop/store:80", "GET", "/books?x=1")
@@ -246,9 +242,7 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
     It also says whether policy is in force, which nobody knows here: no sidecar has ever come.
     """
     reading: Any = OneView(read(mesh).view)
-    app = web.Application()
-    add_pages(app, pages(reading, lambda: datetime.now(UTC)), lambda: datetime.now(UTC))
-    async with serving(app, unix_socket(tmp_path / SOCKET_NAME)):
+    async with answering(reading, tmp_path):
 
         async def explain(*arguments: str) -> Done:
             return await asyncio.to_thread(run, "explain", *arguments)

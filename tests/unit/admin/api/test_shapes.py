@@ -1,0 +1,81 @@
+"""What the API leaves out of what a page says, and what it never does."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from admin.api import shapes
+from admin.api.proxies import PROXY
+from admin.api.shape import TEXT, WHOLE, fitted, record
+from admin.pages import describe
+from admin.pages.proxy import policy_of
+from admin.pages.sources import sources
+from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
+from catalog.policy.proxy import ExternalDestination, OutboundRoute, ProxyPolicy, Reachable, WeightedBackend
+from mesh.hashing import Shared
+from mesh.identity import ProxyName
+from mesh.names import Namespace, Port
+from mesh.policy import PolicyKey
+from mesh.service import ExternalHost
+from providers.contract import Freshness, Watch
+from tests.meshes import values as a
+
+SECTIONS = {
+    "listeners": describe.listeners,
+    "routes": describe.routes,
+    "clusters": describe.clusters,
+    "endpoints": describe.endpoints,
+}
+
+
+def test_what_a_shape_has_is_there_and_nothing_else() -> None:
+    """A field that it must have and that is missing is an error; one that it may have is none."""
+    shape = record({"a": TEXT}, {"b": WHOLE})
+    assert fitted(shape, {"b": 1, "c": 2, "a": "x"}) == {"a": "x", "b": 1}
+    assert fitted(shape, {"a": "x"}) == {"a": "x"}
+    with pytest.raises(KeyError, match="a"):
+        fitted(shape, {"b": 1})
+
+
+def _everything(policy: ProxyPolicy) -> ProxyPolicy:
+    """Return a policy with whatever a line may be about."""
+    get, (service, *_) = (a.match("get", "/books", "GET"),), policy.outbound
+    split = OutboundRoute(get, (WeightedBackend(service.upstream, "1", 90),), PolicyKey(Namespace("n"), "s"))
+    hosts = (
+        OutsideHost("x.test", (OutsideRoute(get, ExternalHost("x.test")),)),
+        OutsideHost("z.test", ()),
+    )
+    ranges = (OutsideRange(server_names=("x.test",), hosts=hosts), OutsideRange(("192.0.2.0/24",)))
+    return replace(
+        policy,
+        reachable=(
+            Reachable.of((replace(service, routes=(split, OutboundRoute(None, ()))),)),
+            Reachable(destinations=Shared((ExternalDestination(ExternalHost("x.test"), Port(80), True),))),
+        ),
+        outside=(OutsidePort(Port(80), ranges, by=(PolicyKey(Namespace("shop"), "e"),)),),
+        passthrough=True,
+    )
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_of_a_line_about_a_proxy_nothing_is_left_out(reading: Any, section: str) -> None:
+    """Whatever it is about: the mesh or what is outside, calls that come or go."""
+    (server,) = reading.the_proxies
+    client = replace(server, name=ProxyName.parse("uuid-2.buyer.shop"))
+    found = [policy_of(reading, each) for each in (server, client)]
+    policies = [each for each in found if each is not None]
+    assert len(policies) == 2
+    properties: Any = PROXY["properties"]
+    lines = [line for each in (*policies, _everything(policies[1])) for line in SECTIONS[section](each)]
+    assert lines
+    assert fitted(properties[section], list[Any](lines)) == lines
+
+
+def test_of_a_source_nothing_is_left_out(reading: Any, now: Any) -> None:
+    """Nor of what it is put together from."""
+    pods = Watch("pods", "shop", now, now - timedelta(minutes=1), now, 2, 40, {"timeout": 1}, "no", now)
+    reading.the_freshness = {"kubernetes": Freshness(now, now, "gone", now, ("shop/db",), (pods,))}
+    document = {"at": "now", **sources(reading, now)}
+    assert fitted(shapes.SOURCES, document) == document

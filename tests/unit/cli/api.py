@@ -1,0 +1,24 @@
+"""The JSON API over a reading, at the socket of a state directory: as the command line asks it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from aiohttp import web
+
+from admin.api.mesh import Api
+from admin.api.routes import add_api
+from admin.http.servers import SOCKET_NAME, serving, unix_socket
+from admin.pages.trying import Trying
+from admin.reading import MeshReading
+from controller.sources import as_read
+
+
+@asynccontextmanager
+async def answering(reading: MeshReading, state: Path) -> AsyncIterator[None]:
+    """Answer there, and at no other path."""
+    app = web.Application()
+    add_api(app, Api(reading, lambda: datetime.now(UTC), Trying(reading, as_read)))
+    async with serving(app, unix_socket(state / SOCKET_NAME)):
+        yield
