@@ -4,10 +4,11 @@ What it knows is asked of its JSON API, by `api`; `ask` is for what changes some
 state directory's owner is told.
 """
 
+import contextlib
 import http.client
 import json
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -46,19 +47,12 @@ def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SEC
     at = API + path
     status, answer = _answer(state, "GET", at, query, None, seconds)
     match answer:
-        case {"error": str(reason)} if status == HTTPStatus.NOT_FOUND and reason != _nothing_at(at):
-            raise ServerRefused(reason)
-        case _ if status == HTTPStatus.NOT_FOUND:
-            raise NotUnderstood(
-                f"the server that runs with {state} has no {unquote(at)}: it is older than this program; "
-                "ask with its own, or start it anew"
-            )
         case dict() if _is_fine(status):
             return answer
         case _ if _is_fine(status):
             raise NotUnderstood(f"the server's answer to {unquote(at)} is not understood: it is no object")
         case _:
-            raise _refused(status, answer)
+            raise _not_told(state, at, status, answer)
 
 
 def proxy_path(name: str) -> str:
@@ -97,16 +91,23 @@ def _answer(
     connection = _UnixConnection(state / SOCKET_NAME, seconds)
     asked = urlencode(list(query.items() if isinstance(query, Mapping) else query))
     sent = None if body is None else json.dumps(body)
-    try:
+    with _asking(state, connection):
         connection.request(method, f"{path}?{asked}" if asked else path, sent, _HEADERS)
         response = connection.getresponse()
         return response.status, _read(response.status, response.read())
+
+
+@contextlib.contextmanager
+def _asking(state: Path, connection: http.client.HTTPConnection) -> Iterator[None]:
+    """Say what went wrong with the connection, which is closed in the end."""
+    try:
+        yield
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
         raise NotRunning(f"no meshwright serve is running with the state directory {state}") from error
     except PermissionError as error:
         raise ServerRefused(f"{state / SOCKET_NAME} belongs to another user") from error
     except TimeoutError as error:
-        raise ServerRefused(f"the server has not answered within {seconds:g} s") from error
+        raise ServerRefused(f"the server has not answered within {connection.timeout:g} s") from error
     except (ConnectionError, http.client.IncompleteRead) as error:
         raise ServerRefused("the server went away before it had answered") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -133,8 +134,43 @@ def _nothing_at(path: str) -> str:
     return f"there is nothing at {unquote(path)}"
 
 
+def _not_told(state: Path, at: str, status: int, answer: object) -> Exception:
+    """Return what is to be said of an answer that is none."""
+    match answer:
+        case {"error": str(reason)} if status == HTTPStatus.NOT_FOUND and reason != _nothing_at(at):
+            return ServerRefused(reason)
+        case _ if status == HTTPStatus.NOT_FOUND:
+            return NotUnderstood(
+                f"the server that runs with {state} has no {unquote(at)}: it is older than this program; "
+                "ask with its own, or start it anew"
+            )
+        case _:
+            return _refused(status, answer)
+
+
 def _refused(status: int, answer: object) -> AnsweredNo | ServerRefused:
     reason = answer.get("error") if isinstance(answer, dict) else None
     if status == HTTPStatus.CONFLICT and reason:
         return AnsweredNo(str(reason))
     return ServerRefused(reason or f"status {status}")
+
+
+def follow(
+    state: Path, path: str, query: Iterable[tuple[str, str]], seconds: float
+) -> Iterator[Mapping[str, object]]:
+    """Yield what the API of `state`'s server answers to a path, a JSON object a line, until it has ended.
+
+    Silence of so many seconds ends it too. Raises as `api` does.
+    """
+    at = API + path
+    connection = _UnixConnection(state / SOCKET_NAME, seconds)
+    with _asking(state, connection):
+        connection.request("GET", f"{at}?{urlencode(list(query))}")
+        response = connection.getresponse()
+        if response.status != HTTPStatus.OK:
+            said = _read(response.status, response.read())
+            raise _not_told(state, at, response.status, said)
+        for line in response:
+            found = json.loads(line)
+            if isinstance(found, dict):
+                yield found

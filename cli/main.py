@@ -29,6 +29,7 @@ from cli.commands.proxy import proxy
 from cli.commands.schema import schema
 from cli.commands.serve import serve
 from cli.commands.stat import stat, top
+from cli.commands.tap import tap
 from cli.commands.unit import unit
 from cli.commands.version import printed, version
 from cli.commands.webhook import webhook
@@ -76,6 +77,7 @@ for command in (
     sources,
     stat,
     top,
+    tap,
     hosts,
     inject,
     uninject,

@@ -25,6 +25,7 @@ from delivery.snapshots.translation import translation
 from delivery.snapshots.wanted import WhoIsHere
 from mesh.calling import Resilience
 from mesh.names import TrustDomain
+from observed.taps import Taps
 from providers.sources import Sources
 
 
@@ -35,6 +36,7 @@ def delivering(
     drivers: MeshDrivers,
     sources: Sources,
     verdicts: Kept[tuple[Verdict, ...]],
+    taps: Taps,
     metrics: Metrics,
     clock: Callable[[], datetime],
     waves: OpenWaves | None,
@@ -66,6 +68,7 @@ def delivering(
         lingering=settings.lingering_seconds,
         meter=metrics,
         clock=clock,
+        watched=lambda: taps.tapped,
         verify=settings.verify,
         waves=waves,
     )

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from admin.api.mesh import Api
 from admin.api.routes import add_api
+from admin.api.tap import add_tap
 from admin.http.commands import Commands, add_commands, explained
 from admin.http.health import Health, HttpThread, application
 from admin.http.log_levels import add_log_levels
@@ -85,6 +86,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     app = web.Application(middlewares=[explained])
     trying = Trying(parts.reading, as_read)
     site.add_pages(app, routes.pages(parts.reading, parts.clock, trying), parts.clock, parts.pages.pages)
+    add_tap(app, parts.reading, parts.taps)
     add_api(app, Api(parts.reading, parts.clock, trying))
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
@@ -11,6 +12,7 @@ import structlog
 from controller.probing import started
 from controller.process.tasks import TaskEnded, guard
 from controller.settings import Settings
+from controller.tapping import told
 from controller.wiring import Parts
 from delivery.proxies.identity import MeshAuthenticator
 from mesh.config import MeshConfig
@@ -147,6 +149,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         debug=parts.pages,
         lifetime=lifetime,
         secrets=parts.pages.secrets,
+        tapped=partial(told, parts.taps),
     )
 
 

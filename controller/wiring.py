@@ -32,6 +32,7 @@ from controller.rotating import declared_roots, root_change, roots_changed
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
+from controller.tapping import taps
 from controller.tokens import JoinTokens
 from delivery.assembly import Delivery
 from delivery.proxies.identity import MeshAuthenticator, contradiction
@@ -40,6 +41,7 @@ from enrolment.ejections import Ejections
 from enrolment.trust import Confirmations
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
+from observed.taps import Taps
 from observed.traffic import Traffic
 from providers.sources import Sources
 from sidecars.contract.events import Broker
@@ -64,7 +66,7 @@ class Parts:
     its objects what became of them. `span_export` tells a collector of spans, None where there is none.
 
     `confirmations` are what machines have said of the roots that they trust, `ejections` whom their proxies
-    leave alone, `traffic` what they have counted.
+    leave alone, `traffic` what they have counted, `taps` who watches requests.
 
     `listening` is filled as soon as the server serves: addresses by what they are for.
     """
@@ -93,6 +95,7 @@ class Parts:
     confirmations: Confirmations
     ejections: Ejections
     traffic: Traffic
+    taps: Taps
     roots: RootChange | None
     declared_roots: DeclaredRoots
     gateway: GatewayKept
@@ -190,7 +193,11 @@ def join(
     sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
     exports = _span_export(settings, metrics, clock)
     waves = None if exports is None else exports.waves
-    delivered = delivering(settings, found, signs, drivers, sources, verdicts, metrics, clock, waves)
+    watching = taps(lambda: delivered.loop.state.view)
+    delivered = delivering(
+        settings, found, signs, drivers, sources, verdicts, watching, metrics, clock, waves
+    )
+    watching.changed = delivered.gathering.changed
     reloading = Reloading(settings)
     proxies = _proxies(found, reloading, metrics, clock)
     webhook = _webhook(settings, cluster, found, delivered, drivers, proxies, metrics, clock)
@@ -230,6 +237,7 @@ def join(
         confirmations=confirmations,
         ejections=Ejections(),
         traffic=Traffic(),
+        taps=watching,
         roots=change,
         declared_roots=declared_roots(found, delivered, change, secrets, reporter, clock),
         gateway=gateway_kept(settings, cluster, signs, delivered, reporter, metrics, clock),

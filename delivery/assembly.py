@@ -26,6 +26,9 @@ from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.published import Step
 from delivery.verifying import Verification
 from delivery.wave import Wave
+from mesh.picture import Picture
+from mesh.service import ServiceKey
+from mesh.tap import Tapped
 from providers.sources import Sources
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.snapshot import Snapshot
@@ -88,19 +91,20 @@ def delivery(
     lingering: float,
     meter: Meter,
     clock: Callable[[], datetime],
+    watched: Callable[[], Mapping[ServiceKey, Tapped]] = Picture,
     verify: bool = False,
     waves: OpenWaves | None = None,
 ) -> Delivery:
     """Join the parts; with `verify` each wave is compared with one from nothing.
 
-    What is made for a proxy is kept current until `lingering` seconds after its last stream. With `waves`
-    each wave is followed to the answers of those whom it concerns.
+    What is made for a proxy is kept current until `lingering` seconds after its last stream. `watched` says
+    which requests are tapped. With `waves` each wave is followed to the answers of those whom it concerns.
     """
     presence, registry = Presence(Lingering(lingering)), ProxyRegistry(clock)
     cache = SnapshotCache(presence.attended)
     history = PushHistory(cache, registry.find, waves)
     quarantine = new_quarantine(registry.acknowledged)
-    gathering = Gathering(sources, paces, meter, readiness.admissions)
+    gathering = Gathering(sources, paces, meter, readiness.admissions, watched)
     followers: list[Follower] = []
 
     def published(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:

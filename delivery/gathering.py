@@ -8,11 +8,14 @@ from catalog.store.settings import Admission
 from delivery.debounce import Debounce, Matter, Pace
 from delivery.meters import WaveMeter
 from mesh.identity import ProxyName
-from mesh.kinds import ADMISSION, ENDPOINT_SLICE, READ_AS, WORKLOAD
+from mesh.kinds import ADMISSION, ENDPOINT_SLICE, READ_AS, TAP, WORKLOAD
 from mesh.picture import Picture
+from mesh.service import ServiceKey
+from mesh.tap import Tapped
 from providers.sources import Counts, Sources
 
 ADMISSIONS: Final = "admissions"
+TAPS: Final = "taps"
 ENDPOINT_KINDS: Final = frozenset({WORKLOAD, ENDPOINT_SLICE, *READ_AS, ADMISSION})
 """Kinds of objects that say where something runs, not what it may do."""
 
@@ -29,6 +32,7 @@ class Gathering:
     """The sources of a mesh, and what they brought since the last wave; used on the event loop.
 
     `admitted` says which proxies' workloads get traffic, `admissions` what it said when it was last asked.
+    `watched` and `taps` are the same of which requests to a service are watched.
     """
 
     def __init__(
@@ -37,10 +41,13 @@ class Gathering:
         paces: Paces,
         meter: WaveMeter,
         admitted: Callable[[], Mapping[ProxyName, Admission]] = Picture,
+        watched: Callable[[], Mapping[ServiceKey, Tapped]] = Picture,
     ) -> None:
         self.sources = sources
         self.admissions: Picture[ProxyName, Admission] = Picture()
+        self.taps: Picture[ServiceKey, Tapped] = Picture()
         self._admitted = admitted
+        self._watched = watched
         self._meter = meter
         self._changes = Debounce(_by_matter(paces))
 
@@ -55,9 +62,12 @@ class Gathering:
     def look(self) -> Counts:
         """Look at what there is now; return what has changed since the last time, which is counted."""
         before, self.admissions = self.admissions, Picture.of(self._admitted())
+        tapped, self.taps = self.taps, Picture.of(self._watched())
         found = dict(self.sources.take())
         if come_or_gone := len(self.admissions.since(before)):
             found[ADMISSIONS, ADMISSION] = come_or_gone
+        if begun_or_ended := len(self.taps.since(tapped)):
+            found[TAPS, TAP] = begun_or_ended
         for (source, kind), count in found.items():
             self._meter.event(source, str(kind), count)
         return found

@@ -164,7 +164,7 @@ class Loop:
         sources, admissions = self._gathering.sources, self._gathering.admissions
         self._say_inputs()
         await slices.result(model.attend(self._presence.here()))
-        await slices.result(model.follow(sources.merged, admissions))
+        await slices.result(model.follow(sources.merged, admissions, self._gathering.taps))
         groups = model.serving.touched()
         certifying = await self._certify(model, await slices.result(model.certificate_needs(groups)), slices)
         # Other certificates and roots than before touch groups that were there already.

@@ -25,6 +25,8 @@ from engine.derived import Observed
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.picture import Picture
 from mesh.problems import Problem, Problems, Severity
+from mesh.service import ServiceKey
+from mesh.tap import Tapped
 from providers.merge import Merged
 
 ATOMIC: Final = 64
@@ -32,6 +34,9 @@ ATOMIC: Final = 64
 
 FORGOTTEN: Final = 500
 """How many values that nobody wants any more are forgotten at once."""
+
+
+NOTHING_TAPPED: Final[Picture[ServiceKey, Tapped]] = Picture()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class Inputs:
 class Model:
     """The view of a mesh and what is served of it; for one wave at a time, on the event loop.
 
-    `merged` and `admitted` are what it has taken over whole: sources may have brought more since.
+    `merged`, `admissions` and `taps` are what it has taken over whole: sources may have brought more since.
     """
 
     def __init__(
@@ -83,27 +88,36 @@ class Model:
         self._names: Observed[ServiceIdentity, tuple[str, ...]] = Observed(dns_names, self.view)
         self.merged = Merged()
         self.admissions: Picture[ProxyName, Admission] = Picture()
+        self.taps: Picture[ServiceKey, Tapped] = Picture()
         self._named: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._certified: dict[ServiceIdentity, set[ProxyGroup]] = {}
         self._trust_bundle = b""
         self.causes = Causes()
         self.expected = Expected(self.view)
 
-    def follow(self, merged: Merged, admissions: Picture[ProxyName, Admission]) -> Iterator[bool | None]:
-        """Take over what the sources say now, and who is admitted.
+    def follow(
+        self,
+        merged: Merged,
+        admissions: Picture[ProxyName, Admission],
+        taps: Picture[ServiceKey, Tapped] = NOTHING_TAPPED,
+    ) -> Iterator[bool | None]:
+        """Take over what the sources say now, who is admitted, and which requests are watched.
 
         More than ATOMIC edits are taken over in parts, with a pause after each. Who looks at the view then
         sees a mesh in which some objects are newer than others, each of them and all that follows from them
         whole: what sources that are not transactional might have said themselves.
         """
-        if edits := Edits(merged.since(self.merged), admissions.since(self.admissions)):
+        edits = Edits(
+            merged.since(self.merged), admissions.since(self.admissions), taps=taps.since(self.taps)
+        )
+        if edits:
             yield None
             yield from self._forget()
             for part in edits.parts(ATOMIC):
                 self.causes.note(causes(self.view, part))
                 self.view.apply(part)
                 yield None
-        self.merged, self.admissions = merged, admissions
+        self.merged, self.admissions, self.taps = merged, admissions, taps
         yield True
 
     def attend(self, here: Picture[ProxyName, ProxyName]) -> Iterator[bool | None]:

@@ -23,6 +23,7 @@ ADMISSIONS: Final = "ledger"
 CERTIFICATES: Final = "certificates"
 SETTINGS: Final = "settings"
 PROXIES: Final = "proxies"
+WATCHED: Final = "meshwright tap"
 """The sources of what no source of objects holds."""
 
 
@@ -104,6 +105,8 @@ def causes(view: View, edits: Edits) -> Iterator[Cause]:
         yield Cause(kinds.ADMISSION, str(proxy), ADMISSIONS, change)
     if edits.settings is not None and edits.settings != view.settings:
         yield Cause(kinds.SETTINGS, "settings", SETTINGS, Change.CHANGED)
+    for service, tapped in edits.taps.items():
+        yield Cause(kinds.TAP, str(service), WATCHED, _change(view.taps.held().get(service), tapped))
     held = view.sourced.held()
     for key, sourced in edits.objects.items():
         before = held.get(key)

@@ -76,6 +76,7 @@ ADMISSION: Final = Kind("admission")
 CERTIFICATE: Final = Kind("certificate")
 REJECTION: Final = Kind("rejection")
 SETTINGS: Final = Kind("settings")
+TAP: Final = Kind("tap")
 TRUST_BUNDLE: Final = Kind("trust bundle")
 """No objects: what else a configuration is made from, and changes with."""
 

@@ -56,6 +56,7 @@ ROOTS = (
     "envoy/extensions/transport_sockets/tls/v3/tls.proto",
     "envoy/extensions/transport_sockets/tls/v3/secret.proto",
     "envoy/extensions/upstreams/http/v3/http_protocol_options.proto",
+    "envoy/service/accesslog/v3/als.proto",
     "envoy/service/auth/v3/external_auth.proto",
     "envoy/service/discovery/v3/ads.proto",
     "envoy/service/discovery/v3/discovery.proto",

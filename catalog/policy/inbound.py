@@ -34,6 +34,7 @@ from mesh.names import IpAddress, Port
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind
 from mesh.service import EscapedSlashes, Protocol, Service
+from mesh.tap import Tapped
 from mesh.workload import Explicit, Transparent
 
 LOOPBACK: Final = IpAddress("127.0.0.1")
@@ -87,6 +88,7 @@ def _port(
         asked=asked_at(view, group.identity, number, protocol),
         mesh_names=tuple(each.fqdn(view.settings.cluster_domain) for each in told_apart),
         named=_named(view, group.identity, number, protocol),
+        tapped=_tapped(view, behind) if protocol.is_http else (),
     )
 
 
@@ -142,6 +144,12 @@ def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> Escaped
     """
     kept = any(each.escaped_slashes is EscapedSlashes.KEEP for each in services)
     return EscapedSlashes.KEEP if kept and protocol.is_http else EscapedSlashes.REJECT
+
+
+def _tapped(view: View, services: Iterable[Service]) -> Tapped:
+    """Return which requests at a port are watched: those to any of its services that are."""
+    found = (choice for each in services for choice in view.taps.get(each.key) or ())
+    return tuple(sorted(set(found)))
 
 
 def _rates(view: View, protocol: Protocol, services: Iterable[Service]) -> RateLimits:

@@ -22,6 +22,7 @@ from mesh.policy import HTTPMatch, PolicyKey
 from mesh.retries import Retries
 from mesh.routing import RouteActions
 from mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
+from mesh.tap import Tapped
 from mesh.telemetry import AccessLog, ExtensionService
 from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, Within
 from mesh.workload import Transparent
@@ -181,7 +182,8 @@ class InboundPort:
     the application listens, `otherwise` where it may listen instead. `rates`: how much it takes of those who
     may call. `asked`: who may refuse what policy admits. `mesh_names` are those that callers of the mesh ask
     for in TLS, where some rule admits who shows no certificate; else there are none. `named`: the matches
-    by which requests may be counted, sorted by group and name.
+    by which requests may be counted, sorted by group and name. `tapped`: which requests are told of, one by
+    one.
     """
 
     port: Port
@@ -196,6 +198,7 @@ class InboundPort:
     otherwise: SocketAddress | None = None
     asked: Asked | None = None
     named: tuple[NamedMatch, ...] = ()
+    tapped: Tapped = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

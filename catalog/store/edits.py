@@ -10,6 +10,8 @@ from catalog.store.settings import Admission, MeshSettings
 from mesh.identity import ProxyName
 from mesh.kinds import ENDPOINT_SLICE, FORMS, WORKLOAD
 from mesh.objects import ObjectKey, Sourced
+from mesh.service import ServiceKey
+from mesh.tap import Tapped
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -23,18 +25,20 @@ class Edits:
     """What is now known under each key, None for what is gone. What is not named stays as it was.
 
     Workloads and slices are objects like others. `admissions` say whose workloads may get traffic (see
-    `catalog.relations.readiness`). Edits of a view that knows nothing are all that it is to know.
+    `catalog.relations.readiness`), `taps` which requests to a service are watched. Edits of a view that
+    knows nothing are all that it is to know.
     """
 
     objects: Mapping[ObjectKey, Sourced | None] = field(default_factory=lambda: MappingProxyType({}))
     admissions: Mapping[ProxyName, Admission | None] = field(default_factory=lambda: MappingProxyType({}))
     settings: MeshSettings | None = None
+    taps: Mapping[ServiceKey, Tapped | None] = field(default_factory=lambda: MappingProxyType({}))
 
     def __bool__(self) -> bool:
-        return bool(self.objects or self.admissions or self.settings)
+        return bool(self.objects or self.admissions or self.settings or self.taps)
 
     def __len__(self) -> int:
-        return len(self.objects) + len(self.admissions) + (self.settings is not None)
+        return len(self.objects) + len(self.admissions) + len(self.taps) + (self.settings is not None)
 
     def parts(self, size: int) -> Iterator["Edits"]:
         """Yield the edits in parts of at most `size`, the whole if it is no larger.
@@ -53,6 +57,7 @@ class Edits:
         yield from (Edits(objects=part) for part in _parts(early, size))
         yield from (Edits(admissions=part) for part in _parts(self.admissions, size))
         yield from (Edits(objects=part) for part in _parts(workloads, size))
+        yield from (Edits(taps=part) for part in _parts(self.taps, size))
 
 
 def _rank(key: ObjectKey) -> int:

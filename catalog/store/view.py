@@ -19,7 +19,8 @@ from mesh.config import MeshConfig
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.kinds import ENDPOINT_SLICE, MESH_CONFIG, NAMESPACE, SERVICE, WORKLOAD, Kind
 from mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, Sourced
-from mesh.service import Service
+from mesh.service import Service, ServiceKey
+from mesh.tap import Tapped
 from mesh.workload import Workload
 
 __all__ = ["DEFAULT_TRUST_DOMAIN", "IN_VIEW", "MeshSettings", "UnreadError", "View", "kind"]
@@ -49,6 +50,7 @@ class View:
         self._settings: Table[str, MeshSettings] = Table(graph, "settings")
         self.sourced: Table[ObjectKey, Sourced] = Table(graph, "objects")
         self.admissions: Table[ProxyName, Admission] = Table(graph, "admissions")
+        self.taps: Table[ServiceKey, Tapped] = Table(graph, "taps")
         IN_VIEW.make(self)
         self.namespaces = namespaces(self)
         self.services = services(self)
@@ -75,12 +77,16 @@ class View:
 
     def known(self) -> Edits:
         """Return the edits by which a view that knows nothing comes to know this; nothing is recorded."""
-        return Edits(dict(self.sourced.held()), dict(self.admissions.held()))
+        taps = dict(self.taps.held())
+        return Edits(dict(self.sourced.held()), dict(self.admissions.held()), taps=taps)
 
     def edits_to(self, known: Edits) -> Edits:
         """Return the edits by which the view comes to know exactly what these tell one that knows nothing."""
-        objects = difference(self.sourced.held(), known.objects)
-        return Edits(objects, difference(self.admissions.held(), known.admissions))
+        return Edits(
+            difference(self.sourced.held(), known.objects),
+            difference(self.admissions.held(), known.admissions),
+            taps=difference(self.taps.held(), known.taps),
+        )
 
     def apply(self, edits: Edits) -> None:
         """Change the view, at once and as a whole; raise UnreadError, without a change, as it says."""
@@ -98,6 +104,8 @@ class View:
         yield from here
         for proxy, admission in edits.admissions.items():
             yield _edit(self.admissions, proxy, admission)
+        for service, tapped in edits.taps.items():
+            yield _edit(self.taps, service, tapped)
         if edits.settings is not None:
             yield self._settings.set(_HERE, edits.settings)
 

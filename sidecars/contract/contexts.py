@@ -1,6 +1,6 @@
 """What a driver is given to start its proxies' control plane: typed values, and small protocols."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -8,6 +8,7 @@ from typing import Protocol
 from certs.material import ServiceCertificate
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
+from mesh.tap import TappedRequest
 from sidecars.contract.events import Events
 from sidecars.contract.lifetime import Lifetime
 from xds.cache import NodeKey, Snapshots
@@ -75,6 +76,15 @@ class Clients:
     held: Callable[[NodeKey], str] = lambda _: ""
 
 
+TappedHere = Callable[[NodeKey, Sequence[TappedRequest]], bool]
+"""Takes what a proxy tells of requests to it; says whether anybody watches them."""
+
+
+def _nobody_watches(node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
+    del node, requests
+    return False
+
+
 def _tell_nobody(taken: Callable[[], Iterable[Taken]]) -> None:
     """Pass over what proxies have taken."""
     del taken
@@ -89,6 +99,7 @@ class ControllerContext:
     translation came to, by proxy, and None for the proxies of others. `secrets` is told how to ask what the
     driver's proxies have taken of secrets: a change of the root waits for them, and where a driver does not
     say it people must give its proxies up by name. Who asks goes through the answer in slices of time.
+    `tapped` takes what proxies tell of requests that are watched (`catalog.policy.proxy.InboundPort.tapped`).
     """
 
     host: str
@@ -104,3 +115,4 @@ class ControllerContext:
     debug: DebugHandlers
     lifetime: Lifetime
     secrets: Callable[[Callable[[], Iterable[Taken]]], None] = _tell_nobody
+    tapped: TappedHere = _nobody_watches

@@ -1,10 +1,14 @@
 """The Envoy driver's control plane: the ADS server, beside what else belongs to it."""
 
+from functools import partial
+
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.events import Event
 from sidecars.contract.health import HealthProbe, HealthProbes
+from sidecars.envoy.access_log_service import METHOD, take_requests
 from sidecars.envoy.taken_secrets import TakenSecrets
 from xds.server.ads import AdsServer
+from xds.server.call import alone
 
 
 async def start(context: ControllerContext) -> HealthProbes:
@@ -17,6 +21,7 @@ async def start(context: ControllerContext) -> HealthProbes:
         observer=clients.observer,
         limits=clients.limits,
         held=clients.held,
+        further={METHOD: alone(partial(take_requests, context.tapped))},
     )
     port = await server.start(f"{_bracketed(context.host)}:{context.port}")
 

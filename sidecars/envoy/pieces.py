@@ -109,7 +109,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
                 mesh_names=(),
                 asked=None,
             )
-            behind = replace(bare, access=OnlyRules(), rates=RateLimits(), named=())
+            behind = replace(bare, access=OnlyRules(), rates=RateLimits(), named=(), tapped=())
             yield _Judged(clusters.application, (headers, primary, behind), Application(port.services))
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
@@ -279,7 +279,7 @@ def _port_of_listener(port: InboundPort) -> InboundPort:
             routes=(),
             counted_requests=None if counted is None else replace(counted, descriptors=()),
         )
-    return replace(port, services=(), access=access, rates=rates, named=())
+    return replace(port, services=(), access=access, rates=rates, named=(), tapped=())
 
 
 def _of_listener(part: Reachable) -> Reachable:

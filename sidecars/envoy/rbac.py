@@ -15,6 +15,7 @@ from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import TrustDomain
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch
+from mesh.tap import TapChoice, Tapped
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.type.matcher.v3 import path_pb2, string_pb2
 from sidecars.envoy.matching import full_match, header_matchers
@@ -30,6 +31,10 @@ ADMITTING: Final = "enforced_effective_policy_id"
 VERDICT: Final = "enforced_engine_result"
 LOOKED_FOR: Final = "shadow_effective_policy_id"
 """What the filter notes of a request (Envoy's documentation, "RBAC filter", "Dynamic Metadata")."""
+
+TAP_PREFIX: Final = "tap_"
+TAPPED: Final = f"{TAP_PREFIX}shadow_engine_result"
+"""What it notes of a request that is watched: `allowed`. Nothing is allowed by it."""
 
 REMEMBERED: Final = 4096
 """How many callers and permissions: TrafficTargets of a service share matches, services share callers.
@@ -79,6 +84,28 @@ def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | Non
         for name, principals in found.items()
     }
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
+
+
+def watched(choices: Tapped, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
+    """Return rules that are never in force, and fit the requests that are watched."""
+    policies = {
+        str(number): rbac_pb2.Policy(
+            permissions=[_watched(each)],
+            principals=[_principal(caller, trust_domain) for caller in each.callers]
+            or [rbac_pb2.Principal(any=True)],
+        )
+        for number, each in enumerate(choices)
+    }
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
+
+
+def _watched(choice: TapChoice) -> rbac_pb2.Permission:
+    methods = header_matchers(HTTPMatch("", methods=choice.methods))
+    parts = [rbac_pb2.Permission(header=each) for each in methods]
+    if choice.path_prefix:
+        prefix = string_pb2.StringMatcher(prefix=choice.path_prefix)
+        parts.append(rbac_pb2.Permission(url_path=path_pb2.PathMatcher(path=prefix)))
+    return _all_of(*parts) if parts else _everything()
 
 
 def policy_name(by: ObjectKey) -> str:

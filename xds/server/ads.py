@@ -4,8 +4,9 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -39,6 +40,8 @@ SERVICE: Final = AGGREGATED
 RECHECK_PAUSE: Final = 0.25
 """Seconds from some streams whose client is asked for again to others: each costs a look into a ledger."""
 
+NOTHING_FURTHER: Final[Mapping[tuple[str, str], Serve]] = MappingProxyType({})
+
 AGE_SECONDS: Final = 5.0
 """Encoded responses that nobody needed for so long, or up to twice as long, are forgotten."""
 
@@ -56,6 +59,7 @@ class AdsServer:
         limits: Limits | None = None,
         control_plane: str = "meshwright",
         held: Callable[[NodeKey], str] | None = None,
+        further: Mapping[tuple[str, str], Serve] = NOTHING_FURTHER,
     ) -> None:
         """Make a server that does not listen yet.
 
@@ -63,6 +67,7 @@ class AdsServer:
         tests, and for clients that know no TLS.
         `held` says in a word why there is nothing for a client yet, nothing if there is: it may ask for the
         health of discovery, as it finds it.
+        `further` are methods of other services, by service and name: admitted and bounded as all are.
         `control_plane` is the identifier in every response (rule N4); it must be the same on all replicas,
         or equal content would not be equal bytes.
         """
@@ -72,6 +77,7 @@ class AdsServer:
         self._observer = observer or Unobserved()
         self._limits = limits or Limits()
         self._held = held or (lambda _: "")
+        self._further = further
         self._encoder = Encoder(control_plane)
         self._decoder = Decoder()
         self._waking = Waking()
@@ -149,6 +155,7 @@ class AdsServer:
             (CLIENT_STATUS, "StreamClientStatus"): alone(partial(stream_status, self._status_of)),
             (HEALTH, "Check"): alone(partial(check_health, self._held)),
             (HEALTH, "Watch"): alone(watch_health),
+            **self._further,
         }
 
     def _handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:

@@ -15,7 +15,7 @@ through those that can change it in reverse (Envoy's documentation, "HTTP filter
 
 What is no filter decides before any of them: Envoy reads a request's headers, judges their size (`limits`),
 and makes its path what it is to be (`paths`), then looks for a route, and begins with the filters. What each
-has come to is told when all is over (`request_log`, `spans`).
+has come to is told when all is over (`request_log`, `spans`, `tap`).
 """
 
 from typing import Final
@@ -38,6 +38,7 @@ from sidecars.envoy.features.request_log import RequestLog
 from sidecars.envoy.features.retries import Retries
 from sidecars.envoy.features.router import Router
 from sidecars.envoy.features.spans import Spans
+from sidecars.envoy.features.tap import Tap
 from sidecars.envoy.features.undelivered import Undelivered
 from sidecars.envoy.features.upgrades import Upgrades
 
@@ -52,9 +53,10 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
     looked_for = Denials(port.access, trust_domain, denials)
     rates = (Rates(port.rates),) if port.rates.looks_at_requests else ()
     asked = (Authorization(port.asked),) if port.asked is not None else ()
-    access = Access(port.access, trust_domain)
+    access = Access(port.access, trust_domain, port.tapped)
+    told = Tap(port.protocol is Protocol.GRPC)
     counted = _counted(port.protocol)
-    return (*_OF_ALL, log, paths, *counted, looked_for, _UNDELIVERED, access, *rates, *asked, _ROUTER)
+    return (*_OF_ALL, log, told, paths, *counted, looked_for, _UNDELIVERED, access, *rates, *asked, _ROUTER)
 
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
