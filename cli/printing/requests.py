@@ -57,4 +57,9 @@ def _why(request: Mapping[str, object]) -> str:
 
 
 def _plain(value: object) -> str:
-    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in str(value))
+    return "".join(each if each.isprintable() else _escaped(each) for each in str(value))
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"

@@ -5,7 +5,7 @@ https://www.envoyproxy.io/docs/envoy/latest/api-v3/data/accesslog/v3/accesslog.p
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -33,14 +33,17 @@ def requests(message: bytes) -> list[TappedRequest]:
         said = als_pb2.StreamAccessLogsMessage.FromString(message)
     except DecodeError as error:
         raise WireError("not a StreamAccessLogsMessage") from error
-    return [_request(each) for each in said.http_logs.log_entry]
+    try:
+        return [_request(each) for each in said.http_logs.log_entry]
+    except (ValueError, OverflowError) as error:
+        raise WireError("the start_time or duration of an entry is none") from error
 
 
 def _request(entry: accesslog_pb2.HTTPAccessLogEntry) -> TappedRequest:
     common, asked, answered = entry.common_properties, entry.request, entry.response
     ended = common.duration if common.HasField("duration") else common.time_to_last_downstream_tx_byte
     return TappedRequest(
-        at=_moment(common),
+        at=common.start_time.ToDatetime(UTC),
         caller=_caller(common.tls_properties),
         address=common.downstream_direct_remote_address.socket_address.address,
         port=_port(common.downstream_local_address),
@@ -56,13 +59,6 @@ def _request(entry: accesslog_pb2.HTTPAccessLogEntry) -> TappedRequest:
         received_bytes=asked.request_body_bytes,
         sent_bytes=answered.response_body_bytes,
     )
-
-
-def _moment(common: accesslog_pb2.AccessLogCommon) -> datetime:
-    try:
-        return common.start_time.ToDatetime(UTC)
-    except (ValueError, OverflowError) as error:
-        raise WireError("a start_time is no moment") from error
 
 
 def _caller(tls: accesslog_pb2.TLSProperties) -> ServiceIdentity | None:

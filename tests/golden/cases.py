@@ -31,6 +31,7 @@ from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from providers.directory.manifests import Manifests
 from sidecars.envoy import access_log
+from sidecars.envoy.features import tap
 from sidecars.envoy.secrets import service_certificate, trust_root
 from tests.golden.policies import POLICIES
 from tests.meshes.resources import resources
@@ -127,18 +128,21 @@ def _document(resource: Resource) -> str:
 def _folded(value: Any) -> Any:
     """Put a name for each access log, which would be most of the text (a unit test has them in full)."""
     if isinstance(value, list):
-        return [_folded(each) for each in value]
+        found = [_LOGS.get(str(each)) or _folded(each) for each in value]
+        return f"[{', '.join(found)}]" if found and all(str(each) in _LOGS for each in value) else found
     if isinstance(value, dict):
-        return {name: _LOGS.get(str(each)) or _folded(each) for name, each in value.items()}
+        return {name: _folded(each) for name, each in value.items()}
     return value
 
 
 _LOGS: Final = {
-    str([json.loads(json_format.MessageToJson(log))]): f"[{name}]"
+    str(json.loads(json_format.MessageToJson(log))): name
     for name, logs in (
-        ("requests", access_log.requests),
-        ("judged requests", access_log.judged_requests),
-        ("connections", access_log.connections),
+        ("requests", access_log.requests(Logging())),
+        ("judged requests", access_log.judged_requests(Logging())),
+        ("connections", access_log.connections(Logging())),
+        ("tap", (tap.log(grpc=False),)),
+        ("tap of gRPC", (tap.log(grpc=True),)),
     )
-    for log in logs(Logging())
+    for log in logs
 }

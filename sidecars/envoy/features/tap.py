@@ -39,11 +39,12 @@ class Tap(Feature):
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add it."""
         del terms
-        manager.access_log.append(_log(grpc=self.grpc))
+        manager.access_log.append(log(grpc=self.grpc))
 
 
 @cache
-def _log(*, grpc: bool) -> accesslog_pb2.AccessLog:
+def log(*, grpc: bool) -> accesslog_pb2.AccessLog:
+    """Return the log; copied by whoever puts it into a message."""
     told = als_pb2.HttpGrpcAccessLogConfig(
         common_config=als_pb2.CommonGrpcAccessLogConfig(
             log_name=LOG_NAME,

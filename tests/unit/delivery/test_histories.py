@@ -18,6 +18,7 @@ from catalog.policy.proxy import Logging, ServiceDestination
 from catalog.policy.reachable import reachable
 from catalog.policy.telemetry import logging
 from catalog.relations.groups import groups
+from catalog.store.edits import Edits
 from catalog.store.view import View
 from delivery.problems import AllProblems
 from delivery.quarantine.quarantine import Quarantine
@@ -30,10 +31,12 @@ from mesh.config import MeshConfig
 from mesh.host_port import HostPort
 from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
 from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import Namespace, SecretName
+from mesh.names import Namespace, SecretName, ServiceName
 from mesh.retries import FailedWith, Retries, Retry
 from mesh.roots import MeshRootCertificate, Role
 from mesh.routing import RouteActions, RoutePolicy, RouteRule
+from mesh.service import ServiceKey
+from mesh.tap import TapChoice
 from mesh.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
 from mesh.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
 from tests.meshes import values as a
@@ -153,6 +156,7 @@ NAMED = {"Egresses by UpstreamTrafficSetting"}
 """Those that problems alone need of settings for hosts outside; see its test."""
 RETRIED = {"Retries", "Retries by source"}
 PLAIN = {"MutualTLSes", "MutualTLSes by namespace"}
+WATCHED = {"taps"}
 ASKED = {"ExternalAuthorizations", "ExternalAuthorizations by namespace"}
 ROUTED = {"RoutePolicies", "RoutePolicies by service"}
 ROOTS = {"MeshRootCertificates": ", the set of keys"}
@@ -179,6 +183,7 @@ def test_every_table_and_index_has_its_mutant() -> None:
         | ROOTS.keys()
         | PLAIN
         | ASKED
+        | WATCHED
     )
     assert names() == KILLED_BY.keys() | others
 
@@ -388,6 +393,27 @@ def test_who_is_asked_follows_its_policy(forgotten: str, monkeypatch: pytest.Mon
         view.apply(view.edits_to(a.view(*things, policy).known()))
         seen.append([each.asked is not None for each in pin.value()])
     assert (seen == [[False], [True], [False]]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(WATCHED)])
+def test_what_is_watched_follows_who_watches(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One begins, another joins in, both end; of another service nothing follows."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"))
+    (group,) = groups(view)
+    pin = Pin(inbound_ports, view, group)
+    everything, posts = TapChoice(), TapChoice(methods=("POST",))
+    seen = [[each.tapped for each in pin.value()]]
+    for name, tapped in (
+        ("shop", (everything,)),
+        ("other", (posts,)),
+        ("shop", (everything, posts)),
+        ("shop", None),
+    ):
+        view.apply(Edits(taps={ServiceKey(a.DEFAULT, ServiceName(name)): tapped}))
+        seen.append([each.tapped for each in pin.value()])
+    wanted = [[()], [(everything,)], [(everything,)], [(everything, posts)], [()]]
+    assert (seen == wanted) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(CLAIMED)])

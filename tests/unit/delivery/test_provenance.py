@@ -248,7 +248,7 @@ def test_asking_computes_little_again_and_keeps_nothing() -> None:
     assert view.graph.size() == size
 
 
-NO_OBJECTS = {"objects", "settings", "admissions"}
+NO_OBJECTS = {"objects", "settings", "admissions", "taps"}
 NOT_SERVED = {"pod templates"}
 
 

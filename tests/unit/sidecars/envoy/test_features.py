@@ -12,10 +12,12 @@ from catalog.store.settings import DenialReasons
 from mesh.authorization import Authorizer
 from mesh.config import Tracing
 from mesh.host_port import HostPort
+from mesh.identity import ServiceIdentity
 from mesh.limits import RateLimit, RateLimits, RateUnit
-from mesh.names import ServiceName
+from mesh.names import Namespace, ServiceAccountName, ServiceName
 from mesh.rate_services import CountedRequests, RateLimitService, RemoteAddress
 from mesh.service import Protocol
+from mesh.tap import TapChoice
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
@@ -24,7 +26,8 @@ from sidecars.envoy.connection_manager import connection_manager
 from sidecars.envoy.features import order
 from sidecars.envoy.features.feature import Feature
 from sidecars.layout import DENIED_HEADER
-from tests.unit.sidecars.envoy.test_translate import SHOP, inbound, outbound, policy
+from tests.unit.sidecars.envoy.test_translate import SHOP, inbound, only, outbound, policy
+from xds.protocol.resource import CLUSTER, LISTENER, ROUTE
 
 TERMS = replace(
     policy().terms,
@@ -73,7 +76,7 @@ def test_a_field_is_one_feature_s_alone(features: tuple[Feature, ...]) -> None:
     fields = [{field.name for field, _ in manager_of(each).ListFields()} for each in features]
     shared = {name for one, other in combinations(fields, 2) for name in one & other}
     # What Envoy answers itself is a list, too: of whatever fits an answer one is taken, and no two fit.
-    assert shared <= {"http_filters", "local_reply_config"}
+    assert shared <= {"access_log", "http_filters", "local_reply_config"}
 
 
 def test_a_reason_is_looked_for_and_told_as_the_setting_says() -> None:
@@ -139,3 +142,49 @@ def test_what_features_add_is_made_once_for_all_routes() -> None:
     assert told == [("one", "one", "shop.default", 2), ("two", "two", "other.default", 2)]
     connection_manager("one", replace(TERMS, denials=DenialReasons.OFF), SHOP, (Counted("a"), Counted("b")))
     assert len(Counted.asked) == 4
+
+
+def test_what_is_watched_stands_in_routes_and_changes_no_listener() -> None:
+    """Rules that are never in force, beside those that are; nothing of it where nobody watches."""
+    alice = ServiceIdentity(Namespace("shop"), ServiceAccountName("alice"))
+    choices = (TapChoice(), TapChoice((alice,), ("GET", "POST"), "/books"))
+    port = inbound(OnlyRules())
+    before, after = (policy(inbound=(each,)) for each in (port, replace(port, tapped=choices)))
+    key = "envoy.filters.http.rbac"
+    plain, shadowed = (only(each, ROUTE)["typedPerFilterConfig"][key]["rbac"] for each in (before, after))
+    assert plain == {"rules": {}}
+    assert shadowed == {
+        "rules": {},
+        "shadowRulesStatPrefix": "tap_",
+        "shadowRules": {
+            "policies": {
+                "0": {"permissions": [{"any": True}], "principals": [{"any": True}]},
+                "1": {
+                    "permissions": [
+                        {
+                            "andRules": {
+                                "rules": [
+                                    {
+                                        "header": {
+                                            "name": ":method",
+                                            "stringMatch": {"safeRegex": {"regex": "GET|POST"}},
+                                        }
+                                    },
+                                    {"urlPath": {"path": {"prefix": "/books"}}},
+                                ]
+                            }
+                        }
+                    ],
+                    "principals": [
+                        {
+                            "authenticated": {
+                                "principalName": {"exact": "spiffe://cluster.local/ns/shop/sa/alice"}
+                            }
+                        }
+                    ],
+                },
+            }
+        },
+    }
+    assert [only(each, LISTENER) for each in (before, after)] == [only(before, LISTENER)] * 2
+    assert [only(each, CLUSTER) for each in (before, after)] == [only(before, CLUSTER)] * 2

@@ -381,7 +381,8 @@ def test_the_access_log_names_the_caller() -> None:
     """Each HTTP chain logs JSON with the caller's SPIFFE ID, the route and the upstream."""
     found = only(policy(inbound=(inbound(EveryoneInTheMesh()),)), LISTENER)
     manager = found["filterChains"][0]["filters"][0]["typedConfig"]
-    (log,) = manager["accessLog"]
+    log, tap = manager["accessLog"]
+    assert tap["name"] == "tap"
     fields = log["typedConfig"]["logFormat"]["jsonFormat"]
     assert fields["caller"] == "%DOWNSTREAM_PEER_URI_SAN%"
     assert {"start_time", "method", "path", "response_code", "response_flags", "duration", "authority"} < set(

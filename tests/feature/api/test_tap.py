@@ -1,0 +1,205 @@
+"""Requests that are watched: a real server, sidecars that tell by gRPC, and who reads on the socket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import aiohttp
+import grpc
+import grpc.aio
+import pytest
+
+from admin.api.tap import GONE_SECONDS
+from certs.pair import Pair
+from observed.taps import MOST_TAPS, PER_SECOND
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.service.accesslog.v3 import als_pb2
+from sidecars.envoy.access_log_service import METHOD
+from tests.feature.identity.conftest import Server, serving
+from tests.meshes import texts
+
+DOCUMENTS = (
+    texts.service("bank", texts.port(80, 18081)),
+    texts.workload("one", "10.0.0.1", app="store", account="store", spec="service: store"),
+    texts.workload("two", "10.0.0.2", app="bank", account="bank", spec="service: bank"),
+)
+STORE, BANK = "one.store.shop", "two.bank.shop"
+ASKED = "/api/v1/tap?service=shop/store"
+
+
+class Watching:
+    """One who reads."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.response = response
+
+    async def line(self) -> dict[str, Any]:
+        """Return the next line, nothing once it has ended."""
+        async with asyncio.timeout(20):
+            found: dict[str, Any] = json.loads(await self.response.content.readline() or b"{}")
+            return found
+
+
+@asynccontextmanager
+async def watching(server: Server, path: str = ASKED) -> AsyncIterator[Watching]:
+    """Ask on the socket, as `meshwright tap` does."""
+    connector = aiohttp.UnixConnector(str(server.state / "meshwright.sock"))
+    async with (
+        aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session,
+        session.get(f"http://localhost{path}") as response,
+    ):
+        yield Watching(response)
+
+
+def message(*paths: str, status: int = 200) -> bytes:
+    """Return what an Envoy tells of requests for these paths."""
+    said = als_pb2.StreamAccessLogsMessage()
+    for path in paths:
+        entry = said.http_logs.log_entry.add()
+        entry.request.path = path
+        entry.request.request_method = base_pb2.GET
+        entry.response.response_code.value = status
+    return said.SerializeToString()
+
+
+@asynccontextmanager
+async def telling(server: Server, pair: Pair | None) -> AsyncIterator[Any]:
+    """Open a stream of the access log service with a certificate, or with none."""
+    credentials = grpc.ssl_channel_credentials(
+        server.authority.trust_bundle(),
+        pair.key.reveal() if pair else None,
+        pair.chain_pem if pair else None,
+    )
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+    async with grpc.aio.secure_channel(str(server.bound.ads), credentials, options) as channel:
+        yield channel.stream_stream("/" + "/".join(METHOD))()
+
+
+async def ended(call: Any) -> grpc.StatusCode:
+    """Return how a stream ended."""
+    async with asyncio.timeout(20):
+        code: grpc.StatusCode = await call.code()
+        return code
+
+
+async def test_what_a_sidecar_tells_is_told_to_who_watches(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What was asked for, in order, until that has ended; then the stream ends at what is told next."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        server = await start(*DOCUMENTS)
+        store = server.certificate(STORE)
+        async with telling(server, store) as call, telling(server, server.certificate(BANK)) as stranger:
+            async with watching(server, f"{ASKED}&path=/a&status=5xx&limit=2") as tap:
+                assert (tap.response.status, tap.response.content_type) == (200, "application/x-ndjson")
+                assert await tap.line() == {"watching": {"service": "shop/store", "proxies": 0}}
+                await stranger.write(message("/a/strange", status=500))
+                assert await ended(stranger) is grpc.StatusCode.OK
+                await call.write(message("/a/well"))
+                await call.write(message("/b", "/a/first?token=secret", status=500))
+                await call.write(message("/a/second", "/a/third", status=503))
+                told = [(await tap.line())["request"] for _ in range(2)]
+                assert [(each["path"], each["status"], each["proxy"]) for each in told] == [
+                    ("/a/first", 500, STORE),
+                    ("/a/second", 503, STORE),
+                ]
+                assert await tap.line() == {"ended": "2 requests were told"}
+                assert await tap.line() == {}
+            await call.write(message("/a"))
+            assert await ended(call) is grpc.StatusCode.OK
+
+
+async def test_who_may_not_tell_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Without a certificate, with one that nobody issued; and who tells what is no message."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        server = await start(*DOCUMENTS)
+        async with watching(server) as tap:
+            await tap.line()
+            forged = server.certificate("three.store.shop", issued=False)
+            async with telling(server, forged) as call:
+                assert await ended(call) is grpc.StatusCode.PERMISSION_DENIED
+            async with telling(server, None) as call:
+                assert await ended(call) in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.PERMISSION_DENIED}
+            async with telling(server, server.certificate(STORE)) as call:
+                await call.write(b"\xff\xff")
+                assert await ended(call) is grpc.StatusCode.INVALID_ARGUMENT
+            async with telling(server, server.certificate(STORE)) as call:
+                await call.write(b"\0" * 300_000)
+                assert await ended(call) is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_what_is_too_much_is_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Of a flood some is told, and how many more there were."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        server = await start(*DOCUMENTS)
+        async with watching(server) as tap, telling(server, server.certificate(STORE)) as call:
+            await tap.line()
+            flood = 5 * PER_SECOND
+            await call.write(message(*["/"] * flood))
+            told = lost = 0
+            while told + lost < flood:
+                line = await tap.line()
+                told += "request" in line
+                lost += line.get("lost", 0)
+            assert told + lost == flood
+            assert lost >= 2 * PER_SECOND, "it is one message, of a second or, at its turn, of two"
+
+
+async def test_no_more_watch_than_may(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The next is told so; once one has gone there is room again, though nothing came that was to be told."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        server = await start(*DOCUMENTS)
+        async with AsyncExitStack() as ends:
+            first, *others = [watching(server) for _ in range(MOST_TAPS)]
+            there = [await ends.enter_async_context(each) for each in others]
+            async with first as tap:
+                assert {each.response.status for each in (tap, *there)} == {200}
+                async with watching(server) as refused:
+                    assert refused.response.status == 503
+                    assert f"{MOST_TAPS} times already" in (await refused.line())["error"]
+            async with asyncio.timeout(GONE_SECONDS):
+                while await _status(server) != 200:
+                    await asyncio.sleep(0.05)
+
+
+async def _status(server: Server) -> int:
+    """Return what is answered to one who would watch."""
+    async with watching(server) as tap:
+        return tap.response.status
+
+
+async def test_it_is_asked_on_the_socket_alone(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """It has sidecars told: the debug address changes nothing."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start, aiohttp.ClientSession() as session:
+        server = await start(*DOCUMENTS)
+        async with session.get(f"http://{server.bound.debug}{ASKED}") as response:
+            assert response.status == 404
+
+
+WRONG = (
+    ("", 400, "service is '': must be namespace/service"),
+    ("service=store", 400, "service is 'store': must be namespace/service"),
+    ("service=shop/nobody", 404, "there is no service shop/nobody"),
+    ("proxy=nobody", 404, "there is no proxy 'nobody'"),
+    ("service=shop/store&from=alice", 400, "from is 'alice': must be namespace/service account"),
+    ("service=shop/store&method=get", 400, "method is 'get': must be one of GET"),
+    ("service=shop/store&path=books", 400, "path is 'books': must begin with /"),
+    ("service=shop/store&path=/a?b", 400, "path is '/a?b': must begin with /, without ?"),
+    ("service=shop/store&status=6xx", 400, "status is '6xx': must be such as 5xx or 404"),
+    ("service=shop/store&seconds=0", 400, "seconds is '0': must be a whole number from 1 to 3600"),
+    ("service=shop/store&limit=1e3", 400, "limit is '1e3': must be a whole number from 1 to 100000"),
+    ("service=shop/store&service=shop/bank", 400, "service is there 2 times: at most once"),
+    ("service=shop/store&colour=red", 400, "there is no parameter 'colour': there are service"),
+    ("service=shop/store" + "&method=GET" * 17, 400, "method is there 17 times: at most 16 times"),
+)
+"""What cannot be asked, the status, and what is said of it."""
+
+
+async def test_what_cannot_be_asked_is_said(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """By the parameter's name, what was said, and what would be right."""
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        server = await start(*DOCUMENTS)
+        for query, status, words in WRONG:
+            async with watching(server, f"/api/v1/tap?{query.replace('/a?b', '/a%3Fb')}") as tap:
+                said = (await tap.line())["error"]
+                assert (tap.response.status, words in said) == (status, True), said

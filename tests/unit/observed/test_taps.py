@@ -1,0 +1,140 @@
+"""Who watches requests: what sidecars are asked for, and what of their answers is kept."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from mesh.identity import ProxyName, ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from mesh.service import ServiceKey
+from mesh.tap import TapChoice, TappedRequest
+from observed.taps import MOST_TAPS, PER_SECOND, WAITING, Taps, TooManyTaps, Watched
+
+SHOP = ServiceKey(Namespace("shop"), ServiceName("shop"))
+BANK = ServiceKey(Namespace("shop"), ServiceName("bank"))
+ONE, OTHER, BANKER = (ProxyName.parse(f"{each}.shop") for each in ("one.shop", "two.shop", "one.bank"))
+ALICE, BOB = (ServiceIdentity(Namespace("shop"), ServiceAccountName(each)) for each in ("alice", "bob"))
+REQUEST = TappedRequest(
+    at=datetime(2026, 1, 1, tzinfo=UTC),
+    caller=ALICE,
+    address="10.0.0.1",
+    port=Port(8080),
+    method="GET",
+    authority="shop",
+    path="/books/one",
+    status=200,
+    grpc_status=None,
+    flags=(),
+    details="via_upstream",
+    policy="shop/books",
+    seconds=0.1,
+    received_bytes=0,
+    sent_bytes=3,
+)
+
+
+def _taps() -> tuple[Taps, list[object]]:
+    """Return nobody who watches, and what is told of changes."""
+    behind = {ONE: (SHOP,), OTHER: (SHOP,), BANKER: (BANK,)}
+    taps, changes = Taps(lambda proxy: behind.get(proxy, ())), list[object]()
+    taps.changed = lambda: changes.append(dict(taps.tapped))
+    return taps, changes
+
+
+def _nobody() -> None:
+    """Take no notice."""
+
+
+def test_what_is_asked_of_sidecars_is_what_anybody_watches() -> None:
+    """Of a service all that is watched together, each choice once; nothing once the last has ended."""
+    taps, changes = _taps()
+    posts = TapChoice(methods=("POST",))
+    first = taps.begin(Watched(SHOP, posts), _nobody)
+    same = taps.begin(Watched(SHOP, posts, ONE, range(500, 600)), _nobody)
+    every = taps.begin(Watched(SHOP), _nobody)
+    for each in (first, every, same):
+        taps.end(each)
+    assert changes == [
+        {SHOP: (posts,)},
+        {SHOP: (TapChoice(), posts)},
+        {SHOP: (posts,)},
+        {},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("watched", "fits"),
+    [
+        (Watched(SHOP), True),
+        (Watched(BANK), False),
+        (Watched(SHOP, TapChoice((ALICE, BOB), ("GET",), "/books"), ONE, range(200, 201)), True),
+        (Watched(SHOP, TapChoice(callers=(BOB,))), False),
+        (Watched(SHOP, TapChoice(methods=("POST",))), False),
+        (Watched(SHOP, TapChoice(path_prefix="/book/")), False),
+        (Watched(SHOP, proxy=OTHER), False),
+        (Watched(SHOP, statuses=range(500, 600)), False),
+    ],
+)
+def test_each_is_told_what_it_asked_for(watched: Watched, fits: bool) -> None:
+    """Whatever a sidecar tells, as it does for others, or by itself."""
+    taps, _ = _taps()
+    tap = taps.begin(watched, _nobody)
+    taps.told(ONE, [REQUEST], 0.0)
+    assert tap.take() == ([(ONE, REQUEST)] if fits else [], 0)
+
+
+def test_a_proxy_is_believed_of_its_own_services_alone() -> None:
+    """It is told so, and ends its stream; a proxy that nobody knows answers for none."""
+    taps, _ = _taps()
+    tap = taps.begin(Watched(SHOP), _nobody)
+    stranger = ProxyName.parse("x.shop.shop")
+    assert [taps.told(each, [REQUEST], 0.0) for each in (ONE, BANKER, stranger)] == [True, False, False]
+    assert tap.take() == ([(ONE, REQUEST)], 0)
+    taps.end(tap)
+    assert not taps.told(ONE, [REQUEST], 0.0)
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """By the second, and by what waits to be read; what was lost is counted, once."""
+    taps, _ = _taps()
+    tap = taps.begin(Watched(SHOP), _nobody)
+    other = taps.begin(Watched(SHOP, statuses=range(500, 600)), _nobody)
+    taps.told(ONE, [REQUEST] * (PER_SECOND + 7), 1.5)
+    found, lost = tap.take()
+    assert (len(found), lost) == (PER_SECOND, 7)
+    taps.told(ONE, [REQUEST] * 3, 1.9)
+    assert tap.take() == ([], 3)
+    for second in range(2, 2 + WAITING // PER_SECOND):
+        taps.told(ONE, [REQUEST] * PER_SECOND, second)
+    taps.told(ONE, [REQUEST] * 5, 100.0)
+    found, lost = tap.take()
+    assert (len(found), lost) == (WAITING, 5)
+    assert other.take() == ([], 0)
+
+
+def test_who_watches_is_told_that_there_is_something() -> None:
+    """For each request that fits, and for no other."""
+    taps, noticed = _taps()[0], list[str]()
+    taps.begin(Watched(SHOP), lambda: noticed.append("it"))
+    taps.told(ONE, [REQUEST], 0.0)
+    taps.told(BANKER, [REQUEST], 0.0)
+    assert noticed == ["it"]
+
+
+def test_no_more_watch_than_may() -> None:
+    """The next is turned away, and changes nothing; there is room again when one has ended."""
+    taps, changes = _taps()
+    first, *_ = [taps.begin(Watched(SHOP), _nobody) for _ in range(MOST_TAPS)]
+    with pytest.raises(TooManyTaps):
+        taps.begin(Watched(BANK), _nobody)
+    assert changes == [{SHOP: (TapChoice(),)}]
+    taps.end(first)
+    assert taps.begin(Watched(BANK), _nobody).watched == Watched(BANK)
+
+
+def test_who_showed_no_certificate_is_no_caller_that_was_chosen() -> None:
+    """Though everybody's requests are told."""
+    unknown = replace(REQUEST, caller=None)
+    assert TapChoice().fits(unknown)
+    assert not TapChoice(callers=(ALICE,)).fits(unknown)
