@@ -104,7 +104,7 @@ test-programs: ; $(BIN)/pytest $(BESIDE) --ignore=tests/feature/serve tests/e2e 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
 	@tools/node-packages
-	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager helm $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
+	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager helm collector $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
 	$(MAKE) --no-print-directory --keep-going test-cluster test-node
 
 # One after the other: side by side they are a sixth sooner, and Pods' probes come late.

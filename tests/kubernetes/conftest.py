@@ -34,7 +34,7 @@ from tests.typed import Command, Typed
 from tools.real_parts.building import is_built, shared
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.node import Node, lacking, node
-from tools.real_parts.parts import API_SERVER, CERT_MANAGER, CONTROLLERS, ETCD, HELM, Part
+from tools.real_parts.parts import API_SERVER, CERT_MANAGER, COLLECTOR, CONTROLLERS, ETCD, HELM, Part
 from tools.real_parts.parts import NODE as NODE_PARTS
 from tools.real_parts.processes import Service
 from tools.real_parts.signing import RESOURCES, cert_manager
@@ -77,6 +77,13 @@ def node_parts(parts: None) -> None:
         _skip(f"there is no {missing}: `make test-kubernetes` builds them, with Go (https://go.dev)")
     if missing := lacking():
         _skip(f"a node needs {missing}: `make test-kubernetes` installs what Debian has, for root")
+
+
+@pytest.fixture(scope="session")
+def collector_part() -> None:
+    """Have OpenTelemetry's collector, which needs no cluster."""
+    if not is_built(COLLECTOR):
+        _skip("there is no collector: `make test-kubernetes` builds it, with Go (https://go.dev)")
 
 
 @pytest.fixture(scope="session")

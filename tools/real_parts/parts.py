@@ -86,6 +86,14 @@ def _cert_manager() -> Part:
     return Part("cert-manager", module, version, ".", {}, source=source, folder="deploy/crds")
 
 
+def _collector() -> Part:
+    # Its makers' programs are not to be had as modules, or have what every vendor takes.
+    module, version = "go.opentelemetry.io/collector", "0.165.0"
+    source = (Path(__file__).parent / "collector" / "main.go").read_text("utf-8")
+    requires = {f"{module}/{each}": version for each in ("receiver/otlpreceiver", "exporter/debugexporter")}
+    return Part("collector", f"{module}/otelcol", version, ".", requires, source=source)
+
+
 def _helm() -> Part:
     # Without a cluster it takes charts to be for this version of Kubernetes; unless told, for one long gone.
     module = "helm.sh/helm/v3"
@@ -120,9 +128,12 @@ CERT_MANAGER: Final = _cert_manager()
 ISTIOD: Final = _istio("pilot-discovery")
 HELM: Final = _helm()
 
+COLLECTOR: Final = _collector()
+"""OpenTelemetry's: it takes OTLP, and writes down what came."""
+
 NODE: Final = (SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
 """What a cluster whose Pods run has besides."""
 
-_ALL: Final = (ETCD, API_SERVER, CONTROLLERS, CERT_MANAGER, *NODE, HELM, ISTIOD)
+_ALL: Final = (ETCD, API_SERVER, CONTROLLERS, CERT_MANAGER, *NODE, HELM, COLLECTOR, ISTIOD)
 PARTS: Final = {part.name: part for part in _ALL}
 """All parts by name."""
