@@ -217,7 +217,8 @@ class Accepted:
         noted = held.get(type_url, _NOTHING[count])
         if (after := noted.known(resources, served)) is None:
             after = self._one(noted.after(response, served))
-            noted.remember(resources, served, after)
+            if after is not noted or len(resources) >= MANY:  # of few it is seen at once that nothing is new
+                noted.remember(resources, served, after)
         if after is not noted:
             held[type_url] = after
 

@@ -107,7 +107,7 @@ class ResourceSet:
                 every[type_url] = Names(name for name, _, _ in others)
             if visible:
                 seen[type_url] = every[type_url] if len(visible) == len(others) else Names(visible)
-        return Difference(seen, every)
+        return Difference(every if seen == every else seen, every)
 
     def resources(self, type_url: TypeUrl) -> Resources:
         """Return the resources of a type; none if there are none."""
