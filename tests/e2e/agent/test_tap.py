@@ -56,7 +56,7 @@ class Watching:
 
 @asynccontextmanager
 async def watching(meshed: Meshed, *options: str) -> AsyncIterator[Watching]:
-    """Run `meshwright tap` until the context ends, by Ctrl-C; the sidecar of the shop watches by then."""
+    """Run `meshwright tap` until the context ends; the sidecar of the shop watches by then."""
     command = [*meshed.machines["switch"].enter, str(COMMAND), "tap", *options]
     command += ["--state", str(meshed.state / "control")]
     pipe = asyncio.subprocess.PIPE
@@ -68,7 +68,7 @@ async def watching(meshed: Meshed, *options: str) -> AsyncIterator[Watching]:
         yield found
     finally:
         if process.returncode is None:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
         await process.wait()
     await until(partial(has_none, meshed))
 
@@ -121,7 +121,7 @@ async def test_requests_are_watched_while_somebody_does(
     assert told[1]["details"] == "rbac_access_denied_matched_policy[none]"
     assert {each["proxy"] for each in told} == {"shop-uuid.shop.default"}
     assert "secret" not in json.dumps(told)
-    assert tap.process.returncode == 130
+    assert tap.process.returncode == -signal.SIGTERM
 
     written = await meshed.stat("shop", WRITTEN)
     assert written == 2
