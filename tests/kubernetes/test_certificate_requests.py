@@ -1,5 +1,6 @@
 """CertificateRequests of ours, as somebody else answers them: whose controller is the test."""
 
+import asyncio
 import base64
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,7 @@ from certs.issuers.cert_manager.requests import LABEL, OURS, UNTIL
 from certs.issuers.contract import Issuer, Names
 from certs.pair import Pair
 from certs.profile import alternative_names
+from kube.api import Api
 from tests.kubernetes.kubectl import Kubectl
 from tests.kubernetes.signing import (
     GROUP,
@@ -104,10 +106,32 @@ def test_what_a_request_says(signing: Signing, opened: Opened, aside: ThreadPool
     issuer.close()
     with pytest.raises(IssuerError, match="the server was stopped before there was an answer"):
         answered.result(SECONDS)
+    _until_removed(signing)
+
+
+def _until_removed(signing: Signing) -> None:
     limit = time.monotonic() + SECONDS
     while signing.listed():  # it tidies up, and nobody who asks waits for that
         assert time.monotonic() < limit
         time.sleep(0.05)
+
+
+def test_a_request_that_was_made_unheard_is_removed(
+    signing: Signing, opened: Opened, aside: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is stopped before it hears what the API server has called it."""
+    create = Api.create
+
+    async def unheard(*words: Any) -> Any:
+        await create(*words)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Api, "create", unheard)
+    issuer, _, answered = _asked(signing, opened, aside)
+    issuer.close()
+    with pytest.raises(IssuerError, match="the server was stopped before there was an answer"):
+        answered.result(SECONDS)
+    _until_removed(signing)
 
 
 def test_a_request_that_nobody_answers(controllers: Service, signing: Signing, opened: Opened) -> None:

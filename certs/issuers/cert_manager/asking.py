@@ -20,6 +20,7 @@ from kube.streams import event
 _GRANTS: Final = "docs/kubernetes/cert-manager.yaml grants it"
 _REMOVING_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.5
+_LOOKS: Final = 2
 _FINAL: Final = frozenset(
     {Reason.CONFIG, Reason.CREDENTIALS, Reason.FORBIDDEN, Reason.UNAUTHORIZED, Reason.NOT_SERVED}
 )
@@ -51,6 +52,9 @@ class Asking:
             made = await self._api.create(REQUESTS, self._namespace, document)
         except KubeError as error:
             raise _unasked(error) from error
+        except asyncio.CancelledError:
+            await self._remove_unheard(document)
+            raise
         name = _name(made)
         try:
             return await self._answered(name, made)
@@ -149,6 +153,20 @@ class Asking:
                             raise ApiError.of(raw, verb="watch", resource=name, what=name, named=False)
                         case _:
                             raise Nonsense(f"a watch of {REQUESTS} sent an event of another type")
+
+    async def _remove_unheard(self, document: Raw) -> None:
+        """Remove what was made, if it was, by an answer that nobody has waited for: its CSR is no other's."""
+        for _ in range(_LOOKS):
+            try:
+                async with asyncio.timeout(_REMOVING_SECONDS):
+                    listed = await self._api.list(REQUESTS, self._namespace, labels=f"{LABEL}={OURS}")
+            except (KubeError, TimeoutError):
+                return  # it is swept later, as what a killed server has left
+            for each in listed["items"]:
+                if each["spec"]["request"] == document["spec"]["request"]:
+                    await self._remove(_name(each))
+                    return
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _remove(self, name: str) -> None:
         try:
