@@ -38,8 +38,8 @@ class TappedRequest:
 
     `caller` is who showed a certificate of the mesh, None for others, who have an `address` too. `port` is
     the one that was called, 0 where it is not known. `status` is 0 where it ended without an answer,
-    `grpc_status` that of a call of gRPC, None of others. `flags` are Envoy's, by the names in its log.
-    `policy` is the object that admitted it, empty where none did. Sizes are those of bodies, in bytes.
+    `grpc_status` that of a call of gRPC, None of others. `flags` are Envoy's, by the names of its access log
+    service. `policy` is the object that admitted it, empty where none did. Sizes are of bodies, in bytes.
     """
 
     at: datetime

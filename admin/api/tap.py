@@ -85,7 +85,7 @@ class Tapping:
                 await client.say({"request": request_document(proxy, request)})
             told += len(found)
             if told >= client.asked.limit:
-                await client.say({"ended": f"{client.asked.limit} requests were told"})
+                await client.say({"ended": f"all that were asked for are told: {client.asked.limit}"})
                 return
             if lost:
                 await client.say({"lost": lost})

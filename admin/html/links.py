@@ -52,6 +52,8 @@ def object_address(key: str) -> str:
             return href("/debug/certs")
         case kinds.SETTINGS.name:
             return href("/debug/config")
+        case kinds.TAP.name:
+            return href("/debug/topology", {"service": path})
         case kinds.REJECTION.name | kinds.ADMISSION.name:
             return (
                 href("/debug/proxy/show", {"proxy": path}) if path.count(".") == 2 else href("/debug/proxy")

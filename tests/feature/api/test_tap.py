@@ -103,7 +103,7 @@ async def test_what_a_sidecar_tells_is_told_to_who_watches(tmp_path_factory: pyt
                     ("/a/first", 500, STORE),
                     ("/a/second", 503, STORE),
                 ]
-                assert await tap.line() == {"ended": "2 requests were told"}
+                assert await tap.line() == {"ended": "all that were asked for are told: 2"}
                 assert await tap.line() == {}
             await call.write(message("/a"))
             assert await ended(call) is grpc.StatusCode.OK

@@ -64,6 +64,7 @@ def test_objects_and_proxies_in_a_sentence_lead_to_their_pages() -> None:
         ("settings settings", "/debug/config"),
         ("rejection u.store.shop", "/debug/proxy/show?proxy=u.store.shop"),
         ("admission proxies", "/debug/proxy"),
+        ("tap shop/store", "/debug/topology?service=shop%2Fstore"),
     ],
 )
 def test_what_a_configuration_is_made_from_has_a_page(key: str, address: str) -> None:
