@@ -10,6 +10,7 @@ somebody was to be asked about.
 
 from catalog.policy.proxy import Asked
 from catalog.relations.extensions import server_of
+from catalog.store import mesh_wide
 from catalog.store.own import external_authorizations_in
 from catalog.store.view import View
 from mesh.authorization import ExternalAuthorization
@@ -33,7 +34,7 @@ def asked_at(view: View, identity: ServiceIdentity, port: Port, protocol: Protoc
     if (found := min(its, key=precedence, default=None)) is not None:
         authorizer = found.at(server_of(view, found))
         return None if authorizer is None else Asked(authorizer, found.key)
-    everywhere = view.config.authorization
+    everywhere = mesh_wide.authorization(view).value()
     return None if everywhere is None else Asked(everywhere)
 
 

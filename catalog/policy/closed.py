@@ -12,6 +12,7 @@ from catalog.policy.proxy import Reachable, SocketAddress
 from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing
 from catalog.relations.outside import services_by_port
+from catalog.store import mesh_wide
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
@@ -62,7 +63,7 @@ def _places(part: Reachable) -> Iterator[SocketAddress]:
 @derived
 def addresses(view: View) -> tuple[SocketAddress, ...]:
     """Return the addresses of the mesh's services, sorted; none without egress, where nobody asks."""
-    if not view.config.egress:
+    if not mesh_wide.egress(view).value():
         return ()
     return tuple(sorted({each for key in view.services for each in _addresses(view, key)}))
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from catalog.policy.proxy import Logging
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.telemetry import told
+from catalog.store import mesh_wide
 from catalog.store.osm import extension_services
 from catalog.store.view import View
 from mesh.config import Tracing
@@ -24,7 +25,7 @@ def logging(view: View, group: ProxyGroup) -> Logging:
 
 def tracing(view: View, group: ProxyGroup) -> Tracing | None:
     """Return what is traced: as much as a Telemetry says, else as the mesh has it."""
-    found = view.config.tracing
+    found = mesh_wide.tracing(view).value()
     if found is None:
         return None
     said = (each.sampling for each in told(view, group.telemetry) if each.sampling is not None)

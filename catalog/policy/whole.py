@@ -19,6 +19,7 @@ from catalog.policy.proxy import (
 from catalog.policy.reachable import reachable
 from catalog.policy.telemetry import logging, tracing
 from catalog.relations.groups import ProxyGroup
+from catalog.store import mesh_wide
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.hashing import Shared
@@ -53,7 +54,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         parts = tuple(nearby(view, each, group.locality) for each in parts)
     kind = interception_kind(group)
     transparent = kind is InterceptionKind.TRANSPARENT
-    passthrough = view.config.egress and transparent
+    passthrough = mesh_wide.egress(view).value() and transparent
     named = said(view, group.identity) if transparent else ()
     shut = _closed(view, parts, named, passthrough=passthrough)
     return ProxyPolicy(
@@ -100,7 +101,7 @@ def _transparent(group: ProxyGroup) -> Transparent:
 
 def tls_range(view: View) -> TlsRange:
     """Return the TLS settings of the mesh."""
-    sidecar = view.config.sidecar
+    sidecar = mesh_wide.sidecar(view).value()
     return TlsRange(
         minimum=sidecar.tls_min_version,
         maximum=sidecar.tls_max_version,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.store import mesh_wide
 from catalog.store.view import IN_VIEW, View, namespaces, services
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -15,15 +16,6 @@ from mesh.names import Namespace
 from mesh.service import ServiceKey
 
 _said: Final = IN_VIEW.column(namespaces, lambda found: found.permissive)
-
-
-@derived
-def _all(view: View) -> bool:
-    return view.config.permissive
-
-
-_mesh_wide: Final = IN_VIEW.firewall(_all)
-"""Very many read it, and no other setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +29,9 @@ class Permissive:
 @derived
 def permissive_namespaces(view: View) -> Permissive:
     """Return which namespaces are permissive; who needs to know it of one asks `is_permissive`."""
-    mesh_wide = _mesh_wide(view).value()
+    everywhere = mesh_wide.permissive(view).value()
     said = _said(view).items()
-    return Permissive(mesh_wide, tuple(name for name, open_ in said if open_ is (not mesh_wide)))
+    return Permissive(everywhere, tuple(name for name, open_ in said if open_ is (not everywhere)))
 
 
 open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)
@@ -49,7 +41,7 @@ open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)
 def is_permissive(view: View, namespace: Namespace) -> bool:
     """Say whether a namespace's workloads accept every client of the mesh."""
     said = _said(view).get(namespace)
-    return _mesh_wide(view).value() if said is None else said
+    return mesh_wide.permissive(view).value() if said is None else said
 
 
 def asked_for(view: View, client: ServiceIdentity | None, key: ServiceKey) -> ServiceIdentity | None:

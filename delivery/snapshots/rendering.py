@@ -9,6 +9,7 @@ from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.reachable import derive_open
 from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup
+from catalog.store import mesh_wide
 from catalog.store.view import View
 from certs.material import ServiceCertificate
 from delivery.snapshots.fitting import Fitting, Refused, fitting, joined
@@ -244,7 +245,7 @@ def group_input(rendering: Rendering, group: ProxyGroup) -> GroupInput:
         rendering.certificates.get(group.identity),
         rendering.roots.get(_ROOTS, b""),
         group.driver,
-        rendering.view.config.sidecar,
+        mesh_wide.sidecar(rendering.view).value(),
     )
 
 

@@ -22,7 +22,8 @@ SERVED = 58
 """Values for a service whose two sidecars, one group, are served: it calls five others, and five it."""
 
 WIDELY_READ = {
-    *("settings", "trust bundle", "catalog.store.view._config()"),
+    *("settings", "trust bundle"),
+    *(f"catalog.store.mesh_wide._{each}()" for each in ("authorization", "egress", "sidecar", "tracing")),
     *("catalog.lint.reach.crowd()", "catalog.relations.addresses.moved()"),
     *("catalog.policy.reachable._open", "catalog.policy.reachable.open_to_all"),
     *(

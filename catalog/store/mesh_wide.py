@@ -1,0 +1,43 @@
+"""What the MeshConfig in force says, setting by setting.
+
+Very many read one of them and no other: who reads it here is not concerned where another one changes.
+"""
+
+from typing import Final
+
+from catalog.store.view import IN_VIEW, View
+from engine.derived import derived
+from mesh.authorization import Authorizer
+from mesh.config import SidecarSettings, Tracing
+
+
+@derived
+def _permissive(view: View) -> bool:
+    return view.config.permissive
+
+
+@derived
+def _egress(view: View) -> bool:
+    return view.config.egress
+
+
+@derived
+def _authorization(view: View) -> Authorizer | None:
+    return view.config.authorization
+
+
+@derived
+def _tracing(view: View) -> Tracing | None:
+    return view.config.tracing
+
+
+@derived
+def _sidecar(view: View) -> SidecarSettings:
+    return view.config.sidecar
+
+
+permissive: Final = IN_VIEW.firewall(_permissive)
+egress: Final = IN_VIEW.firewall(_egress)
+authorization: Final = IN_VIEW.firewall(_authorization)
+tracing: Final = IN_VIEW.firewall(_tracing)
+sidecar: Final = IN_VIEW.firewall(_sidecar)
