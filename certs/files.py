@@ -5,9 +5,9 @@ Every function raises StateError, with one sentence, where the file system refus
 
 import fcntl
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from certs.errors import StateError
@@ -56,19 +56,19 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
     The temporary file stands beside it, because a rename is atomic within one file system only. What is not
     `durable` waits for no disk: after a power failure it may be the old file, or one that is cut short.
     """
+    temporary = path.with_name(f".{path.name[:64]}.{secrets.token_hex(8)}")
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(file.fileno(), 0o600)
+                os.fchmod(descriptor, 0o600)
                 file.write(content)
                 file.flush()
                 if durable:
-                    os.fsync(file.fileno())
-            Path(temporary).replace(path)
+                    os.fsync(descriptor)
+            temporary.replace(path)
         except BaseException:
-            with suppress(FileNotFoundError):
-                Path(temporary).unlink()
+            temporary.unlink(missing_ok=True)
             raise
         if durable:
             sync_directory(path.parent)

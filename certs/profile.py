@@ -1,10 +1,8 @@
 """What our certificates look like: subjects, alternative names and usages, the same for every kind."""
 
 import ipaddress
-import threading
+import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from cryptography import x509
@@ -20,7 +18,9 @@ PURPOSES: Final[dict[Usage, list[ObjectIdentifier]]] = {
 }
 """The extended key usage of each kind of certificate."""
 
-_FILTERS: Final = threading.Lock()
+_WARNED: Final = "Attribute's length must be"
+_ANY_LENGTH: Final = ("ignore", re.compile(_WARNED, re.IGNORECASE), UserWarning, None, 0)
+"""The filter of warnings that leaves these out, as Python keeps it."""
 
 
 def subject(common_name: str) -> x509.Name:
@@ -29,27 +29,25 @@ def subject(common_name: str) -> x509.Name:
     X.520 ends common names at 64 characters; TLS stacks do not, and `<uuid>.<service>.<namespace>` soon
     passes it, so the library's own check is left out.
     """
-    with _any_length():
-        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name, _validate=False)])
+    _allow_any_length()
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name, _validate=False)])
 
 
 def common_name(certificate: x509.Certificate) -> str:
     """Return a certificate's common name, of any length; empty where there is not exactly one."""
-    with _any_length():
-        found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    _allow_any_length()
+    found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[0].value) if len(found) == 1 else ""
 
 
-@contextmanager
-def _any_length() -> Iterator[None]:
+def _allow_any_length() -> None:
     """Keep the library from warning of each common name longer than X.520's 64 characters.
 
-    Python's warning filters belong to the whole process, hence the lock: two threads that changed them
-    at once could each put back what the other had set.
+    For good, and for the whole process: Python's warning filters belong to it, and to put back what was
+    there could undo what another thread has set. What others have put before it gives way again.
     """
-    with _FILTERS, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Attribute's length must be", UserWarning)
-        yield
+    if tuple(warnings.filters[:1]) != (_ANY_LENGTH,):
+        warnings.filterwarnings("ignore", _WARNED, UserWarning)
 
 
 def alternative_names(names: Names) -> x509.SubjectAlternativeName | None:

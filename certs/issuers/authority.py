@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from certs.errors import IssuerError
-from certs.issuers.contract import CertificateRequest
+from certs.issuers.contract import CertificateRequest, Usage
 from certs.issuers.root import Root, open_root
 from certs.leaf import stands_below
 from certs.profile import PURPOSES, alternative_names, key_usage, subject
@@ -26,6 +26,9 @@ class CertificateAuthority:
         self._root = root
         self._trust_domain = trust_domain
         self._bundle = root.above.roots.pem
+        self._fingerprint = root.fingerprint
+        self._begun = {usage: _begun(root, usage) for usage in Usage}
+        self._key_identifier = _authority_key_identifier(root)
 
     @classmethod
     def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
@@ -44,7 +47,7 @@ class CertificateAuthority:
     @property
     def fingerprint(self) -> str:
         """Return what tells its key from others'."""
-        return self._root.fingerprint
+        return self._fingerprint
 
     @property
     def other(self) -> str:
@@ -92,21 +95,28 @@ class CertificateAuthority:
     def _unsigned(self, request: CertificateRequest) -> x509.CertificateBuilder:
         public_key = cast("CertificatePublicKeyTypes", load_der_public_key(request.possession.public_key()))
         builder = (
-            x509.CertificateBuilder()
+            self._begun[request.usage]
             .subject_name(subject(request.names.common_name))
-            .issuer_name(self._root.certificate.subject)
             .public_key(public_key)
             .serial_number(new_serial())
             .not_valid_before(request.not_before)
             .not_valid_after(min(request.not_after, self.not_after))
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(key_usage(authority=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(PURPOSES[request.usage]), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
-            .add_extension(_authority_key_identifier(self._root), critical=False)
+            .add_extension(self._key_identifier, critical=False)
         )
         names = alternative_names(request.names)
         return builder if names is None else builder.add_extension(names, critical=False)
+
+
+def _begun(root: Root, usage: Usage) -> x509.CertificateBuilder:
+    """Return what is the same in all that a root signs for one usage: builders are never changed."""
+    return (
+        x509.CertificateBuilder()
+        .issuer_name(root.certificate.subject)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(key_usage(authority=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(PURPOSES[usage]), critical=False)
+    )
 
 
 def _authority_key_identifier(root: Root) -> x509.AuthorityKeyIdentifier:

@@ -48,17 +48,17 @@ def _secret_name(name: str) -> bool:
 
 def _redacted(value: object) -> object:
     match value:
+        case str():  # the most of them first: whether something is a Mapping is the dearest question
+            return REDACTED if _PEM_MARK in value else value
+        case bytes():
+            return REDACTED if _PEM_MARK.encode() in value else value
+        case list() | tuple():
+            return [_redacted(inner) for inner in value]
         case Mapping():
             return {
                 name: REDACTED if _secret_name(str(name)) else _redacted(inner)
                 for name, inner in value.items()
             }
-        case list() | tuple():
-            return [_redacted(inner) for inner in value]
-        case bytes() if _PEM_MARK.encode() in value:
-            return REDACTED
-        case str() if _PEM_MARK in value:
-            return REDACTED
         case _:
             return value
 

@@ -1,5 +1,6 @@
 """Proxy certificates: what they say, whatever the length of the name, and that the ledger knows them."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -55,6 +56,20 @@ def test_a_proxy_certificate_says_exactly_what_it_must(
     assert read_peer(issued.chain_pem) == PeerCertificate(
         str(LONG), issued.serial, now - timedelta(seconds=60), issued.not_after, (), client_auth=True
     )
+
+
+def test_long_names_are_read_without_a_word_and_leave_one_filter_of_warnings(
+    authority: CertificateAuthority, ledger: Ledger, now: datetime
+) -> None:
+    """Even where somebody made errors of all warnings meanwhile, and however often they are read."""
+    chain_pem = issue_proxy(authority, ledger, LONG, VALIDITY, now).chain_pem
+    read_peer(chain_pem)
+    before = len(warnings.filters)
+    for _ in range(3):
+        assert read_peer(chain_pem).common_name == str(LONG)
+    assert len(warnings.filters) == before
+    warnings.simplefilter("error")
+    assert read_peer(chain_pem).common_name == str(LONG)
 
 
 LABELS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True) | st.sampled_from(

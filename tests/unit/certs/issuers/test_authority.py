@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from certs.errors import IssuerError, RequestError, StateError
+from certs.issuers import authority as authorities
 from certs.issuers import root
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest, Issuer, Names, Usage
@@ -286,3 +287,29 @@ def test_a_chain_stands_below_its_own_root_only(
 def test_root_never_shows_its_key(state: Path, now: datetime) -> None:
     """The repr of a loaded root has no key in it."""
     assert "key" not in repr(root.open_root(state, DOMAIN, now)).lower()
+
+
+def test_what_is_the_same_in_all_that_it_signs_is_made_once(
+    state: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its fingerprint, asked for with each call of a sidecar, and its part of each certificate."""
+    made = list[str]()
+
+    def counted(of: object, name: str) -> None:
+        inner = getattr(of, name)
+
+        def counting(*given: object, **named: object) -> object:
+            made.append(name)
+            return inner(*given, **named)
+
+        monkeypatch.setattr(of, name, counting)
+
+    counted(root, "fingerprint_of")
+    counted(authorities, "key_usage")
+    counted(authorities, "_authority_key_identifier")
+    signer = CertificateAuthority.open(state, DOMAIN, now)
+    made.clear()
+    for usage in Usage:
+        issue_pair(signer, usage, Names("a.b.c"), timedelta(days=1), now)
+        assert signer.fingerprint
+    assert made == []
