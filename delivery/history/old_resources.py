@@ -6,7 +6,10 @@ from typing import Final
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 
 BYTES: Final = 8 * 1024 * 1024
-"""Bodies kept in all, as they are kept; the oldest go first."""
+"""Resources kept in all, with their bodies as they are kept; the oldest go first."""
+
+BESIDE: Final = 768
+"""What a resource takes beside its body, which is often less: objects, its name, what it refers to."""
 
 
 class Replaced:
@@ -23,9 +26,9 @@ class Replaced:
         if resource.secret or key in self._kept:
             return
         self._kept[key] = resource
-        self._size += len(resource.kept)
+        self._size += BESIDE + len(resource.kept)
         while self._size > self._limit:
-            self._size -= len(self._kept.popitem(last=False)[1].kept)
+            self._size -= BESIDE + len(self._kept.popitem(last=False)[1].kept)
 
     def find(self, type_url: TypeUrl, name: ResourceName, version: Version) -> Resource | None:
         """Return a replaced resource, or None where it is not kept."""

@@ -89,7 +89,7 @@ class Resource:
     @property
     def body(self) -> bytes:
         """The bytes that are sent."""
-        return unpacked(self.kept)
+        return unpacked(self.kept, self.type_url)
 
 
 def encode(
@@ -121,7 +121,7 @@ def encode(
     name = ResourceName(sys.intern(name))
     # A set of one takes what four such do, and each name is that of a resource, which is in memory as well.
     needed = tuple(sorted((kind, ResourceName(sys.intern(each))) for kind, each in refers_to))
-    kept = body if secret else packed(body)
+    kept = body if secret else packed(body, type_url)
     return Resource(type_url, name, version, kept, needed, on_demand, ttl_seconds, secret, renewal=renewal)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from delivery.history.old_resources import Replaced
+from delivery.history.old_resources import BESIDE, Replaced
 from xds.protocol.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 
 NAME = ResourceName("a")
@@ -13,8 +13,8 @@ def _resource(version: str, type_url: TypeUrl = ROUTE) -> Resource:
 
 
 def test_the_oldest_go_first() -> None:
-    """By the bytes of their bodies; one that is kept already is not counted twice."""
-    kept = Replaced(limit=12)
+    """By what each takes; one that is kept already is not counted twice."""
+    kept = Replaced(limit=2 * (BESIDE + 5) + 2)
     for version in ("1", "2", "2", "3"):
         kept.keep(_resource(version))
     found = [kept.find(ROUTE, NAME, Version(version)) for version in ("1", "2", "3")]

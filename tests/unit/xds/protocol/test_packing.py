@@ -15,15 +15,36 @@ from xds.protocol.resource import encode
 def test_what_is_packed_is_unpacked_to_what_it_was(size: int) -> None:
     """Of whatever length; what is neither short nor very long takes less meanwhile."""
     plain = (b"%d of a listener's filter chains, and the next; " % size * MOST)[:size]
-    kept = packed(plain)
-    assert unpacked(kept) == plain
+    kept = packed(plain, "listener")
+    assert unpacked(kept, "listener") == plain
     assert (len(kept) < len(plain)) is (LEAST <= size <= MOST)
 
 
 def test_bytes_that_look_packed_and_are_not_stay_as_they_are() -> None:
     """Which of the two they are is known of the object, not guessed from its first bytes."""
-    looks = bytes(packed(b"x" * LEAST))
-    assert unpacked(looks) == looks
+    looks = bytes(packed(b"x" * LEAST, "listener"))
+    assert unpacked(looks, "listener") == looks
+
+
+@pytest.mark.parametrize("like", [b"", b"unlike "])
+def test_what_is_packed_after_another_of_its_kind_takes_what_it_differs_by(like: bytes) -> None:
+    """A group's listener is much like another's: it is unpacked by the first, whatever was packed since."""
+    lines = [b"chain %d is for %s; " % (n, hashlib.sha256(b"%d" % n).hexdigest().encode()) for n in range(99)]
+    kind = f"like {like!r}"
+    first = b"".join(lines)
+    second = b"".join(like + line for line in lines) + b"and one more"
+    kept = [packed(each, kind) for each in (first, second, first)]
+    assert [unpacked(each, kind) for each in kept] == [first, second, first]
+    assert len(kept[1]) < len(second) // (5 if like else 50)
+    assert len(kept[2]) == len(kept[0]) < len(first) // 50
+
+
+def test_kinds_do_not_mix() -> None:
+    """Each is packed by the first of its own, of which another kind knows nothing."""
+    words = hashlib.sha512(b"words").digest() * 5
+    others = hashlib.sha512(b"others").digest() * 5
+    kept = packed(words, "one"), packed(others, "other")
+    assert (unpacked(kept[0], "one"), unpacked(kept[1], "other")) == (words, others)
 
 
 def test_a_long_resource_is_kept_packed_and_has_the_body_and_version_of_what_was_encoded() -> None:
