@@ -38,7 +38,7 @@ def fits_in_full(expression: str, value: bytes) -> bool:
 
 def fits_no_path(expression: str) -> bool:
     """Say whether an expression surely fits nothing that begins with a slash."""
-    compiled = _compiled(expression)
+    compiled = _compile(expression)  # not kept: it takes 4 KiB, and of each this is asked once
     if compiled is None:
         return True
     try:
@@ -58,10 +58,12 @@ def text_of(expression: str) -> str | None:
     return _ESCAPED.sub(r"\1", expression) if _LITERAL.fullmatch(expression) else None
 
 
-@lru_cache(maxsize=_KEPT)
-def _compiled(expression: str) -> _Compiled | None:
+def _compile(expression: str) -> _Compiled | None:
     try:
         found: _Compiled = re2.compile(expression.encode(), _OPTIONS)
     except re2.error:
         return None
     return found
+
+
+_compiled: Final = lru_cache(maxsize=_KEPT)(_compile)
