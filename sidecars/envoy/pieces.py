@@ -45,7 +45,6 @@ from mesh.policy import PolicyKey
 from mesh.rate_services import RateLimitService
 from mesh.routing import Abort, RouteActions
 from mesh.service import EscapedSlashes, ExternalHost, ServiceKey, Upstream
-from mesh.upstreams import Balancing
 from sidecars.contract.driver import Piece, Pieces, each_piece
 from sidecars.envoy import clusters, endpoints, inbound_listeners, names, outbound_listeners, routes
 from sidecars.envoy.judging import judged
@@ -230,15 +229,15 @@ def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
     yield _cluster(terms, replace(destination, endpoints=(), caller=caller, near=None))
     if not destination.as_called:
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
-        places = replace(
-            destination,
+        places = ServiceDestination(
+            destination.service,
+            destination.target_port,
             is_http=False,
             server_name="",
             identities=(),
-            limits=ConnectionLimits(),
-            ejecting=None,
-            balancing=Balancing.ROUND_ROBIN,
-            checking=None,
+            endpoints=destination.endpoints,
+            caller=destination.caller,
+            near=destination.near,
         )
         reached = Reached(destination.service, destination.target_port)
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))

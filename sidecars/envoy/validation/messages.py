@@ -48,20 +48,23 @@ class _Right:
     def __init__(self) -> None:
         self._digests: set[bytes] = set()
 
-    def has(self, part: bytes, kind: str) -> bool:
-        """Say whether a part was added, encoded as a message of that kind."""
-        return len(part) <= _PART_BYTES and _digest(part, kind) in self._digests
+    def __contains__(self, digest: bytes) -> bool:
+        """Say whether the part with this digest was added."""
+        return digest in self._digests
 
-    def add(self, part: bytes, kind: str) -> None:
-        """Remember a part, if it is small."""
-        if len(part) > _PART_BYTES:
+    def add(self, digest: bytes) -> None:
+        """Remember a part; nothing of one that is too large to have a digest."""
+        if not digest:
             return
         if len(self._digests) >= _REMEMBERED:
             self._digests.clear()
-        self._digests.add(_digest(part, kind))
+        self._digests.add(digest)
 
 
 def _digest(part: bytes, kind: str) -> bytes:
+    """Return what stands for a part, encoded as a message of that kind; empty where it is not small."""
+    if len(part) > _PART_BYTES:
+        return b""
     return blake2b(b"%b %b" % (kind.encode(), part), digest_size=_DIGEST_BYTES).digest()
 
 
@@ -277,13 +280,13 @@ def _remembering(one: _Check, inner: Descriptor) -> _Check:
     name = inner.full_name
 
     def check(value: _Value, way: Way, found: list[Fault]) -> None:
-        part = value.SerializeToString(deterministic=True)
-        if _right.has(part, name):
+        digest = _digest(value.SerializeToString(deterministic=True), name)
+        if digest in _right:
             return
         before = len(found)
         one(value, way, found)
         if len(found) == before:
-            _right.add(part, name)
+            _right.add(digest)
 
     return check
 
@@ -317,7 +320,8 @@ def _map_check(field: FieldDescriptor, entry_type: Descriptor, kind: _Rules) -> 
 
 def _check_any(packed: any_pb2.Any, way: Way, found: list[Fault]) -> None:
     kind, part = packed.type_url, packed.value
-    if _right.has(part, kind):
+    digest = _digest(part, kind)
+    if digest in _right:
         return
     before = len(found)
     problem, message = _unpacked(kind, part)
@@ -328,7 +332,7 @@ def _check_any(packed: any_pb2.Any, way: Way, found: list[Fault]) -> None:
     if check is not None:
         check(message, way, found)
     if len(found) == before:
-        _right.add(part, kind)
+        _right.add(digest)
 
 
 def _unpacked(type_url: str, value: bytes) -> tuple[str, Message | None]:

@@ -1,6 +1,7 @@
 """Envoy's own rules, applied before anything is sent: what it would refuse is found, and nothing else."""
 
 import importlib
+from hashlib import blake2b
 from pathlib import Path
 from typing import cast
 
@@ -28,7 +29,7 @@ from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2
 from protos.envoy.type.matcher.v3 import path_pb2, regex_pb2, string_pb2
 from protos.validate import validate_pb2
-from sidecars.envoy.validation import Step, UnknownRuleError, faults, prepare
+from sidecars.envoy.validation import Step, UnknownRuleError, faults, messages, prepare
 
 NAMED = cluster_pb2.Cluster(name="c")
 
@@ -418,3 +419,20 @@ def test_what_was_right_of_one_type_is_judged_anew_of_another() -> None:
         for each in (router, router, manager, router)
     ]
     assert [bool(each) for each in found] == [False, False, True, False]
+
+
+def test_a_part_is_digested_once_where_it_is_judged_and_once_where_it_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is remembered of a part is what it was looked for by; one that is too large has nothing."""
+    digested = list[bytes]()
+
+    def counted(part: bytes, *, digest_size: int) -> object:
+        digested.append(part)
+        return blake2b(part, digest_size=digest_size)
+
+    monkeypatch.setattr(messages, "blake2b", counted)
+    for _ in range(2):
+        assert said(hosts("once.example", "digested.example", f"{'l' * 4096}.example")) == []
+        assert len(digested) == 2
+        digested.clear()
