@@ -66,9 +66,7 @@ class Noted:
     def known(self, resources: tuple[Resource, ...], served: Resources) -> "Noted | None":
         """Return what others came to from here, if any acknowledged these very resources."""
         step = self._next
-        if step is None or step[1] is not served:
-            return None
-        return step[2]() if step[0] is resources or step[0] == resources else None
+        return step[2]() if step is not None and step[0] is resources and step[1] is served else None
 
     def remember(self, resources: tuple[Resource, ...], served: Resources, after: "Noted") -> None:
         """Take it that whoever acknowledges these very resources comes to `after`.
@@ -104,7 +102,7 @@ class Noted:
 
     def _is_newest(self, resource: Resource) -> bool:
         known = self.get(resource.name)
-        return bool(known) and (known[0] is resource or known[0] == resource)
+        return bool(known) and known[0] == resource
 
     def _newest(self, resource: Resource, known: _Newest) -> _Newest:
         before = [each for each in known if each.version != resource.version] if self.count > 1 else ()
@@ -225,8 +223,8 @@ class Accepted:
             held[type_url] = after
 
     def _one(self, noted: Noted) -> Noted:
-        """Return the value of others who have all of a table and nothing else, if this is one of them."""
-        if noted.named or not noted.whole:
+        """Return the value of others who have all of a large table, if this is one of them."""
+        if noted.named or len(noted.whole) < MANY:
             return noted
         # The value holds the table: its identity cannot become another's.
         return self._wholes.setdefault((noted.count, id(noted.whole)), noted)
