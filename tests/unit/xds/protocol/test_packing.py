@@ -39,6 +39,14 @@ def test_what_is_packed_after_another_of_its_kind_takes_what_it_differs_by(like:
     assert len(kept[2]) == len(kept[0]) < len(first) // 50
 
 
+def test_the_first_of_a_kind_may_be_longer_than_what_zlib_looks_back() -> None:
+    """Both ways it is the end of it that counts."""
+    first = b"".join(hashlib.sha256(b"%d" % n).digest() for n in range(MOST // 32))
+    others = (first[1:], first[: MOST // 2] + b"z" * (MOST // 2), first[::-1])
+    kept = [packed(each, "long") for each in (first, *others)]
+    assert [unpacked(each, "long") for each in kept] == [first, *others]
+
+
 def test_kinds_do_not_mix() -> None:
     """Each is packed by the first of its own, of which another kind knows nothing."""
     words = hashlib.sha512(b"words").digest() * 5
@@ -48,7 +56,7 @@ def test_kinds_do_not_mix() -> None:
 
 
 def test_a_long_resource_is_kept_packed_and_has_the_body_and_version_of_what_was_encoded() -> None:
-    """A virtual host for each of fifty services; a cluster is too short for it to be worth the while."""
+    """A virtual host for each of fifty services; a cluster that is but a name is not worth it."""
     hosts = [route_components_pb2.VirtualHost(name=f"host-{n}", domains=[f"{n}.shop"]) for n in range(50)]
     message = route_pb2.RouteConfiguration(name="long", virtual_hosts=hosts)
     resource = encode(message)
