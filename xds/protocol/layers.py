@@ -89,6 +89,8 @@ class Layers(Mapping[K, V]):
 
     def absent(self, keys: frozenset[K]) -> frozenset[K]:
         """Return those of some keys that are not there, quicker than by asking for each."""
+        if not self._size:
+            return keys
         base = self.base
         left = base.absent(keys) if isinstance(base, Layers) else keys.difference(base)
         if not self.over:

@@ -6,6 +6,7 @@ A stream has some thirty of them, and an empty set of its own has 216 bytes.
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
@@ -14,6 +15,40 @@ from xds.protocol.resource import ResourceName
 Names = frozenset[ResourceName]
 
 NO_NAMES: Final[Names] = frozenset()
+
+
+class NameList(tuple[ResourceName, ...]):  # noqa: SLOT001 - it remembers
+    """Names in a client's order that others list as well: what is asked of all of them is found out once."""
+
+    @cached_property
+    def names(self) -> Names:
+        """Each of them once."""
+        return frozenset(self)
+
+    @cached_property
+    def text(self) -> int:
+        """The bytes of memory that the text of `names` takes."""
+        return text_bytes(self.names)
+
+    @cached_property
+    def longest(self) -> int:
+        """The characters of the longest."""
+        return max(map(len, self), default=0)
+
+
+def names_of(listed: tuple[ResourceName, ...]) -> Names:
+    """Return the names of a list, each once."""
+    return listed.names if isinstance(listed, NameList) else frozenset(listed)
+
+
+def text_of(names: Names, listed: tuple[ResourceName, ...]) -> int:
+    """Return how many bytes of memory the text of names takes that stand in a list."""
+    return listed.text if isinstance(listed, NameList) and names is listed.names else text_bytes(names)
+
+
+def longest(names: Collection[ResourceName]) -> int:
+    """Return how many characters the longest of some names has, 0 if there is none."""
+    return names.longest if isinstance(names, NameList) else max(map(len, names), default=0)
 
 
 def joined(names: Names, more: Iterable[ResourceName]) -> Names:

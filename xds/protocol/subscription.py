@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xds.protocol.layers import NO_LAYERS, Layers
-from xds.protocol.name_sets import text_bytes
+from xds.protocol.name_sets import names_of, text_bytes, text_of
 from xds.protocol.type_urls import CLUSTER, LISTENER, ResourceName, TypeUrl
 
 WILDCARD = ResourceName("*")
@@ -66,17 +66,17 @@ class Subscription:
         if self.is_last(names):
             return NO_CHANGE
         self._last = hash(names)
-        new = set(names)
+        new = names_of(names)
         self._named = self._named or bool(new)
         wildcard = WILDCARD in new or (not self._named and self.type_url in FULL_STATE)
-        new.discard(WILDCARD)
+        new = _but_wildcard(new)
         change = Change(
-            self.names.absent(frozenset(new)),
+            self.names.absent(new),
             frozenset(name for name in self.names if name not in new),
             wildcard and not self.wildcard,
             self.wildcard and not wildcard,
         )
-        self._take(change.added, change.dropped, there)
+        self._take(change.added, change.dropped, there, names)
         self.wildcard = wildcard
         return change
 
@@ -95,14 +95,12 @@ class Subscription:
         first, self._asked = not self._asked, True
         if not first and not subscribe and not unsubscribe:
             return NO_CHANGE
-        wanted, unwanted = set(subscribe), set(unsubscribe)
+        wanted, unwanted = names_of(subscribe), names_of(unsubscribe)
         wildcard = self.wildcard or WILDCARD in wanted
         wildcard = wildcard or (first and not wanted and self.type_url in FULL_STATE)
         wildcard = wildcard and WILDCARD not in unwanted
-        wanted.discard(WILDCARD)
-        unwanted.discard(WILDCARD)
-        added = frozenset(wanted)
-        dropped = frozenset(name for name in unwanted if name in wanted or name in self.names)
+        added, unwanted = _but_wildcard(wanted), _but_wildcard(unwanted)
+        dropped = frozenset(name for name in unwanted if name in added or name in self.names)
         change = Change(
             added - unwanted if unwanted else added,
             dropped,
@@ -110,7 +108,7 @@ class Subscription:
             self.wildcard and not wildcard,
         )
         new, old = self.names.absent(change.added), frozenset(name for name in dropped if name in self.names)
-        self._take(new, old, there)
+        self._take(new, old, there, subscribe)
         self.wildcard = wildcard
         return change
 
@@ -124,8 +122,9 @@ class Subscription:
         added: frozenset[ResourceName],
         dropped: frozenset[ResourceName],
         there: Layers[ResourceName, Any],
+        listed: tuple[ResourceName, ...],
     ) -> None:
-        self.text += text_bytes(added) - text_bytes(dropped)
+        self.text += text_of(added, listed) - text_bytes(dropped)
         if not self.names and len(added) == len(there) and not there.absent(added):
             self.names = there
         elif added or dropped:
@@ -133,3 +132,8 @@ class Subscription:
             changes.update(dict.fromkeys(dropped))
             self.names = Layers(*self.names.laid_over(changes)) if self.names else Layers(changes)
             self.settle(there)
+
+
+def _but_wildcard(names: frozenset[ResourceName]) -> frozenset[ResourceName]:
+    """Return the names alone; the very set where there is no wildcard among them, as nearly always."""
+    return names - {WILDCARD} if WILDCARD in names else names

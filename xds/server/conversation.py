@@ -14,16 +14,18 @@ from typing import Final
 
 from xds.cache import Snapshots
 from xds.protocol.delta import DeltaStream
+from xds.protocol.name_sets import longest
 from xds.protocol.resource import ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import DeltaRequest, Node, Request, Response, WireError
 from xds.server.budget import Bound, Cost, check, cost
 from xds.server.call import Call, Result
-from xds.server.decoder import READ, AnyRequest, Decoder
+from xds.server.decoder import Decoder
 from xds.server.encoder import Encoder
 from xds.server.hooks import LARGE, Authenticator, Ending, Observer
 from xds.server.limits import Limits
+from xds.server.name_lists import AnyRequest
 from xds.server.outgoing import FORGOTTEN, Outgoing
 from xds.server.pieces import WHOLE, joined, pieces
 from xds.server.services import Discovery
@@ -164,7 +166,7 @@ class Conversation:
             found: list[AnyRequest] = []
             began = time.thread_time()
             for piece in pieces(message, self._variant, self._limits):
-                found.append(READ[self._variant](piece))
+                found.append(self._decoder.piece(self._variant, piece))
                 self._call.spent(began)
                 await self._call.pause()
                 began = time.thread_time()
@@ -201,7 +203,7 @@ class Conversation:
 
     def _check(self, names: Collection[ResourceName]) -> None:
         check(Bound.NAMES, len(names), self._limits.names_per_certificate)
-        check(Bound.NAME, max(map(len, names), default=0), self._limits.name_characters)
+        check(Bound.NAME, longest(names), self._limits.name_characters)
 
     def _looked_at(self, request: AnyRequest) -> AnyRequest:
         """Check the first request's node (S2, S3, S4) and any request's type (S6), and tell of answers."""

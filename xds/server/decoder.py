@@ -1,30 +1,24 @@
 """Requests from bytes, each read once for all the streams that say the same."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from typing import Final
 
 from xds.protocol.name_sets import text_bytes
-from xds.protocol.wire import DeltaRequest, Request, read_delta_request, read_request
+from xds.protocol.wire import DeltaRequest, Request
+from xds.server.name_lists import AnyRequest, NameLists
 from xds.server.status import Variant
 
 ENTRIES: Final = 1024
 BYTES: Final = 4 * 1024 * 1024
 _SLOT: Final = 64
 
-AnyRequest = Request | DeltaRequest
-
-READ: Final[Mapping[Variant, Callable[[bytes], AnyRequest]]] = {
-    Variant.SOTW: read_request,
-    Variant.DELTA: read_delta_request,
-}
-"""Read a request of either variant; they raise WireError if it is none."""
-
 
 class Decoder:
     """Reads requests, and keeps the newest: at most ENTRIES of them, that take BYTES of memory in all.
 
-    An ACK is the same bytes on every stream that is as far: nonces are small numbers.
+    An ACK is the same bytes on every stream that is as far: nonces are small numbers. Of a stream's first
+    request, which says who asks, the names may be those of others (`xds.server.name_lists`).
     """
 
     def __init__(self) -> None:
@@ -32,6 +26,11 @@ class Decoder:
             variant: OrderedDict() for variant in Variant
         }
         self._size = dict.fromkeys(Variant, 0)
+        self._lists = NameLists()
+
+    def piece(self, variant: Variant, data: bytes) -> AnyRequest:
+        """Return a piece of a long request; it is not kept. Raises WireError if it is none."""
+        return self._lists.read(variant, data)
 
     def known(self, variant: Variant, data: bytes) -> AnyRequest | None:
         """Return the request if another stream has sent the same bytes lately."""
@@ -43,9 +42,8 @@ class Decoder:
         known = self._known[variant]
         if (found := known.get(data)) is not None:
             return found[0]
-        request = READ[variant](data)
-        size = len(data) + _text(request)
-        if request.node is None and size * 8 <= BYTES:
+        request = self._lists.read(variant, data)
+        if request.node is None and (size := len(data) + _text(request)) * 8 <= BYTES:
             known[data] = request, size
             self._size[variant] += size
             while len(known) > ENTRIES or self._size[variant] > BYTES:

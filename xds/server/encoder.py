@@ -3,7 +3,7 @@
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources import MANY, Resources, identity
@@ -31,9 +31,6 @@ LONG: Final = 64 * 1024
 
 LAST: Final = 8 * 1024 * 1024
 """Bytes of a message that is kept with its nonce: the next stream is likely to need the same."""
-
-_NOTHING: Final = (None, b"")
-
 
 FIELDS: Final = 16 * 1024 * 1024
 """Bytes of single resources kept encoded: what groups have in common stands in the responses of each."""
@@ -92,6 +89,14 @@ class _Body:
     needed: int
 
 
+class _Last(NamedTuple):
+    """The message that was made last, with its nonce."""
+
+    response: Response
+    body: _Body
+    message: bytes
+
+
 class Encoder:
     """Encodes responses, and keeps the newest ones: at most ENTRIES of them, of BYTES in all, until they age.
 
@@ -104,7 +109,7 @@ class Encoder:
         self._owned: Counter[Hashable] = Counter()
         self._tuples: dict[int, tuple[tuple[Resource, ...], Hashable]] = {}
         self._size = 0
-        self._last: tuple[Response | None, bytes] = _NOTHING
+        self._last: _Last | None = None
         self._age = 0
         self._fields = {variant: _Fields(variant) for variant in Variant}
         self.made = 0
@@ -115,7 +120,7 @@ class Encoder:
             self._forget(key)
         self._age += 1
         self._tuples.clear()
-        self._last = _NOTHING
+        self._last = None
         for fields in self._fields.values():
             fields.age()
 
@@ -125,8 +130,8 @@ class Encoder:
         That is of few resources, of a whole table, and of many that stand in a tuple that others were sent:
         of another tuple it must be looked who all of them are, which `encode` does.
         """
-        if response is self._last[0]:  # of a step that many take they have the very response
-            return self._last[1]
+        if self._last is not None and response is self._last.response:  # many take a step with the very same
+            return self._last.message
         if self._is_dear(response.made_of):
             return None
         found = self._bodies.get(self._key(variant, response))
@@ -146,8 +151,11 @@ class Encoder:
 
     def _numbered(self, body: _Body, response: Response) -> bytes:
         body.needed = self._age
+        last = self._last
+        if last is not None and body is last.body and response.nonce == last.response.nonce:
+            return last.message  # of an equal response: who comes at once with others is as far as they are
         message = with_nonce(body.parts, response.nonce)
-        self._last = (response, message) if len(message) <= LAST else _NOTHING
+        self._last = _Last(response, body, message) if len(message) <= LAST else None
         return message
 
     def _key(self, variant: Variant, response: Response) -> _Key:

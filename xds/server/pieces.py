@@ -9,18 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from xds.protocol.fields import fields
 from xds.protocol.wire import (
     ERROR_LIMIT,
     NO_NONCE,
     NO_VERSION,
     DeltaRequest,
     Request,
-    WireError,
     length_delimited,
 )
 from xds.server.budget import Bound, Excess, check
-from xds.server.decoder import AnyRequest
 from xds.server.limits import Limits
+from xds.server.name_lists import AnyRequest
 from xds.server.status import Variant
 
 FIELDS: Final = 2048
@@ -29,8 +29,6 @@ FIELDS: Final = 2048
 WHOLE: Final = 256 * 1024
 """A request of no more is read whole."""
 
-_LONGEST_VARINT: Final = 70
-"""Bits, of which seven are in a byte."""
 _CODE, _MESSAGE = 1, 2
 """Of a google.rpc.Status."""
 
@@ -46,9 +44,9 @@ def pieces(data: bytes, variant: Variant, limits: Limits) -> Iterator[bytes]:
     An error longer than a node may be is cut to the words that are kept of it. Raises Excess for any other
     field that is so long, and for more names than one certificate may have; WireError for no request.
     """
-    begun, fields, names, kind = 0, 0, 0, b""
-    for number, begin, content, end in _fields(data, 0, len(data)):
-        fields += 1
+    begun, count, names, kind = 0, 0, 0, b""
+    for number, begin, content, end in fields(data, 0, len(data)):
+        count += 1
         names += number in _NAMES[variant]
         if end - content > limits.node_bytes:
             if number != _ERROR[variant]:
@@ -57,11 +55,11 @@ def pieces(data: bytes, variant: Variant, limits: Limits) -> Iterator[bytes]:
                 )
             yield data[begun:begin]
             yield kind + length_delimited(number, _shortened(data, content, end))
-            begun, fields = end, 0
-        elif fields == FIELDS or end - begun >= WHOLE:
+            begun, count = end, 0
+        elif count == FIELDS or end - begun >= WHOLE:
             check(Bound.NAMES, names, limits.names_per_certificate)
             yield data[begun:end]
-            begun, fields = end, 0
+            begun, count = end, 0
         if number == _TYPE_URL[variant]:
             kind = data[begin:end]
     check(Bound.NAMES, names, limits.names_per_certificate)
@@ -91,45 +89,10 @@ def joined(requests: Sequence[AnyRequest]) -> AnyRequest:
     )
 
 
-def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield each field's number, and where it, its content and the next field begin; raise WireError."""
-    while at < end:
-        begin = at
-        tag, at = _varint(data, at, end)
-        match tag & 7:
-            case 2:
-                length, at = _varint(data, at, end)
-            case 0:
-                length = _varint(data, at, end)[1] - at
-            case 1:
-                length = 8
-            case 5:
-                length = 4
-            case _:
-                raise WireError("not a request: a group, or no wire type")
-        if length > end - at:
-            raise WireError("not a request: it ends within a field")
-        yield tag >> 3, begin, at, at + length
-        at += length
-
-
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number and where it ends."""
-    value = shift = 0
-    while at < end and shift < _LONGEST_VARINT:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise WireError("not a request: it ends within a number")
-
-
 def _shortened(data: bytes, at: int, end: int) -> bytes:
     """Return a status with its code, and of its words as many as are kept."""
     kept = b""
-    for number, begin, content, following in _fields(data, at, end):
+    for number, begin, content, following in fields(data, at, end):
         if number == _CODE:
             kept += data[begin:following]
         elif number == _MESSAGE:

@@ -101,6 +101,9 @@ def test_a_long_message_is_put_together_once_for_all_who_are_as_far(make: Make) 
     message = encoder.encode(Variant.DELTA, response)
     assert len(message) > 4096 * MANY
     assert encoder.known(Variant.DELTA, response) is message
+    assert encoder.encode(Variant.DELTA, replace(response)) is message, (
+        "an equal response of who came at once"
+    )
     other = encoder.encode(Variant.DELTA, replace(response, nonce=Nonce("2")))
     assert discovery_pb2.DeltaDiscoveryResponse.FromString(other).nonce == "2"
     assert encoder.made == 1

@@ -10,8 +10,8 @@ from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.protocol.wire import ERROR_LIMIT, DeltaRequest, Rejection, WireError
 from xds.server import pieces as module
 from xds.server.budget import Bound, Excess
-from xds.server.decoder import READ, AnyRequest
 from xds.server.limits import Limits
+from xds.server.name_lists import READ, AnyRequest
 from xds.server.pieces import joined, pieces
 from xds.server.status import Variant
 
