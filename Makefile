@@ -1,5 +1,7 @@
 # Every target does its own set-up; `make help` lists them.
-PYTHON ?= python3
+ifndef PYTHON # which Python the environment is made of: make setup PYTHON=python3 for the first in the path
+PYTHON := $(shell tools/interpreter)
+endif
 VENV := .venv
 BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy

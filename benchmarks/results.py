@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ def machine() -> dict[str, object]:
         "load": os.getloadavg(),
         "kernel": platform.release(),
         "python": platform.python_version(),
+        "interpreter": str(Path(sys.executable).resolve()),
     }
 
 
