@@ -75,8 +75,12 @@ async def run(
                 parts, sockets, handshakes or FailedHandshakes(), reload, manager or ServiceManager()
             )
             await server.run(stop, started)
-        except* (StartupError, TaskEnded) as failed:
-            raise first(failed) from failed
+        except ExceptionGroup as failed:
+            # No `except*`: what is raised in one comes in a group again before Python 3.11.4 (the images').
+            said, others = failed.split((StartupError, TaskEnded))
+            if said is None or others is not None:
+                raise
+            raise first(said) from failed
 
 
 def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[Opened]:

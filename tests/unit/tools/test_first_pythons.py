@@ -1,0 +1,41 @@
+"""What the first releases of Python 3.11 do otherwise than later ones is not used: Debian 12 has 3.11.2."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"][
+    "wheel"
+]["packages"]
+
+
+def raised_in_a_star(source: str) -> Iterator[int]:
+    """Yield the lines where an `except*` raises something else: in a group before 3.11.4, as it is after."""
+    for each in ast.walk(ast.parse(source)):
+        if isinstance(each, ast.TryStar):
+            for handler in each.handlers:
+                for inner in ast.walk(handler):
+                    if isinstance(inner, ast.Raise) and inner.exc is not None:
+                        yield inner.lineno
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nothing_is_raised_in_an_except_star(package: str) -> None:
+    """Whoever catches it would catch it with some Pythons, and not with others."""
+    found = [
+        f"{path}:{line}"
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if "protos" not in path.parts
+        for line in raised_in_a_star(path.read_text("utf-8"))
+    ]
+    assert found == []
+
+
+def test_it_would_be_found() -> None:
+    """Raised within; what is raised again as it came is the same everywhere."""
+    source = "try:\n    f()\nexcept* E as e:\n    if e:\n        raise X from e\n    raise\n"
+    assert list(raised_in_a_star(source)) == [5]
