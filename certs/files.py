@@ -4,13 +4,19 @@ Every function raises StateError, with one sentence, where the file system refus
 """
 
 import fcntl
+import itertools
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from certs.errors import StateError
+
+_RUN: Final = secrets.token_hex(8)
+_WRITTEN: Final = itertools.count()
+"""By these and the process' number no two temporary files have one name: a killed one's are there still."""
 
 
 def private_directory(path: Path) -> None:
@@ -27,10 +33,11 @@ def make_private(path: Path) -> None:
     Whatever the umask: one that takes rights from the owner would make a directory that nobody can use. One
     of ours that is there and empty is taken as if it were made now: there is nothing in it to be read yet.
     """
-    if not path.parent.exists():
-        make_private(path.parent)
     try:
         path.mkdir(mode=0o700)
+    except FileNotFoundError:
+        make_private(path.parent)
+        make_private(path)
     except FileExistsError:
         if not path.is_dir():
             raise
@@ -56,16 +63,18 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
     The temporary file stands beside it, because a rename is atomic within one file system only. What is not
     `durable` waits for no disk: after a power failure it may be the old file, or one that is cut short.
     """
-    temporary = path.with_name(f".{path.name[:64]}.{secrets.token_hex(8)}")
+    # Hundreds are written by a thread while others compute: at each call of the system those have a turn.
+    temporary = path.with_name(f".{path.name[:64]}.{_RUN}.{os.getpid()}.{next(_WRITTEN)}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            try:
                 os.fchmod(descriptor, 0o600)
-                file.write(content)
-                file.flush()
+                _write_whole(descriptor, content)
                 if durable:
                     os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -74,6 +83,12 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
             sync_directory(path.parent)
     except OSError as error:
         raise StateError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _write_whole(descriptor: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -1,7 +1,8 @@
 """The rows of the ledger's file: entries as they stand there, and what is asked of them."""
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -23,9 +24,12 @@ _COLUMNS: Final = (
 )
 _ALL: Final = f"SELECT {_COLUMNS} FROM proxy_certificates "  # noqa: S608 - literals of this module
 
+_OF_NAMES: Final = (
+    f"SELECT json_group_array(json_array({_COLUMNS})) FROM proxy_certificates "  # noqa: S608 - literals of this module
+    "WHERE common_name IN (SELECT value FROM json_each(?))"
+)
+
 _SORTED: Final = "ORDER BY common_name, issued_at, serial"
-_AT_ONCE: Final = 500
-"""So many names one statement asks for: SQLite bounds the values of one, at 999 in old builds."""
 
 _WORDS: Final = {Stamp.CLAIMED: "claimed_from", Stamp.REVOKED: "revoked_why"}
 """Where the words of a stamp stand."""
@@ -56,15 +60,20 @@ def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
     )
 
 
-def stamp(connection: sqlite3.Connection, serial: str, which: Stamp, noted: Noted) -> None:
-    """Set a stamp as far as the row takes it, which another process may have written meanwhile."""
-    is_open = f"({which} IS NULL OR {which} < ?2)" if which is Stamp.SEEN else f"{which} IS NULL"
-    words = f", {_WORDS[which]} = ?3" if which in _WORDS else ""
-    connection.execute(
-        f"UPDATE proxy_certificates SET {which} = ?2{words} "  # noqa: S608 - literals of this package
-        f"WHERE serial = ?1 AND {is_open} AND revoked_at IS NULL",
-        (serial, seconds(noted.at), *((noted.words,) if words else ())),
-    )
+def stamp(connection: sqlite3.Connection, which: Stamp, noted: Mapping[str, Noted]) -> None:
+    """Set a stamp of these serials as far as their rows take it, which another process may have written.
+
+    One statement for all of a second: at each, as at each row that is read, all other threads have a turn.
+    """
+    is_open = f"({which} IS NULL OR {which} < ?1)" if which is Stamp.SEEN else f"{which} IS NULL"
+    words = f", {_WORDS[which]} = json_extract(?2, '$.\"' || serial || '\"')" if which in _WORDS else ""
+    for at in sorted({seconds(each.at) for each in noted.values()}):
+        said = {serial: each.words for serial, each in noted.items() if seconds(each.at) == at}
+        connection.execute(
+            f"UPDATE proxy_certificates SET {which} = ?1{words} "  # noqa: S608 - literals of this package
+            f"WHERE serial IN (SELECT key FROM json_each(?2)) AND {is_open} AND revoked_at IS NULL",
+            (at, json.dumps(said)),
+        )
 
 
 def by_serial(connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
@@ -78,12 +87,12 @@ def by_name(connection: sqlite3.Connection, name: ProxyName) -> Iterator[LedgerE
 
 
 def by_names(connection: sqlite3.Connection, names: Iterable[ProxyName]) -> Iterator[LedgerEntry]:
-    """Yield the entries of proxies, sorted as all are; a look-up by an index for each, in few statements."""
-    sought = sorted(set(map(str, names)))
-    for begin in range(0, len(sought), _AT_ONCE):
-        part = sought[begin : begin + _AT_ONCE]
-        which = f"WHERE common_name IN ({', '.join('?' * len(part))})"
-        yield from _read(connection, f"{which} {_SORTED}", *part)
+    """Yield the entries of proxies, sorted as all are; a look-up by an index for each.
+
+    All of them come as one row: at each row that is read all other threads have a turn.
+    """
+    (found,) = connection.execute(_OF_NAMES, (json.dumps(sorted(set(map(str, names)))),)).fetchone()
+    yield from sorted(map(_entry, json.loads(found)), key=_order)
 
 
 def every(connection: sqlite3.Connection) -> Iterator[LedgerEntry]:
@@ -141,6 +150,10 @@ def _entry(row: _Row) -> LedgerEntry:
         None if term is None else timedelta(seconds=term),
         joined_by,
     )
+
+
+def _order(entry: LedgerEntry) -> tuple[str, datetime, str]:
+    return entry.common_name, entry.issued_at, entry.serial
 
 
 def _seconds_or_none(moment: datetime | None) -> int | None:

@@ -78,10 +78,10 @@ class Unwritten:
         with self._seen.writing(connection):
             if full:
                 connection.execute(GIVE_UP_PAGES)
-            for serial, noted in found.items():
-                # In their order: a revoked row takes no more, and another process may have revoked it.
-                for stamp in filter(noted.__contains__, Stamp):
-                    rows.stamp(connection, serial, stamp, noted[stamp])
+            # In their order: a revoked row takes no more, and another process may have revoked it.
+            for stamp in Stamp:
+                said = {serial: noted[stamp] for serial, noted in found.items() if stamp in noted}
+                rows.stamp(connection, stamp, said)
         for serial, noted in found.items():
             self._seen.stamped(serial, noted)
             self._forget(serial, noted)

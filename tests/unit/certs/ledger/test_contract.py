@@ -13,7 +13,6 @@ from typing import Protocol
 import pytest
 
 from certs.errors import RequestError, StateError, UnwrittenError
-from certs.ledger import rows
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import MOST_WORDS, SEEN_EVERY, LedgerEntry, LedgerState
 from certs.ledger.sqlite import SqliteLedger
@@ -197,9 +196,8 @@ def test_admissions_are_noted_of_what_a_proxy_has_claimed(ledger: Ledger) -> Non
     assert ledger.entries_of(proxy("u9")) == ()
 
 
-def test_the_entries_of_many_are_those_of_each(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_entries_of_many_are_those_of_each(ledger: Ledger) -> None:
     """Sorted by name, with what is only remembered yet; unknown and repeated names add nothing."""
-    monkeypatch.setattr(rows, "_AT_ONCE", 3)  # names in one statement
     for number in range(12):
         ledger.record(new_entry(f"{number:x}", f"u{number % 10}"))
     ledger.claim("0", START)

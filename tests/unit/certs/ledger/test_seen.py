@@ -45,6 +45,35 @@ def test_what_is_known_costs_no_statement(ledger: SqliteLedger) -> None:
         assert asked == []
 
 
+def test_what_many_have_done_is_read_and_written_in_few_statements(
+    ledger: SqliteLedger,
+) -> None:
+    """At each statement, and each row that is read, all other threads have a turn."""
+    serials = {f"{n:x}a": f"u{n}" for n in range(100)}
+    for serial, uuid in serials.items():
+        ledger.record(new_entry(serial, uuid))
+    ledger.entries()
+    later = START + timedelta(seconds=1)
+    for serial, uuid in serials.items():
+        ledger.claim(serial, START if serial < "4" else later, f'from \u00fc\U0001f600 "{uuid}"')
+    with statements(ledger) as asked:
+        ledger.admit(map(proxy, serials.values()), later)
+
+    changes = [each for each in asked if each.startswith("UPDATE")]
+    assert len(changes) == 2 + 1, "claimed at two moments, admitted at one"
+    assert len(asked) < 20
+    fresh = {each.serial: each for each in ledger.entries()}
+    assert fresh == {
+        serial: replace(
+            new_entry(serial, uuid),
+            claimed_at=START if serial < "4" else later,
+            claimed_from=f'from \u00fc\U0001f600 "{uuid}"',
+            admitted_at=later,
+        )
+        for serial, uuid in serials.items()
+    }
+
+
 def test_of_all_that_are_read_at_once_those_issued_last_are_kept(
     ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
