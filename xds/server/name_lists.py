@@ -4,6 +4,7 @@ Where every sidecar may call everything, each asks for the same thousands of ass
 requests no two are the same bytes, for they begin with who asks; the names in them are.
 """
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -31,11 +32,17 @@ LISTS: Final = 32
 BYTES: Final = 8 * 1024 * 1024
 """How many lists are kept, and how much memory they may take in all: those that were needed last."""
 
+BEGINNING: Final = 256
+"""Bytes by which a list is taken for one that has come before."""
+
 _SLOT: Final = 96
 """What a name takes in a list and in the set of its names, besides its text."""
 
 _NAMES: Final = 3
 """The field that lists them: `resource_names` in one variant, `resource_names_subscribe` in the other."""
+
+_BEFORE: Final = 4
+"""So many fields stand before it at most, where they stand in their order or nearly so."""
 
 READ: Final[Mapping[Variant, Callable[[bytes], AnyRequest]]] = {
     Variant.SOTW: read_request,
@@ -50,6 +57,7 @@ class NameLists:
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, NameList] = OrderedDict()
         self._size = 0
+        self._met: OrderedDict[tuple[bytes, int], None] = OrderedDict()
 
     def read(self, variant: Variant, data: bytes) -> AnyRequest:
         """Return the request, of equal lists the very same names; raise WireError if it is none."""
@@ -58,13 +66,25 @@ class NameLists:
         found = max((each for each in self._known if data.startswith(each, begin)), key=len, default=None)
         if found is None:
             request = READ[variant](data)
+            if not self._was_met(data, begin):
+                return request
             names = self._learn(data, begin, _names(request))
             return request if names is None else _with_names(request, names)
         self._known.move_to_end(found)
         # A message is a sequence of fields: without some of them it is a message still.
         rest = READ[variant](data[:begin] + data[begin + len(found) :])
         names, more = self._known[found], _names(rest)
-        return _with_names(rest, NameList(names + more) if more else names)
+        return _with_names(rest, names + more if more else names)
+
+    def _was_met(self, data: bytes, begin: int) -> bool:
+        """Say whether a list that looks like it came lately: to learn one takes longer than to read it."""
+        looks = data[begin : begin + BEGINNING], len(data) - begin
+        if looks in self._met:
+            return True
+        self._met[looks] = None
+        if len(self._met) > LISTS:
+            self._met.popitem(last=False)
+        return False
 
     def _learn(self, data: bytes, begin: int, names: tuple[ResourceName, ...]) -> NameList | None:
         """Keep a list that stands in one piece, each name as short as it can be said: most do. Return it."""
@@ -80,9 +100,10 @@ class NameLists:
 
 
 def _first_name(data: bytes) -> int | None:
-    """Return where the first name stands; None where there is none, or what comes before is no message."""
+    """Return where the first name stands; None where that is not near the beginning."""
+    begun = itertools.islice(fields(data, 0, len(data)), _BEFORE + 1)
     try:
-        return next((begin for number, begin, _, _ in fields(data, 0, len(data)) if number == _NAMES), None)
+        return next((begin for number, begin, _, _ in begun if number == _NAMES), None)
     except WireError:
         return None  # whoever reads it whole says what is wrong
 
@@ -96,7 +117,7 @@ def _names(request: AnyRequest) -> tuple[ResourceName, ...]:
     return request.names if isinstance(request, Request) else request.subscribe
 
 
-def _with_names(request: AnyRequest, names: NameList) -> AnyRequest:
+def _with_names(request: AnyRequest, names: tuple[ResourceName, ...]) -> AnyRequest:
     """Return a request with these names in the place of its own."""
     if isinstance(request, Request):
         return replace(request, names=names)
