@@ -31,6 +31,9 @@ _OF_NAMES: Final = (
 
 _SORTED: Final = "ORDER BY common_name, issued_at, serial"
 
+AT_ONCE: Final = 500
+"""So many serials one statement stamps: for the words of each SQLite goes through those before it."""
+
 _WORDS: Final = {Stamp.CLAIMED: "claimed_from", Stamp.REVOKED: "revoked_why"}
 """Where the words of a stamp stand."""
 
@@ -63,17 +66,19 @@ def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
 def stamp(connection: sqlite3.Connection, which: Stamp, noted: Mapping[str, Noted]) -> None:
     """Set a stamp of these serials as far as their rows take it, which another process may have written.
 
-    One statement for all of a second: at each, as at each row that is read, all other threads have a turn.
+    One statement for all of a second, or for AT_ONCE of them: at each, as at each row that is read, all other
+    threads have a turn.
     """
     is_open = f"({which} IS NULL OR {which} < ?1)" if which is Stamp.SEEN else f"{which} IS NULL"
     words = f", {_WORDS[which]} = json_extract(?2, '$.\"' || serial || '\"')" if which in _WORDS else ""
     for at in sorted({seconds(each.at) for each in noted.values()}):
-        said = {serial: each.words for serial, each in noted.items() if seconds(each.at) == at}
-        connection.execute(
-            f"UPDATE proxy_certificates SET {which} = ?1{words} "  # noqa: S608 - literals of this package
-            f"WHERE serial IN (SELECT key FROM json_each(?2)) AND {is_open} AND revoked_at IS NULL",
-            (at, json.dumps(said)),
-        )
+        said = [(serial, each.words) for serial, each in noted.items() if seconds(each.at) == at]
+        for begin in range(0, len(said), AT_ONCE):
+            connection.execute(
+                f"UPDATE proxy_certificates SET {which} = ?1{words} "  # noqa: S608 - literals of this package
+                f"WHERE serial IN (SELECT key FROM json_each(?2)) AND {is_open} AND revoked_at IS NULL",
+                (at, json.dumps(dict(said[begin : begin + AT_ONCE]))),
+            )
 
 
 def by_serial(connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:

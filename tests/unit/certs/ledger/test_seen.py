@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from certs.errors import UnwrittenError
-from certs.ledger import seen
+from certs.ledger import rows, seen
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.ledger.sqlite import SqliteLedger
 from tests.unit.certs.ledger.entries import START, new_entry, proxy
@@ -46,9 +46,10 @@ def test_what_is_known_costs_no_statement(ledger: SqliteLedger) -> None:
 
 
 def test_what_many_have_done_is_read_and_written_in_few_statements(
-    ledger: SqliteLedger,
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each statement, and each row that is read, all other threads have a turn."""
+    monkeypatch.setattr(rows, "AT_ONCE", 60)
     serials = {f"{n:x}a": f"u{n}" for n in range(100)}
     for serial, uuid in serials.items():
         ledger.record(new_entry(serial, uuid))
@@ -60,7 +61,7 @@ def test_what_many_have_done_is_read_and_written_in_few_statements(
         ledger.admit(map(proxy, serials.values()), later)
 
     changes = [each for each in asked if each.startswith("UPDATE")]
-    assert len(changes) == 2 + 1, "claimed at two moments, admitted at one"
+    assert len(changes) == 2 + 2, "claimed at two moments, admitted at one, 60 at a time"
     assert len(asked) < 20
     fresh = {each.serial: each for each in ledger.entries()}
     assert fresh == {
