@@ -72,6 +72,10 @@ class Bookstore:
         manifests.apply(self.mesh, wanted)
         envoy = find_envoy()
         await self.plane.start(self.supervisor, self.state / "logs")
+        # Made with the first certificate it would be closed to all but root, and a sidecar is another user's.
+        sidecars = self.state / "sidecars"
+        sidecars.mkdir(exist_ok=True)
+        sidecars.chmod(0o755)
         gate = asyncio.Semaphore(_AT_ONCE)
         await asyncio.gather(*(self._equip(place, gate) for place in PLACES))
         for place in PLACES:
