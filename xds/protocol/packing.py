@@ -10,7 +10,7 @@ from typing import Final
 
 LEAST: Final = 1024
 """Fewer bytes are left as they are: little is won. Clusters and routes for calls mostly, each of which many
-proxies are sent: of a service with two sidecars that is 1 kB, and some forty times unpacking."""
+proxies are sent: by calculation 1 kB of a service, and a dozen to unpack for each group that comes."""
 
 MOST: Final = 64 * 1024
 """More as well: they would hold the event loop, and there are few such resources."""

@@ -2,7 +2,6 @@
 
 So a request of megabytes is read in short stretches, between which others have their turn, and what it holds
 is counted before it is made into objects: two bytes on the wire may be a hundred in memory.
-(Protocol Buffers encoding: a message is a sequence of fields, and may be split between any two of them.)
 """
 
 from collections.abc import Iterator, Sequence
