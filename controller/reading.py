@@ -82,7 +82,9 @@ class ServerReading:
 
     def pushes(self, name: ProxyName) -> tuple[Push, ...]:
         """Return the last responses that a proxy was sent, newest first."""
-        return self.delivery.history.pushes(NodeKey(str(name)), time.monotonic(), self.clock())
+        node = NodeKey(str(name))
+        self.delivery.journal.settle((node,))
+        return self.delivery.history.pushes(node, time.monotonic(), self.clock())
 
     def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
         """Return an earlier version of a resource."""

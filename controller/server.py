@@ -191,7 +191,7 @@ class Server:
         if parts.reporter is not None:
             yield from parts.reporter.works()
         if parts.span_export is not None:
-            yield from parts.span_export.works()
+            yield from parts.span_export.works(parts.delivery.journal.entered_until)
         yield "issuer", parts.issuing.tending(parts.clock)
         yield "issuer's roots", hearing(parts.issuing.opened.issuer, parts.pages.taken, parts.clock)
         yield "server certificate", parts.tls.renewing(parts.clock)

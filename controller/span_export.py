@@ -91,9 +91,14 @@ class SpanExport:
         self._any = asyncio.Event()
         self._failed = 0
 
-    def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name."""
-        yield "spans", self._making()
+    def works(
+        self, known_until: Callable[[float], float]
+    ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name.
+
+        `known_until` says, now, up to which moment all is known that happened to waves, by the same clock.
+        """
+        yield "spans", self._making(known_until)
         yield "span collector", self._sending()
 
     def offer(self, trace: Sequence[Span]) -> None:
@@ -104,11 +109,11 @@ class SpanExport:
         self._queue.extend(trace)
         self._any.set()
 
-    async def _making(self) -> None:
+    async def _making(self, known_until: Callable[[float], float]) -> None:
         while True:
             await asyncio.sleep(LOOK)
             now = time.monotonic()
-            for record in self.waves.take(now):
+            for record in self.waves.take(known_until(now)):
                 self.offer(spans(record, self._clock().timestamp() - now, os.urandom))
                 await asyncio.sleep(0)  # a hundred pushes each, and there may be many that ended
 

@@ -10,6 +10,7 @@ from delivery.publishing import Publishing
 from delivery.quarantine.record import Moment
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.published import Step
+from delivery.time_slices import Slices
 from delivery.wave import Wave, rejection_cause
 from mesh.objects import ObjectKey
 from xds.cache import NodeKey
@@ -24,12 +25,17 @@ class Answers:
     """
 
     def __init__(
-        self, publishing: Publishing, changed: Callable[[], None], clock: Callable[[], datetime]
+        self,
+        publishing: Publishing,
+        changed: Callable[[], None],
+        clock: Callable[[], datetime],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._publishing = publishing
         self._quarantine = publishing.quarantine
         self._changed = changed
         self._clock = clock
+        self._now = monotonic
         self._withheld, self._judged = asyncio.Event(), asyncio.Event()
 
     def answered(
@@ -43,15 +49,23 @@ class Answers:
 
         `changed` are the objects that led to what it rejects.
         """
+        self._publishing.settle_with(node)
         self._serve(self._quarantine.answered(node, response, rejection, self._moment, changed), node)
+
+    def decides(self, node: NodeKey) -> bool:
+        """Say whether something may follow from what a proxy accepts: it has rejected something."""
+        return self._quarantine.decides(node)
 
     def opened(self, node: NodeKey) -> None:
         """Take note of a proxy's new stream: it is offered again what was rejected as a resource."""
+        if self._quarantine.decides(node):
+            self._publishing.settle_with(node)
         self._serve(self._quarantine.opened(node), node)
 
     def retry(self, node: NodeKey) -> tuple[Reference, ...]:
         """Offer a proxy again what it rejected; return in which resources that is, sorted."""
         rejected = self._quarantine.findings.rejected_by(node)
+        self._publishing.settle_with(node)
         self._serve(self._quarantine.retry(node), node)
         return rejected
 
@@ -64,10 +78,11 @@ class Answers:
         while True:
             due = self._quarantine.due()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
+                async with asyncio.timeout(None if due is None else max(0.0, due - self._now())):
                     await self._withheld.wait()
             self._withheld.clear()
-            if due is not None and due <= (now := time.monotonic()):
+            if due is not None and due <= (now := self._now()):
+                await self._publishing.settle_all(Slices())
                 self._serve(self._quarantine.on_time(now), "proxies")
 
     async def keeping(self, keep: Callable[[tuple[Verdict, ...]], None]) -> None:
@@ -81,13 +96,13 @@ class Answers:
                 await asyncio.to_thread(keep, found)
 
     def _moment(self) -> Moment:
-        return Moment(time.monotonic(), self._clock())
+        return Moment(self._now(), self._clock())
 
     def _serve(self, step: Step | None, who: str) -> None:
         if step is None:
             return
         if step:
-            now = time.monotonic()
+            now = self._now()
             wave = Wave(0, (rejection_cause(who),), 0, now, now, self._clock())
             self._publishing.withhold(wave, step)
         self._withheld.set()

@@ -16,6 +16,7 @@ from delivery.meters import Meter
 from delivery.model import Model
 from delivery.presence import Lingering, Presence
 from delivery.proxies.held_certificates import HeldCertificates
+from delivery.proxies.journal import Journal
 from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
@@ -58,6 +59,7 @@ class Delivery:
     cache: SnapshotCache
     registry: ProxyRegistry
     history: PushHistory
+    journal: Journal
     readiness: EndpointReadiness
     quarantine: Quarantine
     gathering: Gathering
@@ -73,6 +75,7 @@ class Delivery:
         """Yield what runs as long as anybody is served, by name; `keep` writes down what is at fault."""
         yield "mesh loop", self.loop.run()
         yield "presence", self.loop.attending()
+        yield "journal", self.journal.run()
         yield "admissions", self.readiness.run(ledger, clock, self.gathering.changed)
         yield "problems", self.loop.linting.run()
         yield "renewals", self.certificates.renewing(clock, self.gathering.changed)
@@ -104,6 +107,7 @@ def delivery(
     cache = SnapshotCache(presence.attended)
     history = PushHistory(cache, registry.find, waves)
     quarantine = new_quarantine(registry.acknowledged)
+    journal = Journal(history, quarantine, meter)
     gathering = Gathering(sources, paces, meter, readiness.admissions, watched)
     followers: list[Follower] = []
 
@@ -112,7 +116,7 @@ def delivery(
         for each in followers:
             each.published(wave, step, replaced)
 
-    publishing = Publishing(cache, quarantine, meter, published, waves)
+    publishing = Publishing(cache, quarantine, meter, published, waves, journal)
     answers = Answers(publishing, gathering.changed, clock)
 
     def on_state(state: MeshState) -> None:
@@ -137,12 +141,13 @@ def delivery(
         cache=cache,
         registry=registry,
         history=history,
+        journal=journal,
         readiness=readiness,
         quarantine=quarantine,
         gathering=gathering,
         answers=answers,
         loop=loop,
-        observer=MeshObserver(registry, meter, history, readiness, answers),
+        observer=MeshObserver(registry, meter, history, journal, readiness, answers),
         held_certificates=HeldCertificates(cache.snapshot),
         followers=followers,
     )

@@ -1,7 +1,7 @@
 """The last step of a wave: into the cache, less what proxies have rejected, and told."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -14,7 +14,7 @@ from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Failure, Published, Step
 from delivery.time_slices import Slices
 from delivery.wave import Wave
-from xds.cache import GroupKey, SnapshotCache
+from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.snapshot import Snapshot
 
 CAUSES_LOGGED: Final = 4
@@ -37,6 +37,33 @@ class WaveFollower(Protocol):
         """Take note that all of it is."""
 
 
+class Noted(Protocol):
+    """What was noted of proxies and is still to be entered in the books, which must not raise."""
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything."""
+
+    def settle(self, nodes: Iterable[NodeKey]) -> None:
+        """Enter all of some proxies now."""
+
+    def entering(self) -> Iterator[bool | None]:
+        """Enter all that there is; yield None after each part of it, and in the end True."""
+
+
+class Nothing:
+    """Nothing is noted: whatever happens is entered at once."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def settle(self, nodes: Iterable[NodeKey]) -> None:
+        """Enter nothing."""
+
+    def entering(self) -> Iterator[bool | None]:
+        """Enter nothing."""
+        yield True
+
+
 def nobody(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
     """Take no notice."""
 
@@ -46,7 +73,8 @@ class Publishing:
 
     `told` hears of each part of a wave that was published, and of the snapshots that it replaced, in the
     same turn of the event loop, right after: no stream has written anything of it yet. It must be quick and
-    must not raise. So does a `follower`, if there is one.
+    must not raise. So does a `follower`, if there is one. What is `noted` of a proxy is entered before it is
+    served something else: it is understood by what was served then.
     """
 
     def __init__(
@@ -56,12 +84,14 @@ class Publishing:
         meter: WaveMeter,
         told: OnPublished = nobody,
         follower: WaveFollower | None = None,
+        noted: Noted | None = None,
     ) -> None:
         self.quarantine = quarantine
         self._cache = cache
         self._meter = meter
         self._told = told
         self._follower = follower
+        self._noted = Nothing() if noted is None else noted  # one that has nothing yet is false
         self._number = 0
 
     @property
@@ -79,6 +109,8 @@ class Publishing:
         before = self.published
         self._say_failed(step.failed, before.failed)
         touched = 0
+        if step:
+            await self.settle_all(slices)
         for part in parts(step, before):
             touched += self._publish(wave, part)
             await slices.give_way()
@@ -96,6 +128,7 @@ class Publishing:
         """
         before = self.published
         self._say_failed(step.failed, before.failed)
+        self._settle(step)
         try:
             lessened = self.quarantine.after(step)
             self._cache.publish_changes(lessened.snapshots, lessened.members)
@@ -106,6 +139,7 @@ class Publishing:
     def withhold(self, wave: Wave, step: Step) -> None:
         """Publish what stands in for something rejected: `step` is what the quarantine made of an answer."""
         wave = self._begun(wave)
+        self._settle(step)
         self._serve(wave, step)
         self._over(wave)
 
@@ -122,6 +156,7 @@ class Publishing:
 
     def _publish(self, wave: Wave, part: Step) -> int:
         before = self.published
+        self._settle(part)
         try:
             return self._serve(wave, self.quarantine.after(part))
         except Exception:
@@ -138,6 +173,27 @@ class Publishing:
         if self._follower is not None:
             self._follower.published(wave, touched)
         return touched
+
+    def settle_with(self, node: NodeKey) -> None:
+        """Have all entered of a proxy and of its group: what the others accepted counts for it."""
+        if self._noted:
+            self._noted.settle((node,))
+            self._settle_groups((self.published.members.get(node),))
+
+    async def settle_all(self, slices: Slices) -> None:
+        """Have all entered that is noted, in slices."""
+        await slices.result(self._noted.entering())
+
+    def _settle(self, step: Step) -> None:
+        """Have all entered of the proxies and groups that a step concerns."""
+        if self._noted:
+            self._noted.settle(step.members)
+            self._settle_groups({*step.snapshots, *step.members.values()})
+
+    def _settle_groups(self, groups: Iterable[GroupKey | None]) -> None:
+        for group in groups:
+            if group is not None:
+                self._noted.settle(self._cache.members(group))
 
     def _say_failed(
         self, failed: Mapping[GroupKey, Failure | None], before: Mapping[GroupKey, Failure]

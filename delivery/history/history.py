@@ -109,7 +109,7 @@ class PushHistory:
         known.streams += 1
         self._order[node] = None
 
-    def closed(self, node: NodeKey) -> None:
+    def closed(self, node: NodeKey, now: float) -> None:
         """Note the end of a stream, its proxy's oldest: nobody will answer what was sent before the next."""
         if (proxy := self._of(node)) is None:
             return
@@ -117,7 +117,7 @@ class PushHistory:
         for each in proxy.pushes:
             if each.state is Answer.PENDING and (proxy.streams == 0 or each.sent < proxy.since):
                 each.state = Answer.ENDED
-                self._finished(node, each)
+                self._finished(node, each, now)
             if proxy.streams == 0:
                 each.response = None
 
@@ -136,7 +136,7 @@ class PushHistory:
             self._waiting.pop(proxy.pushes.pop(0), None)
         if proxy.variant is Variant.SOTW:
             for each in overtaken(proxy.pushes, response.type_url):
-                self._finished(node, each)
+                self._finished(node, each, now)
         push = Sent(delivery, sys.intern(response.nonce), now, response)
         proxy.pushes.append(push)
         self._waiting[push] = None
@@ -153,7 +153,7 @@ class PushHistory:
             if push.response is response:
                 was_ended = push.state is not Answer.PENDING
                 delay = answer(push, rejection, now)
-                self._finished(node, push, again=was_ended)
+                self._finished(node, push, now, again=was_ended)
                 return NO_DELAYS if delay is None else Delays(None, delay)
         return NO_DELAYS
 
@@ -167,18 +167,17 @@ class PushHistory:
 
     def unanswered_age(self, now: float) -> float:
         """Return for how many seconds the oldest response without an answer has waited, 0 if none has."""
-        oldest = next(iter(self._waiting), None)  # they stand in the order in which they were sent
-        return 0.0 if oldest is None else max(0.0, now - oldest.sent)
+        return max(0.0, now - min((each.sent for each in self._waiting), default=now))
 
     def pushes(self, node: NodeKey, now: float, date: datetime) -> tuple[Push, ...]:
         """Return a proxy's last pushes, newest first; `now` and `date` are the same moment on both clocks."""
         proxy = self._of(node)
         return () if proxy is None else tuple(shown(each, now, date) for each in reversed(proxy.pushes))
 
-    def _finished(self, node: NodeKey, push: Sent, *, again: bool = False) -> None:
+    def _finished(self, node: NodeKey, push: Sent, now: float, *, again: bool = False) -> None:
         self._waiting.pop(push, None)
         if self._follower is not None and not again:
-            self._follower.finished(node, push)
+            self._follower.finished(node, push, now)
 
     def _touches(self, node: NodeKey, proxy: Record) -> tuple[Touch, ...]:
         touches = self._triggers.of(self._cache.group(node))

@@ -137,9 +137,8 @@ class OpenWaves:
         for found in self._concerned(push):
             found.sent(node, push)
 
-    def finished(self, node: NodeKey, push: Sent) -> None:
-        """Note that a response is answered, or never will be."""
-        now = self._now() if push.answered is None else push.answered
+    def finished(self, node: NodeKey, push: Sent, now: float) -> None:
+        """Note that a response was answered then, or never will be."""
         for found in self._concerned(push):
             found.finished(node, push, now)
 

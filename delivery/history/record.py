@@ -62,8 +62,8 @@ class PushFollower(Protocol):
     def sent(self, node: NodeKey, push: Sent) -> None:
         """Take note of a response that goes out."""
 
-    def finished(self, node: NodeKey, push: Sent) -> None:
-        """Take note that one is answered, or never will be: once for each, if at all."""
+    def finished(self, node: NodeKey, push: Sent, now: float) -> None:
+        """Take note that one was answered at that moment, or never will be: once for each, if at all."""
 
 
 def overtaken(pushes: Iterable[Sent], type_url: TypeUrl) -> Iterator[Sent]:

@@ -10,9 +10,10 @@ import structlog
 
 from certs.errors import PeerRefused
 from certs.peer import read_peer
-from delivery.history.history import Delays, PushHistory
+from delivery.history.history import PushHistory
 from delivery.meters import StreamMeter
 from delivery.proxies.ended_connections import EndedConnections
+from delivery.proxies.journal import Acknowledgement, Journal, Sending
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
@@ -36,6 +37,9 @@ class Answered(Protocol):
     def opened(self, node: NodeKey) -> None:
         """Take note of a new stream."""
 
+    def decides(self, node: NodeKey) -> bool:
+        """Say whether something may follow from what a proxy accepts: it has rejected something."""
+
     def answered(
         self, node: NodeKey, response: Response, rejection: Rejection | None, changed: frozenset[ObjectKey]
     ) -> None:
@@ -50,6 +54,7 @@ class MeshObserver:
         registry: ProxyRegistry,
         metrics: StreamMeter,
         history: PushHistory,
+        journal: Journal,
         readiness: EndpointReadiness,
         loop: Answered,
         monotonic: Callable[[], float] = time.monotonic,
@@ -57,6 +62,7 @@ class MeshObserver:
         self._registry = registry
         self._metrics = metrics
         self._history = history
+        self._journal = journal
         self._readiness = readiness
         self._loop = loop
         self._now = monotonic
@@ -101,6 +107,7 @@ class MeshObserver:
         """Note a stream."""
         self._used(peer)
         proxy = self._registry.opened(node_key, peer.address, variant)
+        self._journal.settle((node_key,))
         self._history.opened(node_key, variant, self._now())
         self._readiness.opened(node_key)
         self._loop.opened(node_key)
@@ -142,7 +149,7 @@ class MeshObserver:
         """Count and remember it."""
         self._registry.of(node_key).large.sent(response, size)
         self._metrics.sent(response.type_url, len(response.resources), size)
-        self._measure(self._history.sent(node_key, response, size, self._now()))
+        self._journal.note(node_key, Sending(response, size, self._now()))
         if _logging.isEnabledFor(logging.DEBUG):  # asked first: an unwritten line is dear
             _log.debug(
                 "response sent",
@@ -167,9 +174,10 @@ class MeshObserver:
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
         self._registry.of(node_key).large.answered(response)
-        changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
-        self._measure(self._history.answered(node_key, response, rejection, self._now()))
-        self._loop.answered(node_key, response, rejection, changed)
+        if rejection is None and not self._loop.decides(node_key):
+            self._journal.note(node_key, Acknowledgement(response, self._now()))
+        else:
+            self._decided(node_key, response, rejection)
         if rejection is None:
             self._metrics.acked(response.type_url)
             self._readiness.acknowledged(node_key, response.type_url)
@@ -183,16 +191,20 @@ class MeshObserver:
             said=rejection.message,
         )
 
-    def _measure(self, delays: Delays) -> None:
-        if delays.sent is not None:
-            self._metrics.pushed(delays.sent)
+    def _decided(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
+        """Have it decided what a proxy is served after its answer, by all that it was sent before."""
+        self._journal.settle((node_key,))
+        changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
+        delays = self._history.answered(node_key, response, rejection, self._now())
         if delays.acknowledged is not None:
             self._metrics.acknowledged(delays.acknowledged)
+        self._loop.answered(node_key, response, rejection, changed)
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
         """Note the end of a stream; one that was refused after it was opened counts as refused, too."""
         variant = self._registry.closed(node_key, peer.address)
-        self._history.closed(node_key)
+        self._journal.settle((node_key,))
+        self._history.closed(node_key, self._now())
         if ending is Ending.REFUSED:
             self._metrics.stream_refused(detail)
         self.streams[variant.value] -= 1

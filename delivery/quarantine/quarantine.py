@@ -123,7 +123,8 @@ class Quarantine:
         `changed` are the objects that led to the response. The clock is asked where the moment matters: not
         of those that never rejected anything, which are nearly all.
         """
-        if rejection is None and self._acknowledged(node, response):
+        if rejection is None and not self.decides(node):
+            self.accepted(node, response)
             return None
         group = self._records.group(node)
         served = self._variants.served(node)
@@ -144,14 +145,15 @@ class Quarantine:
         record.moved = moment.seconds
         return self._variants.redirected(Step(), [node])
 
-    def _acknowledged(self, node: NodeKey, response: Response) -> bool:
-        """Take it that a proxy accepted a response, if it never rejected any; say whether that is so."""
-        if node in self._records.by_node:
-            return False
+    def decides(self, node: NodeKey) -> bool:
+        """Say whether something may follow from what a proxy accepts: it has rejected something."""
+        return node in self._records.by_node
+
+    def accepted(self, node: NodeKey, response: Response) -> None:
+        """Take it that a proxy accepted a response, from which nothing follows: it never rejected any."""
         published = self._records.published
         if (group := published.members.get(node)) is not None:
             self._accepted.note(node, group, response, published.snapshots[group])
-        return True
 
     def opened(self, node: NodeKey) -> Step | None:
         """Take note of a new stream: resources that the proxy rejected are offered again on it."""

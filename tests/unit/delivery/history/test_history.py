@@ -206,7 +206,7 @@ def test_in_state_of_the_world_what_is_not_listed_is_removed_where_answers_list_
 def test_a_new_stream_begins_anew_but_for_an_incremental_client(mesh: Mesh) -> None:
     """That one says what it holds, and is sent the rest."""
     mesh.send(resource("a"))
-    mesh.history.closed(NODE)
+    mesh.history.closed(NODE, 0.0)
     mesh.history.opened(NODE, Variant.DELTA, 1.0)
     mesh.send(resource("a", "2"))
     assert (mesh.last().trigger, mesh.last().changed) == (
@@ -316,7 +316,7 @@ def test_the_oldest_response_without_an_answer_has_an_age(mesh: Mesh) -> None:
     assert mesh.history.unanswered_age(5.0) == 4.0
     mesh.history.answered(NODE, first, None, 5.0)
     assert mesh.history.unanswered_age(5.0) == 3.0
-    mesh.history.closed(NODE)
+    mesh.history.closed(NODE, 0.0)
     assert mesh.history.unanswered_age(5.0) == 0.0
     assert mesh.last().answer is Answer.ENDED
 
@@ -343,7 +343,7 @@ def test_what_is_remembered_is_bounded(mesh: Mesh) -> None:
     assert [each.nonce for each in shown] == [str(number) for number in range(PUSHES + 3, 3, -1)]
     mesh.registry.follow(Picture())
     assert mesh.history.pushes(NODE, 0.0, DATE) == ()
-    mesh.history.closed(NODE)
+    mesh.history.closed(NODE, 0.0)
     assert mesh.history.sent(NODE, mesh.send(resource("a")), 1, 0.0) == Delays()
 
 
@@ -426,7 +426,7 @@ def test_what_a_proxy_missed_is_not_due_to_the_wave_that_it_missed(mesh: Mesh) -
     """It is sent because it is here again."""
     mesh.send(resource("a"), resource("b"))
     mesh.history.opened(OTHER, Variant.DELTA, 0.0)  # for whom what a wave changes is looked at
-    mesh.history.closed(NODE)
+    mesh.history.closed(NODE, 0.0)
     mesh.publish(resource("a", "2"), resource("b"))
     mesh.history.opened(NODE, Variant.DELTA, 1.0)
     mesh.send(resource("a", "2"))

@@ -201,7 +201,7 @@ async def test_a_stream_that_ends_is_not_waited_for() -> None:
     wave = await mesh.publish()
     mesh.send(mesh.nodes[0])
     mesh.now = 100.5
-    mesh.history.closed(mesh.nodes[0])
+    mesh.history.closed(mesh.nodes[0], mesh.now)
     (record,) = mesh.take(QUIET)
     assert record.pushes == (_push(mesh.nodes[0], wave, 100.0, 100.5, Answer.ENDED),)
 
@@ -266,7 +266,7 @@ async def test_whatever_happens_everything_is_told_once_and_within_its_wave(
             case "send":
                 open_[node].append(mesh.send(node))
             case "close":
-                mesh.history.closed(node)
+                mesh.history.closed(node, mesh.now)
                 mesh.history.opened(node, variant, mesh.now)
                 open_[node].clear()
             case _:

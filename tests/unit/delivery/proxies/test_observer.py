@@ -9,9 +9,11 @@ from structlog.testing import capture_logs
 from admin.metrics.registry import Metrics
 from catalog.store.settings import EndpointAdmission
 from delivery.history.history import PushHistory
+from delivery.proxies.journal import Journal
 from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
+from delivery.quarantine.quarantine import Quarantine
 from mesh.objects import ObjectKey
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, LISTENER, Version
@@ -30,6 +32,10 @@ class Silent:
     def opened(self, node: NodeKey) -> None:
         """Take no notice."""
 
+    def decides(self, node: NodeKey) -> bool:
+        """Let nothing follow."""
+        return False
+
     def answered(
         self, node: NodeKey, response: Response, rejection: Rejection | None, changed: frozenset[ObjectKey]
     ) -> None:
@@ -41,7 +47,8 @@ def _observer() -> tuple[MeshObserver, ProxyRegistry, Metrics]:
     registry = ProxyRegistry(lambda: datetime(2026, 1, 1, tzinfo=UTC))
     readiness = EndpointReadiness((), EndpointAdmission.READY)
     history = PushHistory(SnapshotCache(), registry.find)
-    return MeshObserver(registry, metrics, history, readiness, Silent()), registry, metrics
+    journal = Journal(history, Quarantine(lambda _: None), metrics)
+    return MeshObserver(registry, metrics, history, journal, readiness, Silent()), registry, metrics
 
 
 def test_streams_are_counted_as_they_open_and_close() -> None:

@@ -1,0 +1,334 @@
+"""The journal: what is entered late comes to what it comes to at once, for whoever looks whenever they do."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from admin.metrics.registry import Metrics
+from catalog.store.settings import EndpointAdmission
+from delivery.answers import Answers
+from delivery.history.history import PushHistory
+from delivery.history.open_waves import OpenWaves
+from delivery.history.push import Push
+from delivery.proxies import journal
+from delivery.proxies.journal import LONGEST_SECONDS, QUIET_SECONDS, Journal
+from delivery.proxies.observer import MeshObserver
+from delivery.proxies.readiness import EndpointReadiness
+from delivery.proxies.registry import ProxyRegistry
+from delivery.publishing import Publishing
+from delivery.quarantine.quarantine import Quarantine
+from delivery.snapshots.published import Step
+from delivery.time_slices import Slices
+from delivery.wave import Cause, Change, Wave
+from mesh.kinds import TRAFFIC_TARGET
+from tests.trying import examples
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.protocol.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Rejection, Response
+from xds.server.hooks import Ending, Peer
+from xds.server.status import Variant
+
+NODES = tuple(NodeKey(f"{each}.store.shop") for each in "abc")
+ONE, OTHER, THIRD = NODES
+GROUPS = (GroupKey("g"), GroupKey("h"))
+DATE = datetime(2026, 1, 2, tzinfo=UTC)
+TYPES = (CLUSTER, ROUTE)
+NO = Rejection(13, "no such regex")
+
+
+def _peer(node: NodeKey) -> Peer:
+    return Peer(None, f"ipv4:{node}:1")
+
+
+def _snapshot(seed: int) -> Snapshot:
+    """Return two clusters and a route, each in one of a few versions."""
+    dice = random.Random(seed)  # noqa: S311 - no secret
+    named = ((CLUSTER, "x"), (CLUSTER, "y"), (ROUTE, "r"))
+    versions = [(kind, name, str(dice.randrange(3))) for kind, name in named]
+    return Snapshot.of(
+        Resource(kind, ResourceName(name), Version(version), f"{name}{version}".encode())
+        for kind, name, version in versions
+    )
+
+
+class Plane:
+    """All that takes answers, with proxies that are sent what they are served, and a clock set by hand."""
+
+    def __init__(self, *, at_once: bool, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._at_once = at_once
+        self.now = 0.0
+        self.metrics, self.waves = Metrics(), OpenWaves(self._clock)
+        registry = ProxyRegistry(lambda: DATE)
+        self.cache = SnapshotCache()
+        self.history = PushHistory(self.cache, registry.find, self.waves)
+        self.quarantine = Quarantine(
+            lambda _: None, now=self._clock, jitter=lambda: 0.5, acknowledged=registry.acknowledged
+        )
+        self.journal = Journal(self.history, self.quarantine, self.metrics, self._clock, pause)
+        self.publishing = Publishing(
+            self.cache, self.quarantine, self.metrics, self.history.published, self.waves, self.journal
+        )
+        self.answers = Answers(self.publishing, lambda: None, lambda: DATE, self._clock)
+        readiness = EndpointReadiness((), EndpointAdmission.READY)
+        self.observer = MeshObserver(
+            registry, self.metrics, self.history, self.journal, readiness, self.answers, self._clock
+        )
+        self._nonces = 0
+        self._sent: dict[NodeKey, list[Response]] = {node: [] for node in NODES}
+        self._open: set[NodeKey] = set()
+
+    def _clock(self) -> float:
+        return self.now
+
+    async def do(self, action: str, number: int, seed: int) -> None:
+        """Have something happen to one of the proxies, or one of the groups."""
+        self.now += 1.0
+        node, group = NODES[number % len(NODES)], GROUPS[seed % len(GROUPS)]
+        match action:
+            case "publish":
+                await self.publish(Step({GROUPS[number % 2]: _snapshot(seed)}))
+            case "move":
+                await self.publish(Step(members={node: group}))
+            case "open" if node not in self._open:
+                self._open.add(node)
+                self.observer.opened(node, _peer(node), (Variant.DELTA, Variant.SOTW)[seed % 2])
+            case "close" if node in self._open:
+                self._open.discard(node)
+                self._sent[node].clear()
+                self.observer.closed(node, _peer(node), Ending.CLIENT, "")
+            case "send" if node in self._open:
+                self.send(node, TYPES[seed % 2])
+            case "accept" | "reject" if self._sent[node]:
+                response = self._sent[node].pop(0)
+                self.observer.answered(node, response, NO if action == "reject" else None)
+            case "retry":
+                self.answers.retry(node)
+            case "rest":
+                self.rest()
+            case _:
+                pass  # who is not there does nothing
+        if self._at_once:
+            self.rest()
+
+    async def publish(self, step: Step) -> None:
+        """Publish a step as a wave does."""
+        causes = (Cause(TRAFFIC_TARGET, "shop/t", "t.yaml:1 (document 1)", Change.CHANGED),)
+        wave = Wave(0, causes, 0, self.now - 0.25, self.now, DATE)
+        await self.publishing.publish(wave, step, Slices())
+
+    def send(self, node: NodeKey, kind: TypeUrl) -> Response:
+        """Send a proxy all that it is served of a type."""
+        self._nonces += 1
+        snapshot = self.cache.snapshot(node)
+        assert snapshot is not None
+        resources, nonce = snapshot.ordered(kind), Nonce(str(self._nonces))
+        table = snapshot.resources(kind)
+        response = Response(kind, snapshot.version(kind), nonce, resources, table=table)
+        self.observer.sent(node, response, 100)
+        self._sent[node].append(response)
+        return response
+
+    def rest(self) -> None:
+        """Enter all that is noted."""
+        for _ in self.journal.entering():
+            pass
+
+    def noted(self) -> list[NodeKey]:
+        """Return whose entries wait."""
+        return list(self.journal._entries)
+
+    def served(self) -> list[Snapshot | None]:
+        """Return what each proxy is served."""
+        return [self.cache.snapshot(node) for node in NODES]
+
+    def pushes(self, node: NodeKey) -> tuple[Push, ...]:
+        """Return what a page shows of a proxy."""
+        self.journal.settle((node,))
+        return self.history.pushes(node, self.now, DATE)
+
+    def known(self) -> list[object]:
+        """Return all that is known in the end: pushes, what counts as good, waves, and what was counted."""
+        self.rest()
+        accepted = self.quarantine._accepted
+        good = [
+            tuple(accepted.good(node, group, (kind, ResourceName(name))))
+            for node in NODES
+            for group in GROUPS
+            for kind, name in ((CLUSTER, "x"), (CLUSTER, "y"), (ROUTE, "r"))
+        ]
+        counted = [
+            line
+            for line in self.metrics.text().decode().splitlines()
+            if line.startswith("meshwright_") and "_created" not in line
+        ]
+        waves = self.waves.take(self.now + 100)
+        return [[self.pushes(node) for node in NODES], good, waves, self.history.answers, counted]
+
+
+@dataclass
+class Both:
+    """One plane that enters what happens at once, and one that does when it must."""
+
+    at_once: Plane
+    late: Plane
+
+    async def do(self, action: str, number: int, seed: int) -> None:
+        """Have the same happen to both, to the same end."""
+        for plane in (self.at_once, self.late):
+            await plane.do(action, number, seed)
+        if action == "look":
+            assert self.late.pushes(NODES[number % 3]) == self.at_once.pushes(NODES[number % 3])
+        assert self.late.served() == self.at_once.served()
+
+
+async def _served(*, at_once: bool) -> Plane:
+    """Return a plane that is served."""
+    return await _serve(Plane(at_once=at_once))
+
+
+async def _serve(plane: Plane) -> Plane:
+    """Serve a plane whose first two proxies are of one group, and the third of another."""
+    members = {ONE: GROUPS[0], OTHER: GROUPS[0], THIRD: GROUPS[1]}
+    for node in NODES:
+        plane.cache.watch(node, lambda: None)
+    await plane.publish(Step({group: _snapshot(0) for group in GROUPS}, dict(members)))
+    for number in range(len(NODES)):
+        await plane.do("open", number, 0)
+    return plane
+
+
+ACTIONS = (
+    "publish",
+    "move",
+    "open",
+    "close",
+    "send",
+    "send",
+    "accept",
+    "accept",
+    "reject",
+    "retry",
+    "rest",
+    "look",
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(ACTIONS), st.integers(0, 2), st.integers(0, 11)), min_size=5, max_size=60
+    )
+)
+@settings(max_examples=examples(150))
+def test_late_is_as_at_once(actions: list[tuple[str, int, int]]) -> None:
+    """Whatever happens in whatever order: what is served after each of it, and what is known in the end."""
+    asyncio.run(_compared(actions))
+
+
+async def _compared(actions: list[tuple[str, int, int]]) -> None:
+    both = Both(await _served(at_once=True), await _served(at_once=False))
+    for each in actions:
+        await both.do(*each)
+    assert both.late.known() == both.at_once.known()
+
+
+def _never(self: object, nodes: object) -> None:
+    """Enter nothing of anybody, in the place of what does."""
+
+
+def _routes(version: str) -> Snapshot:
+    return Snapshot.of((Resource(ROUTE, ResourceName("r"), Version(version), version.encode()),))
+
+
+async def test_what_another_of_its_group_has_just_accepted_is_good_for_who_rejects() -> None:
+    """The newest that it accepted: late, for it has been replaced by then."""
+    plane = await _served(at_once=False)
+    for version in "123":
+        await plane.publish(Step({GROUPS[0]: _routes(version)}))
+        if version != "3":
+            older = plane.send(OTHER, ROUTE)
+        if version == "1":
+            plane.observer.answered(OTHER, older, None)
+    plane.observer.answered(OTHER, older, None)
+    plane.observer.answered(ONE, plane.send(ONE, ROUTE), NO)
+    served = plane.cache.snapshot(ONE)
+    assert served is not None
+    assert dict(served.versions(ROUTE)) == {"r": "2"}
+
+
+async def test_what_a_proxy_did_is_entered_before_something_follows_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A mutant: without it, late is not as at once."""
+    monkeypatch.setattr(Journal, "settle", _never)
+    await _compared([("send", 0, 1), ("accept", 0, 0)])
+    with pytest.raises(AssertionError):
+        await _compared([("send", 0, 1), ("close", 0, 0)])
+    with pytest.raises(AssertionError):
+        await _compared([("send", 0, 1), ("look", 0, 0)])
+
+
+async def test_what_its_group_did_is_entered_before_something_follows_for_a_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A mutant: without it, who rejects is served what is older."""
+    monkeypatch.setattr(Publishing, "_settle_groups", _never)
+    with pytest.raises(AssertionError):
+        await test_what_another_of_its_group_has_just_accepted_is_good_for_who_rejects()
+
+
+class Pauses:
+    """What passes while a journal rests: in each pause so many seconds, and somebody is sent something."""
+
+    def __init__(self, seconds: float, *sent: NodeKey) -> None:
+        self.plane = Plane(at_once=False, pause=self)
+        self.waiting: list[list[NodeKey]] = []
+        self.over = asyncio.Event()
+        self._seconds = seconds
+        self._sent = list(sent)
+
+    async def __call__(self, seconds: float) -> None:
+        """Let one pass; without end where all was sent."""
+        self.waiting.append(self.plane.noted())
+        if not self._sent:
+            self.over.set()
+            await asyncio.Event().wait()
+        self.plane.now += self._seconds
+        if (node := self._sent.pop(0)) in NODES:
+            self.plane.send(node, ROUTE)
+
+    async def pass_(self) -> list[list[NodeKey]]:
+        """Let all pass after somebody was sent something; return whose entries waited at each pause."""
+        await _serve(self.plane)
+        running = asyncio.create_task(self.plane.journal.run())
+        self.plane.send(ONE, ROUTE)
+        async with asyncio.timeout(10):
+            while self.plane.journal and not self.over.is_set():
+                await asyncio.sleep(0)
+        running.cancel()
+        return self.waiting
+
+
+async def test_all_is_entered_when_nobody_was_sent_anything_for_a_while() -> None:
+    """As long as they are, it waits."""
+    pauses = Pauses(QUIET_SECONDS, OTHER, THIRD, *[NodeKey("nobody")] * 9)
+    assert await pauses.pass_() == [[ONE], [ONE, OTHER], [ONE, OTHER, THIRD]]
+
+
+async def test_nothing_waits_for_ever_where_the_streams_never_rest() -> None:
+    """What has waited too long is entered with all that came since."""
+    pauses = Pauses(LONGEST_SECONDS / 2, *[ONE] * 9)
+    assert await pauses.pass_() == [[ONE]] * 2
+
+
+async def test_no_more_waits_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short the time is in which it came."""
+    monkeypatch.setattr(journal, "MOST", 2)
+    pauses = Pauses(0.0, *[ONE] * 9)
+    assert await pauses.pass_() == [[ONE]] * 2
