@@ -246,7 +246,7 @@ def _exporting(ends: AsyncExitStack, port: int, metrics: Metrics) -> SpanExport:
 
 
 def _run(ends: AsyncExitStack, export: SpanExport) -> None:
-    tasks = [asyncio.create_task(work, name=name) for name, work in export.works()]
+    tasks = [asyncio.create_task(work, name=name) for name, work in export.works(lambda now: now)]
 
     async def end() -> None:
         for task in tasks:
