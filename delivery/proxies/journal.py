@@ -2,8 +2,8 @@
 
 What is remembered of each response (`history`) and of each ACK (`quarantine`) is asked for by people, by a
 rejection and by the wave after. To enter it takes as long as to send it, and who is sent a change next need
-not wait for that. So it is noted here, and entered when the streams rest; of a proxy sooner, where somebody
-asks, or something happens to it that is understood by what came before.
+not wait for that. So it is noted here, and entered when nobody owes an answer; of a proxy sooner, where
+somebody asks, or something happens to it that is understood by what came before.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from delivery.time_slices import Slices
 from xds.cache import NodeKey
 from xds.protocol.wire import Response
 
-QUIET_SECONDS: Final = 0.05
-"""For how long nothing must have been noted until all is entered."""
+REST_SECONDS: Final = 0.02
+"""How long after the last answer all is entered: whoever is sent something meanwhile goes first."""
 
 LONGEST_SECONDS: Final = 5.0
-"""How long nothing waits longer than, however much is sent."""
+"""How long an entry waits for a proxy that does not answer, or while others are sent more and more."""
 
 MOST: Final = 50_000
 """Entries that may wait: some ten megabytes."""
@@ -64,21 +64,25 @@ class Journal:
         self._pause = pause
         self._entries: dict[NodeKey, list[Sending | Acknowledgement]] = {}
         self._count = 0
-        self._noted = asyncio.Event()
+        self._unanswered = 0
+        self._overdue = False
+        self._due = asyncio.Event()
 
     def __bool__(self) -> bool:
         """Say whether anything waits to be entered."""
         return bool(self._entries)
 
-    def note(self, node: NodeKey, entry: Sending | Acknowledgement) -> None:
-        """Note what happened to a proxy just now."""
-        self._count += 1
-        if (known := self._entries.get(node)) is not None:
-            known.append(entry)
-            return
-        if not self._entries:
-            self._noted.set()
-        self._entries[node] = [entry]
+    def sent(self, node: NodeKey, response: Response, size: int) -> None:
+        """Note a response of `size` bytes that goes out now."""
+        self._unanswered += 1
+        self._note(node, Sending(response, size, self._now()))
+
+    def accepted(self, node: NodeKey, response: Response) -> None:
+        """Note an ACK that comes now, of a proxy that never rejected anything."""
+        self._unanswered -= 1
+        self._note(node, Acknowledgement(response, self._now()))
+        if self._unanswered <= 0:
+            self._due.set()
 
     def settle(self, nodes: Iterable[NodeKey]) -> None:
         """Enter all of some proxies now."""
@@ -87,6 +91,7 @@ class Journal:
 
     def entering(self) -> Iterator[bool | None]:
         """Enter all that there is now, proxy by proxy; yield None after each, and in the end True."""
+        self._count, self._unanswered, self._overdue = 0, 0, False
         for node in tuple(self._entries):
             self._enter(node)
             yield None
@@ -96,23 +101,28 @@ class Journal:
         """Return up to which moment all is entered that happened; `now` where nothing waits."""
         return min((each[0].at for each in self._entries.values()), default=now)
 
-    async def run(self) -> None:
-        """Enter what is noted whenever the streams rest, until cancelled."""
-        while True:
-            await self._noted.wait()
-            self._noted.clear()
-            await self._rest()
-            await Slices().result(self.entering())
-            if self._entries:  # of those who were sent something meanwhile
-                self._noted.set()
+    def look(self) -> None:
+        """Have all entered soon if some of it has waited too long; to be called from time to time."""
+        now = self._now()
+        if now - self.entered_until(now) >= LONGEST_SECONDS:
+            self._overdue = True
+            self._due.set()
 
-    async def _rest(self) -> None:
-        """Return when nothing was noted for a while, or nothing may wait any longer."""
-        latest = self._now() + LONGEST_SECONDS
-        first, known = self._count, None
-        while known != self._count and self._now() < latest and self._count - first < MOST:
-            known = self._count
-            await self._pause(QUIET_SECONDS)
+    async def run(self) -> None:
+        """Enter what is noted when nobody owes an answer, and what waits too long, until cancelled."""
+        while True:
+            await self._due.wait()
+            await self._pause(REST_SECONDS)
+            self._due.clear()
+            if self._unanswered <= 0 or self._overdue:
+                await Slices().result(self.entering())
+
+    def _note(self, node: NodeKey, entry: Sending | Acknowledgement) -> None:
+        self._entries.setdefault(node, []).append(entry)
+        self._count += 1
+        if self._count == MOST:
+            self._overdue = True
+            self._due.set()
 
     def _enter(self, node: NodeKey) -> None:
         for entry in self._entries.pop(node, ()):

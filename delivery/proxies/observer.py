@@ -13,7 +13,7 @@ from certs.peer import read_peer
 from delivery.history.history import PushHistory
 from delivery.meters import StreamMeter
 from delivery.proxies.ended_connections import EndedConnections
-from delivery.proxies.journal import Acknowledgement, Journal, Sending
+from delivery.proxies.journal import Journal
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
@@ -149,7 +149,7 @@ class MeshObserver:
         """Count and remember it."""
         self._registry.of(node_key).large.sent(response, size)
         self._metrics.sent(response.type_url, len(response.resources), size)
-        self._journal.note(node_key, Sending(response, size, self._now()))
+        self._journal.sent(node_key, response, size)
         if _logging.isEnabledFor(logging.DEBUG):  # asked first: an unwritten line is dear
             _log.debug(
                 "response sent",
@@ -175,7 +175,7 @@ class MeshObserver:
         """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
         self._registry.of(node_key).large.answered(response)
         if rejection is None and not self._loop.decides(node_key):
-            self._journal.note(node_key, Acknowledgement(response, self._now()))
+            self._journal.accepted(node_key, response)
         else:
             self._decided(node_key, response, rejection)
         if rejection is None:

@@ -1,8 +1,10 @@
 """The journal: what is entered late comes to what it comes to at once, for whoever looks whenever they do."""
 
 import asyncio
+import contextlib
+import itertools
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,9 +17,9 @@ from catalog.store.settings import EndpointAdmission
 from delivery.answers import Answers
 from delivery.history.history import PushHistory
 from delivery.history.open_waves import OpenWaves
-from delivery.history.push import Push
+from delivery.history.push import Answer, Push
 from delivery.proxies import journal
-from delivery.proxies.journal import LONGEST_SECONDS, QUIET_SECONDS, Journal
+from delivery.proxies.journal import LONGEST_SECONDS, REST_SECONDS, Journal
 from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
@@ -283,52 +285,92 @@ async def test_what_its_group_did_is_entered_before_something_follows_for_a_prox
         await test_what_another_of_its_group_has_just_accepted_is_good_for_who_rejects()
 
 
-class Pauses:
-    """What passes while a journal rests: in each pause so many seconds, and somebody is sent something."""
+class Running:
+    """A plane whose journal runs; in each of its pauses one of these things happens, while there are any."""
 
-    def __init__(self, seconds: float, *sent: NodeKey) -> None:
-        self.plane = Plane(at_once=False, pause=self)
-        self.waiting: list[list[NodeKey]] = []
-        self.over = asyncio.Event()
-        self._seconds = seconds
-        self._sent = list(sent)
+    def __init__(self, meanwhile: Iterable[Callable[[Plane], None]]) -> None:
+        self.plane = Plane(at_once=False, pause=self.pause)
+        self.paused: list[float] = []
+        self._meanwhile = iter(meanwhile)
 
-    async def __call__(self, seconds: float) -> None:
-        """Let one pass; without end where all was sent."""
-        self.waiting.append(self.plane.noted())
-        if not self._sent:
-            self.over.set()
-            await asyncio.Event().wait()
-        self.plane.now += self._seconds
-        if (node := self._sent.pop(0)) in NODES:
-            self.plane.send(node, ROUTE)
+    async def pause(self, seconds: float) -> None:
+        """Have the next thing happen."""
+        self.paused.append(seconds)
+        self.plane.now += seconds
+        for happens in itertools.islice(self._meanwhile, 1):
+            happens(self.plane)
 
-    async def pass_(self) -> list[list[NodeKey]]:
-        """Let all pass after somebody was sent something; return whose entries waited at each pause."""
-        await _serve(self.plane)
-        running = asyncio.create_task(self.plane.journal.run())
-        self.plane.send(ONE, ROUTE)
-        async with asyncio.timeout(10):
-            while self.plane.journal and not self.over.is_set():
-                await asyncio.sleep(0)
-        running.cancel()
-        return self.waiting
+    async def settled(self) -> list[NodeKey]:
+        """Let the journal do all that it does by itself; return whose entries wait after it."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return self.plane.noted()
 
 
-async def test_all_is_entered_when_nobody_was_sent_anything_for_a_while() -> None:
-    """As long as they are, it waits."""
-    pauses = Pauses(QUIET_SECONDS, OTHER, THIRD, *[NodeKey("nobody")] * 9)
-    assert await pauses.pass_() == [[ONE], [ONE, OTHER], [ONE, OTHER, THIRD]]
+@contextlib.asynccontextmanager
+async def _running(*meanwhile: Callable[[Plane], None]) -> AsyncIterator[Running]:
+    """Serve a plane, and let its journal run meanwhile."""
+    running = Running(meanwhile)
+    await _serve(running.plane)
+    task = asyncio.create_task(running.plane.journal.run())
+    try:
+        yield running
+    finally:
+        task.cancel()
 
 
-async def test_nothing_waits_for_ever_where_the_streams_never_rest() -> None:
-    """What has waited too long is entered with all that came since."""
-    pauses = Pauses(LONGEST_SECONDS / 2, *[ONE] * 9)
-    assert await pauses.pass_() == [[ONE]] * 2
+def _accept(node: NodeKey, response: Response, plane: Plane) -> None:
+    plane.observer.answered(node, response, None)
+
+
+async def test_it_is_entered_when_nobody_owes_an_answer() -> None:
+    """A moment later; as long as somebody does, it waits, and what is done meanwhile with it."""
+    async with _running() as running:
+        plane = running.plane
+        one, other = plane.send(ONE, ROUTE), plane.send(OTHER, ROUTE)
+        _accept(ONE, one, plane)
+        assert (await running.settled(), running.paused) == ([ONE, OTHER], [])
+        _accept(OTHER, other, plane)
+        assert (await running.settled(), running.paused) == ([], [REST_SECONDS])
+        assert [each.answer for each in plane.history.pushes(OTHER, plane.now, DATE)] == [Answer.ACK]
+
+
+async def test_who_is_sent_something_in_that_moment_goes_first() -> None:
+    """All is entered after its answer."""
+
+    def sent(plane: Plane) -> None:
+        late.append(plane.send(OTHER, ROUTE))
+
+    late: list[Response] = []
+    async with _running(sent) as running:
+        plane = running.plane
+        _accept(ONE, plane.send(ONE, ROUTE), plane)
+        assert (await running.settled(), running.paused) == ([ONE, OTHER], [REST_SECONDS])
+        _accept(OTHER, late[0], plane)
+        assert (await running.settled(), running.paused) == ([], [REST_SECONDS] * 2)
+
+
+async def test_of_who_does_not_answer_it_is_entered_when_it_has_waited_too_long() -> None:
+    """So that it is seen for how long nobody has answered."""
+    async with _running() as running:
+        plane = running.plane
+        plane.send(ONE, ROUTE)
+        plane.now += LONGEST_SECONDS - 0.5
+        plane.journal.look()
+        assert (await running.settled(), plane.history.unanswered_age(plane.now)) == ([ONE], 0.0)
+        plane.now += 0.5
+        plane.journal.look()
+        assert await running.settled() == []
+        assert plane.history.unanswered_age(plane.now) == LONGEST_SECONDS + REST_SECONDS
 
 
 async def test_no_more_waits_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However short the time is in which it came."""
-    monkeypatch.setattr(journal, "MOST", 2)
-    pauses = Pauses(0.0, *[ONE] * 9)
-    assert await pauses.pass_() == [[ONE]] * 2
+    """However short the time is in which it came, and whoever owes an answer."""
+    monkeypatch.setattr(journal, "MOST", 3)
+    async with _running() as running:
+        plane = running.plane
+        plane.send(ONE, ROUTE)
+        plane.send(ONE, ROUTE)
+        assert await running.settled() == [ONE]
+        plane.send(OTHER, ROUTE)
+        assert await running.settled() == []
