@@ -49,7 +49,6 @@ class Measuring:
         parts, gauging = self._parts, Gauging()
         while True:
             parts.delivery.observer.report()
-            parts.delivery.journal.look()
             self._report_handshakes()
             # Probes ask in a thread of their own, and sources are looked at on the event loop.
             self.degraded = parts.sources.remarks()

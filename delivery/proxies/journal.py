@@ -7,6 +7,7 @@ somebody asks, or something happens to it that is understood by what came before
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, NamedTuple
@@ -21,8 +22,11 @@ from xds.protocol.wire import Response
 REST_SECONDS: Final = 0.02
 """How long after the last answer all is entered: whoever is sent something meanwhile goes first."""
 
+SILENT_SECONDS: Final = 0.5
+"""Whoever has not answered when nothing happened for so long is waited for no longer."""
+
 LONGEST_SECONDS: Final = 5.0
-"""How long an entry waits for a proxy that does not answer, or while others are sent more and more."""
+"""How long an entry waits at most while proxies are sent more and more."""
 
 MOST: Final = 50_000
 """Entries that may wait: some ten megabytes."""
@@ -65,7 +69,7 @@ class Journal:
         self._entries: dict[NodeKey, list[Sending | Acknowledgement]] = {}
         self._count = 0
         self._unanswered = 0
-        self._overdue = False
+        self._noted = asyncio.Event()
         self._due = asyncio.Event()
 
     def __bool__(self) -> bool:
@@ -91,7 +95,7 @@ class Journal:
 
     def entering(self) -> Iterator[bool | None]:
         """Enter all that there is now, proxy by proxy; yield None after each, and in the end True."""
-        self._count, self._unanswered, self._overdue = 0, 0, False
+        self._count = self._unanswered = 0
         for node in tuple(self._entries):
             self._enter(node)
             yield None
@@ -101,27 +105,36 @@ class Journal:
         """Return up to which moment all is entered that happened; `now` where nothing waits."""
         return min((each[0].at for each in self._entries.values()), default=now)
 
-    def look(self) -> None:
-        """Have all entered soon if some of it has waited too long; to be called from time to time."""
-        now = self._now()
-        if now - self.entered_until(now) >= LONGEST_SECONDS:
-            self._overdue = True
-            self._due.set()
-
     async def run(self) -> None:
-        """Enter what is noted when nobody owes an answer, and what waits too long, until cancelled."""
+        """Enter what is noted when it is time, until cancelled."""
         while True:
-            await self._due.wait()
-            await self._pause(REST_SECONDS)
+            await self._noted.wait()
+            self._noted.clear()
+            await self._rest()
+            await Slices().result(self.entering())
+
+    async def _rest(self) -> None:
+        """Return when nobody owes an answer who gives one, or what is noted has waited long enough."""
+        latest = self._now() + LONGEST_SECONDS
+        while True:
+            known = self._count
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SILENT_SECONDS):
+                    await self._due.wait()
             self._due.clear()
-            if self._unanswered <= 0 or self._overdue:
-                await Slices().result(self.entering())
+            if self._unanswered <= 0:
+                await self._pause(REST_SECONDS)
+            if self._unanswered <= 0 or known == self._count:
+                return
+            if self._count >= MOST or self._now() >= latest:
+                return
 
     def _note(self, node: NodeKey, entry: Sending | Acknowledgement) -> None:
+        if not self._entries:
+            self._noted.set()
         self._entries.setdefault(node, []).append(entry)
         self._count += 1
         if self._count == MOST:
-            self._overdue = True
             self._due.set()
 
     def _enter(self, node: NodeKey) -> None:

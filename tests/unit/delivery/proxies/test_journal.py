@@ -300,6 +300,13 @@ class Running:
         for happens in itertools.islice(self._meanwhile, 1):
             happens(self.plane)
 
+    async def until_settled(self) -> None:
+        """Return when what was noted first is entered."""
+        first = self.plane.journal._entries[ONE]
+        async with asyncio.timeout(10):
+            while self.plane.journal._entries.get(ONE) is first:
+                await asyncio.sleep(0)
+
     async def settled(self) -> list[NodeKey]:
         """Let the journal do all that it does by itself; return whose entries wait after it."""
         for _ in range(20):
@@ -350,18 +357,35 @@ async def test_who_is_sent_something_in_that_moment_goes_first() -> None:
         assert (await running.settled(), running.paused) == ([], [REST_SECONDS] * 2)
 
 
-async def test_of_who_does_not_answer_it_is_entered_when_it_has_waited_too_long() -> None:
-    """So that it is seen for how long nobody has answered."""
+async def test_who_does_not_answer_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is entered when nothing happened for a while: so that it is seen how long nobody has answered."""
+    monkeypatch.setattr(journal, "SILENT_SECONDS", 0.01)
     async with _running() as running:
         plane = running.plane
         plane.send(ONE, ROUTE)
-        plane.now += LONGEST_SECONDS - 0.5
-        plane.journal.look()
-        assert (await running.settled(), plane.history.unanswered_age(plane.now)) == ([ONE], 0.0)
-        plane.now += 0.5
-        plane.journal.look()
-        assert await running.settled() == []
-        assert plane.history.unanswered_age(plane.now) == LONGEST_SECONDS + REST_SECONDS
+        await running.until_settled()
+        assert (plane.history.unanswered_age(plane.now + 7), running.paused) == (7.0, [])
+
+
+async def test_nothing_waits_for_ever_where_more_and_more_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However soon after each other, and whoever owes an answer."""
+    monkeypatch.setattr(journal, "SILENT_SECONDS", 0.002)
+    async with _running() as running:
+        plane = running.plane
+        plane.send(ONE, ROUTE)
+        plane.now += LONGEST_SECONDS - 1
+        sending = asyncio.create_task(_sending(plane))
+        while len(plane.noted()) < 2:
+            await asyncio.sleep(0)
+        plane.now += 1
+        await running.until_settled()
+        sending.cancel()
+
+
+async def _sending(plane: Plane) -> None:
+    while True:
+        plane.send(OTHER, ROUTE)
+        await asyncio.sleep(0)
 
 
 async def test_no_more_waits_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
