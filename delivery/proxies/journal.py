@@ -12,6 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+import structlog
+
 from delivery.history.history import Delays, PushHistory
 from delivery.meters import StreamMeter
 from delivery.quarantine.quarantine import Quarantine
@@ -30,6 +32,8 @@ LONGEST_SECONDS: Final = 5.0
 
 MOST: Final = 50_000
 """Entries that may wait: some ten megabytes."""
+
+_log = structlog.get_logger("delivery.proxies.journal")
 
 
 class Sending(NamedTuple):
@@ -138,13 +142,20 @@ class Journal:
             self._due.set()
 
     def _enter(self, node: NodeKey) -> None:
-        for entry in self._entries.pop(node, ()):
-            match entry:
-                case Sending(response, size, at):
-                    self._measure(self._history.sent(node, response, size, at))
-                case Acknowledgement(response, at):
-                    self._measure(self._history.answered(node, response, None, at))
-                    self._quarantine.accepted(node, response)
+        """Enter all of a proxy; what goes wrong is said, and is no trouble of others or of who looks."""
+        try:
+            for entry in self._entries.pop(node, ()):
+                self._take(node, entry)
+        except Exception:  # noqa: BLE001 - whatever it is, it is about what is remembered alone
+            _log.exception("what a proxy was sent or accepted is not remembered", proxy=node)
+
+    def _take(self, node: NodeKey, entry: Sending | Acknowledgement) -> None:
+        match entry:
+            case Sending(response, size, at):
+                self._measure(self._history.sent(node, response, size, at))
+            case Acknowledgement(response, at):
+                self._measure(self._history.answered(node, response, None, at))
+                self._quarantine.accepted(node, response)
 
     def _measure(self, delays: Delays) -> None:
         if delays.sent is not None:

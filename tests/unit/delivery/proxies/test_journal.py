@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from admin.metrics.registry import Metrics
 from catalog.store.settings import EndpointAdmission
 from delivery.answers import Answers
-from delivery.history.history import PushHistory
+from delivery.history.history import Delays, PushHistory
 from delivery.history.open_waves import OpenWaves
 from delivery.history.push import Answer, Push
 from delivery.proxies import journal
@@ -398,3 +399,24 @@ async def test_no_more_waits_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
         assert await running.settled() == [ONE]
         plane.send(OTHER, ROUTE)
         assert await running.settled() == []
+
+
+async def test_what_cannot_be_entered_of_one_is_said_and_of_others_it_is_entered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error of ours ends neither the wave nor the program."""
+    plane = await _served(at_once=False)
+    sent = plane.history.sent
+
+    def broken(node: NodeKey, response: Response, size: int, now: float) -> Delays:
+        if node == ONE:
+            raise KeyError("the test's own")
+        return sent(node, response, size, now)
+
+    monkeypatch.setattr(plane.history, "sent", broken)
+    plane.send(ONE, ROUTE)
+    plane.send(OTHER, ROUTE)
+    with capture_logs() as said:
+        await plane.publish(Step({GROUPS[0]: _snapshot(1)}))
+    assert [each["proxy"] for each in said if each["log_level"] == "error"] == [ONE]
+    assert [len(plane.pushes(node)) for node in NODES] == [0, 1, 0]
