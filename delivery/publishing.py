@@ -40,8 +40,9 @@ class WaveFollower(Protocol):
 class Noted(Protocol):
     """What was noted of proxies and is still to be entered in the books, which must not raise."""
 
-    def __bool__(self) -> bool:
-        """Say whether there is anything."""
+    @property
+    def waits(self) -> bool:
+        """Whether there is anything."""
 
     def settle(self, nodes: Iterable[NodeKey]) -> None:
         """Enter all of some proxies now."""
@@ -53,8 +54,7 @@ class Noted(Protocol):
 class Nothing:
     """Nothing is noted: whatever happens is entered at once."""
 
-    def __bool__(self) -> bool:
-        return False
+    waits = False
 
     def settle(self, nodes: Iterable[NodeKey]) -> None:
         """Enter nothing."""
@@ -91,7 +91,7 @@ class Publishing:
         self._meter = meter
         self._told = told
         self._follower = follower
-        self._noted = Nothing() if noted is None else noted  # one that has nothing yet is false
+        self._noted = noted or Nothing()
         self._number = 0
 
     @property
@@ -105,12 +105,12 @@ class Publishing:
         A step that is large is published in parts (see delivery.batches), and streams go on between
         them. What was published before something failed stays so.
         """
+        if step:
+            await self.settle_all(slices)
         wave = self._begun(wave)
         before = self.published
         self._say_failed(step.failed, before.failed)
         touched = 0
-        if step:
-            await self.settle_all(slices)
         for part in parts(step, before):
             touched += self._publish(wave, part)
             await slices.give_way()
@@ -176,7 +176,7 @@ class Publishing:
 
     def settle_with(self, node: NodeKey) -> None:
         """Have all entered of a proxy and of its group: what the others accepted counts for it."""
-        if self._noted:
+        if self._noted.waits:
             self._noted.settle((node,))
             self._settle_groups((self.published.members.get(node),))
 
@@ -186,7 +186,7 @@ class Publishing:
 
     def _settle(self, step: Step) -> None:
         """Have all entered of the proxies and groups that a step concerns."""
-        if self._noted:
+        if self._noted.waits:
             self._noted.settle(step.members)
             self._settle_groups({*step.snapshots, *step.members.values()})
 

@@ -1,8 +1,8 @@
 """What proxies were sent and have acknowledged, until it is entered in the books: when nobody waits for it.
 
 What is remembered of each response (`history`) and of each ACK (`quarantine`) is asked for by people, by a
-rejection and by the wave after. To enter it takes as long as to send it, and who is sent a change next need
-not wait for that. So it is noted here, and entered when nobody owes an answer; of a proxy sooner, where
+rejection and by the wave after. To enter it takes about as long as to send, and who is sent a change next
+need not wait for that. So it is noted here, and entered when nobody owes an answer; of a proxy sooner, where
 somebody asks, or something happens to it that is understood by what came before.
 """
 
@@ -76,8 +76,9 @@ class Journal:
         self._noted = asyncio.Event()
         self._due = asyncio.Event()
 
-    def __bool__(self) -> bool:
-        """Say whether anything waits to be entered."""
+    @property
+    def waits(self) -> bool:
+        """Whether anything is still to be entered."""
         return bool(self._entries)
 
     def sent(self, node: NodeKey, response: Response, size: int) -> None:
@@ -113,9 +114,10 @@ class Journal:
         """Enter what is noted when it is time, until cancelled."""
         while True:
             await self._noted.wait()
+            while self._entries:  # some were noted while others were entered
+                await self._rest()
+                await Slices().result(self.entering())
             self._noted.clear()
-            await self._rest()
-            await Slices().result(self.entering())
 
     async def _rest(self) -> None:
         """Return when nobody owes an answer who gives one, or what is noted has waited long enough."""

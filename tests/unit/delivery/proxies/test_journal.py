@@ -420,3 +420,26 @@ async def test_what_cannot_be_entered_of_one_is_said_and_of_others_it_is_entered
         await plane.publish(Step({GROUPS[0]: _snapshot(1)}))
     assert [each["proxy"] for each in said if each["log_level"] == "error"] == [ONE]
     assert [len(plane.pushes(node)) for node in NODES] == [0, 1, 0]
+
+
+async def test_what_is_noted_while_others_are_entered_is_entered_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a proxy whose earlier entries have just been: nothing else asks for it."""
+    monkeypatch.setattr(journal, "SILENT_SECONDS", 0.01)
+    async with _running() as running:
+        plane, sent = running.plane, running.plane.history.sent
+        late: list[Response] = []
+
+        def meanwhile(node: NodeKey, response: Response, size: int, now: float) -> Delays:
+            if node == OTHER and not late:
+                late.append(plane.send(ONE, ROUTE))
+            return sent(node, response, size, now)
+
+        monkeypatch.setattr(plane.history, "sent", meanwhile)
+        one, other = plane.send(ONE, ROUTE), plane.send(OTHER, ROUTE)
+        plane.send(THIRD, ROUTE)
+        _accept(ONE, one, plane)
+        _accept(OTHER, other, plane)
+        async with asyncio.timeout(2):
+            while plane.noted():
+                await asyncio.sleep(0)
+        assert len(plane.history.pushes(ONE, plane.now, DATE)) == 2
