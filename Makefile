@@ -5,7 +5,7 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy
-PACKAGES := admin admission agent catalog certs checks cli cni controller delivery deploy engine enrolment injector kube mesh meshwright observed providers reporting sidecars specs xds
+PACKAGES := admin admission agent catalog certs checks cli cni controller delivery deploy engine enrolment injector kube mesh meshwright observed processes providers reporting sidecars specs xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 

@@ -3,8 +3,6 @@
 Question and answer go through pipes, pickled; what is secret goes through them and nowhere else.
 """
 
-import asyncio
-import contextlib
 import pickle
 import sys
 from collections.abc import Sequence
@@ -12,6 +10,7 @@ from typing import Final
 
 from agent.envoy.die_with_parent import bound
 from agent.errors import AgentError
+from processes.command import Command, run
 
 _MOST_WORDS: Final = 300
 
@@ -37,22 +36,13 @@ async def apart(program: str | Sequence[str], question: object, seconds: float, 
 
 
 async def _asked(argv: Sequence[str], question: bytes, seconds: float, who: str) -> bytes:
-    pipe = asyncio.subprocess.PIPE
     try:
-        process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
-    except OSError as error:
-        raise ApartFailed(f"cannot run {who}: {error.strerror}") from error
-    try:
-        async with asyncio.timeout(seconds):
-            said, words = await process.communicate(question)
+        ended = await run(Command(argv, given=question), seconds)
     except TimeoutError:
         raise ApartFailed(f"{who} took more than {seconds:g} s") from None
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    if process.returncode:
-        last = words.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        raise ApartFailed(f"{who} ended with status {process.returncode}: {last[:_MOST_WORDS]}")
-    return said
+    except OSError as error:
+        raise ApartFailed(f"cannot run {who}: {error.strerror}") from error
+    if ended.status:
+        last = ended.errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise ApartFailed(f"{who} ended with status {ended.status}: {last[:_MOST_WORDS]}")
+    return ended.output

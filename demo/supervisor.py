@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+import processes.command
 from demo import leftovers
 from demo.leftovers import ProcessId, Record
+from processes.command import Command
 
 STOP_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
@@ -172,18 +174,6 @@ async def others_ended() -> None:
         await asyncio.wait(ending, timeout=2 * _PIPES_SECONDS)
 
 
-async def end(process: asyncio.subprocess.Process) -> None:
-    """Kill a command that has a session of its own, with all that it started, and see its pipes closed.
-
-    Pipes that are open when the event loop is gone say so on standard error, one after the other.
-    """
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_PIPES_SECONDS):
-            await process.communicate()
-
-
 async def run(
     argv: Sequence[str],
     *,
@@ -192,31 +182,13 @@ async def run(
     deadline: float = 30.0,
 ) -> str:
     """Run a short command to its end and return its output; raise DemoError with its words if it fails."""
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *bound_to_parent(argv),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **(environment or {})},
-            start_new_session=True,
-        )
-    )
+    whole = {**os.environ, **(environment or {})}
+    command = Command(bound_to_parent(argv), environment=whole, given=given.encode())
     try:
-        process = await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        # asyncio itself would end the command alone, and wait for whoever else holds its pipes.
-        await end(await starting)
-        raise
-    try:
-        async with asyncio.timeout(deadline):
-            output, errors = await process.communicate(given.encode())
-    except (TimeoutError, asyncio.CancelledError) as error:
-        await end(process)
-        if isinstance(error, asyncio.CancelledError):
-            raise
+        ended = await processes.command.run(command, deadline)
+    except TimeoutError as error:
         raise DemoError(f"no end after {deadline:.0f} s: {' '.join(argv)}") from error
-    if process.returncode:
-        words = (errors or output).decode(errors="replace").strip()[-_TAIL:]
-        raise DemoError(f"status {process.returncode} from {' '.join(argv)}\n{words}")
-    return output.decode()
+    if ended.status:
+        words = (ended.errors or ended.output).decode(errors="replace").strip()[-_TAIL:]
+        raise DemoError(f"status {ended.status} from {' '.join(argv)}\n{words}")
+    return ended.output.decode()

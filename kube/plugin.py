@@ -1,6 +1,5 @@
 """Exec plug-ins: programs that say who we are (client.authentication.k8s.io, ExecCredential)."""
 
-import asyncio
 import contextlib
 import json
 import os
@@ -11,6 +10,7 @@ from typing import Any, Final
 
 from kube.access import Plugin
 from kube.errors import ConfigError, Reason, shortened
+from processes.command import Command, run
 
 PATIENCE: Final = 60.0
 """Seconds that a plug-in may take."""
@@ -35,8 +35,7 @@ async def ask(plugin: Plugin, patience: float = PATIENCE) -> Credential:
     It has no standard input and no terminal: it can ask nobody.
     """
     try:
-        async with asyncio.timeout(patience):
-            code, output, said = await _run(plugin)
+        ended = await run(_command(plugin), patience)
     except TimeoutError:
         raise _fault(plugin, f"gave no answer within {patience:g} s") from None
     except (FileNotFoundError, NotADirectoryError):
@@ -44,39 +43,21 @@ async def ask(plugin: Plugin, patience: float = PATIENCE) -> Credential:
         raise _fault(plugin, f"is not there{hint}") from None
     except OSError as error:
         raise _fault(plugin, f"cannot be run: {error.strerror or error}") from error
-    if code:
-        last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise _fault(plugin, f"ended with status {code}: {shortened(last[0]) if last else 'it said nothing'}")
-    return credential(plugin, output)
+    if ended.status:
+        last = ended.errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+        words = shortened(last[0]) if last else "it said nothing"
+        raise _fault(plugin, f"ended with status {ended.status}: {words}")
+    return credential(plugin, ended.output)
 
 
-async def _run(plugin: Plugin) -> tuple[int, bytes, bytes]:
-    process = await asyncio.create_subprocess_exec(
-        plugin.command,
-        *plugin.arguments,
-        env={**os.environ, **dict(plugin.environment), "KUBERNETES_EXEC_INFO": json.dumps(_asked(plugin))},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+def _command(plugin: Plugin) -> Command:
+    """Return what is run: of what it says, no more is kept than shows that it is too much."""
+    asked = {"KUBERNETES_EXEC_INFO": json.dumps(_asked(plugin))}
+    return Command(
+        (plugin.command, *plugin.arguments),
+        environment={**os.environ, **dict(plugin.environment), **asked},
+        most_bytes=_LONGEST + 1,
     )
-    try:
-        output, said, code = await asyncio.gather(
-            _output(process.stdout), _output(process.stderr), process.wait()
-        )
-        return code, output, said
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-
-
-async def _output(stream: asyncio.StreamReader | None) -> bytes:
-    """Read to the end, and keep no more than is looked at."""
-    kept = bytearray()
-    while stream is not None and (data := await stream.read(65536)):
-        kept += data[: _LONGEST + 1 - len(kept)]
-    return bytes(kept)
 
 
 def _asked(plugin: Plugin) -> Mapping[str, Any]:

@@ -15,7 +15,10 @@ from agent.envoy.lifecycle import Action, End, Ending, Kill, Lifecycle, Start
 from agent.envoy.runtime import RuntimeDirectory, remove_shared_memory
 from agent.envoy.words import relay
 from agent.errors import AgentError
+from processes.command import Command, run
 
+PATIENCE_SECONDS: Final = 60.0
+"""It takes Envoy a fraction of a second of a processor, which on a machine that starts may be long."""
 _GENTLE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -34,22 +37,23 @@ class Admin(Protocol):
         """Return the epoch that answers and is live; None while none is."""
 
 
-async def validated(options: EnvoyOptions, runtime: RuntimeDirectory) -> None:
-    """Have Envoy judge the candidate; raise EnvoyRejected with what it says against it."""
-    process = await asyncio.create_subprocess_exec(
-        *bound(validate(options, runtime.candidate)),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,  # Ctrl-C would end it, as if it had said no
-    )
-    output, _ = await process.communicate()
-    words = " ".join(output.decode(errors="replace").split())[-1000:]
-    status = process.returncode or 0
-    if status == NOT_STARTED:
+async def validated(
+    options: EnvoyOptions, runtime: RuntimeDirectory, seconds: float = PATIENCE_SECONDS
+) -> None:
+    """Have Envoy judge the candidate; raise EnvoyRejected, with its words if it has any."""
+    command = Command(bound(validate(options, runtime.candidate)), merged=True)
+    try:
+        ended = await run(command, seconds)
+    except TimeoutError:
+        raise EnvoyRejected(f"Envoy has not judged {runtime.candidate} within {seconds:g} s") from None
+    words = " ".join(ended.output.decode(errors="replace").split())[-1000:]
+    if ended.status == NOT_STARTED:
         raise EnvoyRejected(words)
-    if status < 0:
-        raise EnvoyRejected(f"Envoy was ended by signal {-status} before it had judged {runtime.candidate}")
-    if status:
+    if ended.status < 0:
+        raise EnvoyRejected(
+            f"Envoy was ended by signal {-ended.status} before it had judged {runtime.candidate}"
+        )
+    if ended.status:
         raise EnvoyRejected(f"Envoy does not accept {runtime.candidate}: {words}")
 
 

@@ -3,11 +3,9 @@
 What is printed is what was run: the lines go to a shell, in which `kubectl` and `meshwright` are found.
 """
 
-import asyncio
 import os
 import shlex
 import time
-from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +14,9 @@ from typing import Final
 from demo.kubernetes.kubectl import SECONDS
 from demo.kubernetes.plane import Plane
 from demo.plane import COMMAND
-from demo.supervisor import DemoError, bound_to_parent, end
+from demo.supervisor import DemoError, bound_to_parent
 from demo.verdicts import Verdict
+from processes.command import Command, run
 
 MANIFESTS: Final = Path(__file__).parent / "manifests" / "newcomer"
 _CALL: Final = "kubectl -n shop exec deploy/buyer -c buyer -- /call http://seller.shop:14001/buy-a-book/new"
@@ -96,23 +95,13 @@ class _Shell:
                 return status, said
 
     async def _run(self, line: str) -> tuple[int, str]:
-        process = await asyncio.create_subprocess_exec(
-            *bound_to_parent(["sh", "-c", line]),
-            stdout=PIPE,
-            stderr=STDOUT,
-            env=self._environment,
-            cwd=MANIFESTS,
-            start_new_session=True,
-        )
+        argv = bound_to_parent(["sh", "-c", line])
+        command = Command(argv, environment=self._environment, folder=MANIFESTS, merged=True)
         try:
-            async with asyncio.timeout(SECONDS):
-                said, _ = await process.communicate()
-        except (TimeoutError, asyncio.CancelledError) as error:
-            await end(process)
-            if isinstance(error, asyncio.CancelledError):
-                raise
+            ended = await run(command, SECONDS)
+        except TimeoutError as error:
             raise DemoError(f"no end after {SECONDS:.0f} s: {line}") from error
-        return process.returncode or 0, said.decode(errors="replace").strip()
+        return ended.status, ended.output.decode(errors="replace").strip()
 
 
 def _shortened(said: str, most: int = 12) -> list[str]:

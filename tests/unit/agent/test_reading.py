@@ -1,8 +1,6 @@
 """A proxy's files judged in a process that ends: what it says, how it fails, and the key."""
 
 import asyncio
-import contextlib
-import os
 import sys
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from agent.apart import ApartFailed, command
 from agent.certificates import read
 from agent.credentials import CredentialsError
 from agent.reading import read as read_apart
+from tests.started import children
 from tests.unit.agent.credentials_of import write_credentials
 
 
@@ -73,7 +72,7 @@ async def test_one_that_fails_says_nothing_of_the_files(tmp_path: Path, script: 
     with pytest.raises(ApartFailed, match=f"^the program that reads certificates {words}") as failed:
         await read_apart(tmp_path / "out", program=[sys.executable, "-I", "-c", script], seconds=seconds)
     assert not isinstance(failed.value, CredentialsError)
-    assert _children() == set()
+    assert children() == set()
 
 
 async def test_one_that_cannot_be_run(tmp_path: Path) -> None:
@@ -89,12 +88,12 @@ async def test_none_is_left_when_nobody_waits_any_more(tmp_path: Path) -> None:
     sleeping = [sys.executable, "-I", "-c", "import time; time.sleep(3600)"]
     asking = asyncio.create_task(read_apart(tmp_path / "out", program=sleeping))
     async with asyncio.timeout(60):
-        while not _children():
+        while not children():
             await asyncio.sleep(0.01)
     asking.cancel()
     await asyncio.wait([asking])
     assert asking.cancelled()
-    assert _children() == set()
+    assert children() == set()
 
 
 async def test_the_key_shows_nowhere(tmp_path: Path) -> None:
@@ -109,11 +108,3 @@ async def test_the_key_shows_nowhere(tmp_path: Path) -> None:
     assert key not in seen.read_bytes()
     assert key.decode() not in str(failed.value)
     assert not any(key.decode() in word for word in command("agent.reader"))
-
-
-def _children() -> set[str]:
-    found: set[str] = set()
-    for thread in Path(f"/proc/{os.getpid()}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
-            found.update((thread / "children").read_text("ascii").split())
-    return found

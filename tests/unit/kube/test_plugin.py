@@ -1,5 +1,6 @@
 """Exec plug-ins, as real programs."""
 
+import asyncio
 import json
 import tracemalloc
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import pytest
 from kube.access import Plugin
 from kube.errors import ConfigError, Reason
 from kube.plugin import Credential, ask, credential
+from tests.started import gone
 
 V1 = "client.authentication.k8s.io/v1"
 SECRET = "s3cr3t-t0k3n"
@@ -126,3 +128,13 @@ async def test_one_that_never_ends(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"gave no answer within 0\.5 s$"):
         await ask(made, patience=0.5)
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+async def test_a_wrapper_whose_program_never_ends(tmp_path: Path) -> None:
+    """Of both nothing is left: that it is slow is said, not waited for as long as the program runs."""
+    pid = tmp_path / "pid"
+    made = plugin(tmp_path, f"sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait")
+    with pytest.raises(ConfigError, match=r"gave no answer within 0\.5 s$"):
+        async with asyncio.timeout(30):
+            await ask(made, patience=0.5)
+    await gone(int(pid.read_text()))

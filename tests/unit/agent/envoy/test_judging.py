@@ -1,5 +1,6 @@
 """What becomes of a bootstrap that Envoy is asked to judge: the words of who refuses it, or cannot be run."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from agent.envoy.command import EnvoyOptions
 from agent.envoy.runtime import RuntimeDirectory
 from agent.envoy.supervisor import EnvoyRejected, validated
+from tests.started import gone, until
 
 
 def _program(folder: Path, text: str) -> EnvoyOptions:
@@ -49,3 +51,22 @@ async def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
     """In its own words."""
     with pytest.raises(EnvoyRejected, match="cannot run /nowhere/envoy: No such file or directory"):
         await validated(EnvoyOptions("/nowhere/envoy"), RuntimeDirectory(tmp_path))
+
+
+async def test_one_that_gives_no_verdict(tmp_path: Path) -> None:
+    """It is not waited for ever: certificates are renewed meanwhile."""
+    runtime = RuntimeDirectory(tmp_path)
+    with pytest.raises(EnvoyRejected, match=r"^Envoy has not judged .* within 0\.5 s$"):
+        await validated(_program(tmp_path, "sleep 1000"), runtime, 0.5)
+
+
+async def test_none_is_left_when_nobody_waits_any_more(tmp_path: Path) -> None:
+    """An agent may be told to end meanwhile."""
+    pid = tmp_path / "pid"
+    program = _program(tmp_path, f"echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 1000")
+    judging = asyncio.create_task(validated(program, RuntimeDirectory(tmp_path)))
+    await until(pid.exists)
+    judging.cancel()
+    await asyncio.wait([judging])
+    assert judging.cancelled()
+    await gone(int(pid.read_text()))

@@ -1,0 +1,199 @@
+"""Commands: what they say, how they end, and that nothing of them is left, whatever they have started."""
+
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+
+from processes.command import Command, Ended, run
+from tests.started import children, gone, until
+
+SHELL = ("sh", "-c")
+
+
+def shell(text: str, given: bytes | None = None) -> Command:
+    """Return a command of a shell."""
+    return Command((*SHELL, text), given=given)
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        (shell("echo out; echo bad >&2"), Ended(0, b"out\n", b"bad\n")),
+        (shell("exit 3"), Ended(3, b"", b"")),
+        (shell("kill -TERM $$"), Ended(-15, b"", b"")),
+        (shell("cat", given=b"text"), Ended(0, b"text", b"")),
+        (shell("cat", given=b""), Ended(0, b"", b"")),
+        (shell("cat"), Ended(0, b"", b"")),
+        (shell("exit 0", given=b"nobody reads it" * 100_000), Ended(0, b"", b"")),
+        (
+            Command((*SHELL, "echo a; echo b >&2; echo c"), merged=True),
+            Ended(0, b"a\nb\nc\n", b""),
+        ),
+        (
+            Command((*SHELL, "echo $A"), environment={"A": "b", "PATH": os.environ["PATH"]}),
+            Ended(0, b"b\n", b""),
+        ),
+        (Command(("pwd",), folder=Path("/usr")), Ended(0, b"/usr\n", b"")),
+    ],
+)
+async def test_how_it_ends(command: Command, wanted: Ended) -> None:
+    """Its status, its output and its errors, each as the shell has them."""
+    assert await run(command, 60) == wanted
+
+
+async def test_all_that_is_given_comes_back() -> None:
+    """More than any pipe holds, both ways."""
+    given = os.urandom(5_000_000)
+    assert await run(Command(("cat",), given=given), 60) == Ended(0, given, b"")
+
+
+async def test_no_more_is_kept_than_there_is_room_for() -> None:
+    """The rest is read: a command that says too much ends as others do."""
+    said = await run(Command((*SHELL, "head -c 5000000 /dev/zero; echo e >&2"), most_bytes=1000), 60)
+    assert said == Ended(0, bytes(1000), b"e\n")
+
+
+@pytest.mark.parametrize(
+    ("made", "wrong"),
+    [
+        (None, FileNotFoundError),
+        (0o644, PermissionError),
+        (0o755, OSError),  # no program: ENOEXEC
+    ],
+)
+async def test_what_cannot_be_run(tmp_path: Path, made: int | None, wrong: type[OSError]) -> None:
+    """It is the system's error, as for any other program."""
+    program = tmp_path / "program"
+    if made is not None:
+        program.write_bytes(b"\0")
+        program.chmod(made)
+    with pytest.raises(wrong) as raised:
+        await run(Command((str(program),), given=b"text"), 60)
+    assert not isinstance(raised.value, TimeoutError)
+
+
+def test_what_is_given_and_said_shows_in_no_repr() -> None:
+    """Keys and tokens go through here."""
+    command = Command(("cat",), environment={"TOKEN": "secret"}, given=b"secret")
+    assert "secret" not in repr(command)
+    assert "secret" not in repr(Ended(0, b"secret", b"secret"))
+
+
+# What a command may have started that holds its pipes: of its session, and of another.
+STARTED = {
+    "itself": "{noted}; exec sleep 1000",
+    "child": "sleep 1000 & {noted}; wait",
+    "daemon": "sleep 1000 & {noted}",
+    "stubborn": "trap '' TERM HUP INT; sleep 1000 & {noted}; while :; do wait; sleep 1; done",
+}
+
+
+@pytest.mark.parametrize("started", STARTED)
+async def test_at_the_deadline_nothing_is_left(tmp_path: Path, started: str) -> None:
+    """Also of one that has ended itself, and whose pipes another holds."""
+    pid = tmp_path / "pid"
+    command = shell(_noting(pid, STARTED[started]), given=b"")
+    with pytest.raises(TimeoutError):
+        await run(command, 0.5)
+    await gone(int(pid.read_text()))
+
+
+@pytest.mark.parametrize("started", STARTED)
+async def test_who_is_cancelled_leaves_nothing(tmp_path: Path, started: str) -> None:
+    """Neither a process, nor a pipe that complains when it is collected."""
+    pid = tmp_path / "pid"
+    running = asyncio.create_task(run(shell(_noting(pid, STARTED[started])), 60))
+    await until(pid.exists)
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    await gone(int(pid.read_text()))
+    del running
+    gc.collect()
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_who_is_cancelled_while_it_begins_leaves_nothing(tmp_path: Path, steps: int) -> None:
+    """At whichever step: the command runs when its event loop does not know it yet."""
+    pid = tmp_path / "pid"
+    running = asyncio.create_task(run(shell(_noting(pid, STARTED["child"])), 60))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    if pid.exists():
+        await gone(int(pid.read_text()))
+    assert not children()
+    gc.collect()
+
+
+async def test_who_is_cancelled_while_it_cannot_begin(tmp_path: Path) -> None:
+    """The error is nobody's any more."""
+    running = asyncio.create_task(run(Command((str(tmp_path / "none"),)), 60))
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    del running
+    gc.collect()
+
+
+async def test_one_of_another_session_is_not_waited_for(tmp_path: Path) -> None:
+    """What has left the command's session is a daemon's affair; its pipes are closed on our side."""
+    pid = tmp_path / "pid"
+    leaving = (
+        f"import os, time; os.setsid(); open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(1000)"
+    )
+    command = shell(f'{sys.executable} -c "{leaving}" & while [ ! -s {pid} ]; do sleep 0.05; done; wait')
+    running = asyncio.create_task(run(command, 60))
+    await until(lambda: pid.exists() and bool(pid.read_text()))
+    try:
+        running.cancel()
+        async with asyncio.timeout(30):
+            await asyncio.wait([running])
+        assert running.cancelled()
+    finally:
+        os.kill(int(pid.read_text()), 9)
+
+
+async def _by_asyncio(command: Command) -> None:
+    """Run a command as asyncio's documentation has it."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command.argv, stdout=pipe)
+    try:
+        async with asyncio.timeout(0.5):
+            await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+async def _ours(command: Command) -> None:
+    with pytest.raises(TimeoutError):
+        await run(command, 0.5)
+
+
+@pytest.mark.parametrize(("way", "over"), [(_by_asyncio, False), (_ours, True)])
+async def test_asyncio_alone_waits_for_whoever_holds_the_pipes(
+    tmp_path: Path, way: Callable[[Command], Coroutine[object, object, None]], over: bool
+) -> None:
+    """Why this is not `communicate` with a deadline."""
+    pid = tmp_path / "pid"
+    running = asyncio.create_task(way(shell(_noting(pid, STARTED["child"]))))
+    done, _ = await asyncio.wait([running], timeout=2 if not over else 30)
+    assert bool(done) is over
+    if not over:
+        os.kill(int(pid.read_text()), 9)
+        await running
+
+
+def _noting(pid: Path, text: str) -> str:
+    """Return a shell's text that notes who it has started, or itself, whole at once."""
+    who = "$$" if "exec" in text else "$!"
+    return text.format(noted=f"echo {who} > {pid}.new; mv {pid}.new {pid}")
