@@ -99,6 +99,16 @@ def test_memory_is_held_to_the_peers_or_to_the_librarys_own() -> None:
     assert _reached(held | bare) == [("P9", "memory, 2000 connected", True)]
 
 
+def test_what_serving_all_takes_is_told_in_multiples_of_a_bare_servers() -> None:
+    """Of the same run: a machine that is half as fast changes both. It decides nothing."""
+    served = {name("ours", "policy", 1000, 2000, "serve_cpu_total_s"): 12.0}
+    (alone,) = figures(served)
+    (beside,) = figures(served | {name("bare", 2000, "cpu_s"): 3.0})
+    what = ("P7", "all 2000 served, CPU", "<= 8 s")
+    assert alone == Figure(*what, "12 s", "", reached=False)
+    assert beside == Figure(*what, "12 s, 4.00 x bare", "3 s, bare grpc.aio", reached=False)
+
+
 def test_nothing_is_said_of_what_was_not_measured() -> None:
     """No row, rather than a zero that would be within any limit."""
     assert list(figures({})) == []
