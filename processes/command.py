@@ -68,9 +68,10 @@ async def run(command: Command, seconds: float) -> Ended:
 
 
 class _Said(asyncio.SubprocessProtocol):
-    """What a command says, as far as it is kept, and whether it is over: ended, and its pipes closed."""
+    """What a command says, as far as it is kept, and whether it has ended, and is over: its pipes closed."""
 
     def __init__(self, most: int) -> None:
+        self.ended = asyncio.Event()
         self.over = asyncio.Event()
         self._most = most
         self._kept = {_OUTPUT: bytearray(), _ERRORS: bytearray()}
@@ -83,6 +84,10 @@ class _Said(asyncio.SubprocessProtocol):
         """Keep what there is room for."""
         kept = self._kept[fd]
         kept += data[: self._most - len(kept)]
+
+    def process_exited(self) -> None:
+        """Know that it has ended; others may hold its pipes."""
+        self.ended.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - it tells of no pipe
         """Know that it is over."""
@@ -117,5 +122,7 @@ async def _end(starting: "asyncio.Task[asyncio.SubprocessTransport]", said: _Sai
     if not said.over.is_set():
         with contextlib.suppress(ProcessLookupError):
             os.killpg(transport.get_pid(), signal.SIGKILL)
+    # To close what has not ended is to ask for its end, which asyncio, who waits for it as well, then misses.
+    await said.ended.wait()
     transport.close()
     await said.over.wait()

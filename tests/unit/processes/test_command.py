@@ -144,6 +144,21 @@ async def test_who_is_cancelled_while_it_cannot_begin(tmp_path: Path) -> None:
     gc.collect()
 
 
+async def test_many_that_are_cancelled_at_once_say_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asyncio complains of a process whose end somebody else has asked for."""
+    pids = [tmp_path / str(each) for each in range(12)]
+    running = [asyncio.create_task(run(shell(_noting(pid, STARTED["child"])), 60)) for pid in pids]
+    await until(lambda: all(pid.exists() for pid in pids))
+    for each in running:
+        each.cancel()
+    await asyncio.wait(running)
+    for pid in pids:
+        await gone(int(pid.read_text()))
+    assert [each.getMessage() for each in caplog.records] == []
+
+
 async def test_one_of_another_session_is_not_waited_for(tmp_path: Path) -> None:
     """What has left the command's session is a daemon's affair; its pipes are closed on our side."""
     pid = tmp_path / "pid"
