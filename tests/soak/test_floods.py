@@ -98,7 +98,8 @@ async def test_silent_connections_keep_nobody_out(
     assert served.descriptors <= descriptors[1] * 3 // 4 + 100
     ((cause, ended),) = (await served.program.ended()).items()
     assert cause == "too-many-idle"
-    assert there - silent - 50 <= ended <= 1100
+    # The others come to gRPC's own five seconds first: few, but where the machine stands still meanwhile.
+    assert (there - silent) // 2 <= ended <= 1100
     few = "1024 file descriptors, 4096 are wanted (ulimit -n): proxies beyond them are turned away"
     said = [each["detail"] for each in served.program.said("few file descriptors")]
     assert said == ([few] if descriptors[1] < 4096 else [])
