@@ -1,7 +1,8 @@
 """A program: one client that means harm, bounded in count and time, in raw HTTP/2 frames.
 
 `python attackers.py KIND PORT FOLDER NAME COUNT SECONDS` uses NAME.pem and NAME.key of the folder, and sends
-at most so many frames, or makes so many connections, for so many seconds. It prints how many it did, on how
+at most so many frames, or makes so many connections, for so many seconds; on a machine that stands still
+meanwhile for longer, until it has done some, and what must be ended was. It prints how many it did, on how
 many connections, and how many of these the server ended.
 """
 
@@ -24,6 +25,8 @@ DATA, HEADERS, RESET, SETTINGS, PING, CONTINUATION = 0, 1, 3, 4, 6, 9
 END_HEADERS = 4
 ACK = 1
 CANCEL = struct.pack(">I", 8)
+PATIENCE = 20.0
+LEAST = 200
 BATCH = 500
 FEW = 10
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
@@ -65,6 +68,7 @@ class Attack:
     tls: ssl.SSLContext
     count: int
     until: float
+    to_be_ended: bool = False
     done: int = 0
     connections: int = 0
     ended: int = 0
@@ -72,7 +76,10 @@ class Attack:
 
     def goes_on(self) -> bool:
         """Say whether there is more to do."""
-        return self.done < self.count and time.monotonic() < self.until
+        now = time.monotonic()
+        if self.done >= self.count or now >= self.until + PATIENCE:
+            return False
+        return now < self.until or self.done < LEAST or (self.to_be_ended and not self.ended)
 
     def connect(self) -> socket.socket:
         """Return a new TCP connection."""
@@ -183,6 +190,9 @@ def _late_resets() -> Iterator[tuple[int, bytes]]:
         yield FEW, b"".join(map(reset, streams))
 
 
+ENDED = ("resets", "late-resets")
+"""The attacks on one connection that the server must end."""
+
 SETTING = frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535))
 KINDS: dict[str, Callable[[Attack], None]] = {
     "silent": silent,
@@ -208,7 +218,7 @@ def main(kind: str, port: str, folder: str, name: str, count: str, seconds: str)
     tls.load_verify_locations(Path(folder) / "roots.pem")
     tls.load_cert_chain(Path(folder) / f"{name}.pem", Path(folder) / f"{name}.key")
     tls.set_alpn_protocols(["h2"])
-    attack = Attack(int(port), tls, int(count), time.monotonic() + float(seconds))
+    attack = Attack(int(port), tls, int(count), time.monotonic() + float(seconds), kind in ENDED)
     KINDS[kind](attack)
     sys.stdout.write(
         json.dumps({"done": attack.done, "connections": attack.connections, "ended": attack.ended})
