@@ -174,7 +174,9 @@ async def test_every_link_leads_somewhere(mesh: Server) -> None:
             address = left.pop(0)
             async with session.get(URL(address, encoded=True)) as response:
                 seen[address] = await response.text()
-                told = response.status == 200 or any(each in seen[address] for each in GONE)
+                # Of this one only a sidecar has told, and what it counted stays for as long as it may.
+                old = EVIL in unquote(address) and "there is no service" in seen[address]
+                told = response.status == 200 or old or any(each in seen[address] for each in GONE)
                 assert told or address in first, (address, response.status)
                 assert seen[address].count('<main id="content">') == 1, address
             for to in map(html.unescape, re.findall(r'href="(/[^"]*)"', seen[address])):
