@@ -1,4 +1,4 @@
-"""Commands that are run to their end, or to ours: nothing of them runs on, and no pipe stays open.
+"""Commands that are run to their end, or to ours: nothing of their session runs on, no pipe stays open.
 
 asyncio's own `communicate` ends a command neither at a deadline nor when it is cancelled, and who ends the
 command itself waits for whatever that has started and that holds its pipes: a wrapper's program for hours.
@@ -64,7 +64,8 @@ async def run(command: Command, seconds: float) -> Ended:
     finally:
         await _end(starting, said)
     status = starting.result().get_returncode()
-    return Ended(0 if status is None else status, said.kept(_OUTPUT), said.kept(_ERRORS))
+    assert status is not None  # noqa: S101 - it is over
+    return Ended(status, said.kept(_OUTPUT), said.kept(_ERRORS))
 
 
 class _Said(asyncio.SubprocessProtocol):

@@ -27,7 +27,7 @@ _log = structlog.get_logger("agent.envoy.supervisor")
 
 
 class EnvoyRejected(AgentError):
-    """Envoy does not accept a bootstrap, or cannot be run; the message holds its words."""
+    """Envoy does not accept a bootstrap, gives no verdict, or cannot be run; the message holds its words."""
 
 
 class Admin(Protocol):

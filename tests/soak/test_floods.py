@@ -97,17 +97,21 @@ async def test_silent_connections_keep_nobody_out(
 ) -> None:
     """1100 of them: `there` are taken in, of which few stay, and those for five seconds.
 
-    That descriptors are few is said.
+    That descriptors are few is said. Where the machine stands still for as long, gRPC ends by itself what we
+    should have: then they come once more.
     """
     served = await watched(tmp_path, ends, descriptors)
-    did = await served.attack("silent", 1100, 20.0)
-
-    assert did == {"done": 1100, "connections": 1100, "ended": 1100}
-    assert served.descriptors <= descriptors[1] * 3 // 4 + 100
-    ((cause, ended),) = (await served.program.ended()).items()
-    assert cause == "too-many-idle"
-    # The others come to gRPC's own five seconds first: few, but where the machine stands still meanwhile.
-    assert (there - silent) // 2 <= ended <= 1100
+    ended, before, least = 0.0, 0.0, there - silent - 50
+    for _ in range(3):
+        did = await served.attack("silent", 1100, 20.0)
+        assert did == {"done": 1100, "connections": 1100, "ended": 1100}
+        assert served.descriptors <= descriptors[1] * 3 // 4 + 100
+        ((cause, whole),) = (await served.program.ended()).items()
+        assert cause == "too-many-idle"
+        ended, before = whole - before, whole
+        if ended >= least:
+            break
+    assert least <= ended <= 1100
     few = "1024 file descriptors, 4096 are wanted (ulimit -n): proxies beyond them are turned away"
     said = [each["detail"] for each in served.program.said("few file descriptors")]
     assert said == ([few] if descriptors[1] < 4096 else [])

@@ -78,7 +78,7 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server
     """
     async with serving(tmp_path_factory.mktemp("mesh")) as start, joining() as join:
         server: Server = await start(*DOCUMENTS, BEFORE, driver_addresses="document=127.0.0.1:0", **PORTS)
-        await _report(server)
+        await report(server, "a")
         join(server, ONE, Variant.DELTA, lambda value: b"poison" in value)
         well = join(server, TWO, Variant.SOTW)
         join(server, STRANGER, Variant.DELTA)
@@ -93,8 +93,11 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server
         yield server
 
 
-async def _report(server: Server) -> None:
-    """Have a sidecar say what it counted: of two services one fails, and of one nobody knows how it does."""
+async def report(server: Server, run: str) -> None:
+    """Have a sidecar say, in one of its runs, what it counted.
+
+    Of two services one fails, and of one nobody knows how it does.
+    """
     failing = wire.Requests(
         by_class=(0, 80, 0, 5, 15), by_time=(50, 40, 0, 0, 5, 0, 0, 0, 0, 0, 5), seconds=60
     )
@@ -110,7 +113,7 @@ async def _report(server: Server) -> None:
     edges.append(
         wire.Edge(direction=wire.INBOUND, protocol=wire.HTTP, called=wire.Called(port=18080), requests=coming)
     )
-    said = wire.ReportRequest(run="a", number=1, seconds=10, edges=edges)
+    said = wire.ReportRequest(run=run, number=1, seconds=10, edges=edges)
     async with channel(server, "renewal", server.certificate(TWO)) as port:
         assert (await call(port, REPORT, said.SerializeToString())).code is grpc.StatusCode.OK
 

@@ -84,7 +84,7 @@ def test_what_is_given_and_said_shows_in_no_repr() -> None:
     assert "secret" not in repr(Ended(0, b"secret", b"secret"))
 
 
-# What a command may have started that holds its pipes: of its session, and of another.
+# What a command may have started in its session, and that holds its pipes.
 STARTED = {
     "itself": "{noted}; exec sleep 1000",
     "child": "sleep 1000 & {noted}; wait",
