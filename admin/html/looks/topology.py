@@ -42,19 +42,20 @@ def _tone(edge: Document) -> Tone:
 
 
 def _topology(found: Document, asked: Asked) -> Iterable[Markup]:
-    nodes, edges = records(found, "nodes"), records(found, "edges")
+    nodes, edges, query = records(found, "nodes"), records(found, "edges"), dict(asked.query)
+    leads = {said(each, "id"): _href(each, query.get("window", "")) for each in nodes}
     if 0 < len(nodes) <= MOST_DRAWN:
-        yield _drawn(found, dict(asked.query).get("service", ""))
+        yield _drawn(found, leads, query.get("service", ""))
         yield tag("p", text(_LEGEND), class_="shows")
     elif nodes:
         many = f"These are {len(nodes)}, too many for a picture: ask for a service or a namespace."
         yield tag("p", text(many), class_="empty")
     yield tag("h2", text("Calls"))
     ordered = sorted(edges, key=lambda each: list(Tone).index(_tone(each)))
-    ends = {said(each, "id"): links.link(said(each, "id"), _href(each)) for each in nodes}
+    ends = {key: links.link(key, to) for key, to in leads.items()}
     yield table(ordered, _calls(ends), "Nobody may call anybody, and nobody has.")
     yield tag("h2", text("Namespaces" if said(found, "by") == "namespace" else "Services"))
-    yield table(nodes, _NODES, "There is no Service, and no Workload.")
+    yield table(nodes, _nodes(ends), "There is no Service, and no Workload.")
 
 
 _LEGEND: Final = (
@@ -64,33 +65,34 @@ _LEGEND: Final = (
 )
 
 
-def _drawn(found: Document, about: str) -> Markup:
-    nodes = {said(each, "id"): _node(each) for each in records(found, "nodes")}
+def _drawn(found: Document, leads: Mapping[str, str], about: str) -> Markup:
+    nodes = {said(each, "id"): _node(each, leads[said(each, "id")]) for each in records(found, "nodes")}
     arrows = {
         (said(each, "source"), said(each, "destination")): _arrow(each) for each in records(found, "edges")
     }
     return picture(nodes, arrows, "Who calls whom", about)
 
 
-def _node(node: Document) -> Node:
+def _node(node: Document, to: str) -> Node:
     proxies, key, namespace = part(node, "proxies"), said(node, "id"), said(node, "namespace")
     known, in_step = number(proxies, "known"), number(proxies, "in_step")
     here = f"{in_step:g} of {known:g} in step" if known else "no sidecar"
     by_namespace = said(node, "kind") == "namespace"
     below = here if by_namespace or not namespace else f"{namespace} · {in_step:g}/{known:g}"
     title = f"{key}: {here}, {said(node, 'verdict')}"
-    return Node(said(node, "name"), below, _href(node), _TONES[said(node, "verdict")], title)
+    return Node(said(node, "name"), below, to, _TONES[said(node, "verdict")], title)
 
 
-def _href(node: Document) -> str:
-    """Return where a node leads: into a namespace, or to a service's neighbours."""
+def _href(node: Document, window: str) -> str:
+    """Return where a node leads: into a namespace, or to a service's neighbours, over the time asked for."""
     match said(node, "kind"), said(node, "id"):
         case "namespace", named:
-            return links.href(PATH, {"namespace": named})
+            to = {"namespace": named}
         case "outside", "outside":  # all of it together: by service it is apart
-            return links.href(PATH, {"by": "service"})
+            to = {"by": "service"}
         case _, named:
-            return links.href(PATH, {"service": named})
+            to = {"service": named}
+    return links.href(PATH, to | ({"window": window} if window else {}))
 
 
 def _arrow(edge: Document) -> Arrow:
@@ -170,18 +172,21 @@ _OF_CALLS: Final = (
 )
 
 
-def _of_node(node: Document) -> Markup:
-    return links.link(said(node, "id"), _href(node))
-
-
 def _sidecars(node: Document) -> Markup:
     proxies = part(node, "proxies")
     counts = (number(proxies, each) for each in ("in_step", "connected", "known"))
     return text(" / ".join(f"{each:g}" for each in counts))
 
 
-_NODES: Final = (
-    Column("Name", _of_node, ("id", "name", "namespace")),
+def _nodes(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
+    """Return the columns of services or namespaces, with links to them."""
+    return (
+        Column("Name", lambda each: ends.get(said(each, "id"), NONE), ("id", "name", "namespace")),
+        *_OF_NODES,
+    )
+
+
+_OF_NODES: Final = (
     Column("Kind", lambda each: name(said(each, "kind")), ("kind",)),
     Column("Sidecars in step / here / known", _sidecars, ("proxies",)),
     Column("Verdict", lambda each: badge(said(each, "verdict"), _TONES[said(each, "verdict")]), ("verdict",)),
