@@ -139,7 +139,7 @@ func (f *fleet) connect(count int) (report, error) {
 	}
 	fresh := f.sidecars[f.connected:count]
 	f.connected = count
-	f.missing.Store(int64(len(fresh)))
+	f.missing.Add(int64(len(fresh))) // one that is connected may have lost its stream, and is waited for, too
 	limit := f.parallel
 	if limit == 0 {
 		limit = len(fresh)
@@ -188,4 +188,5 @@ func (f *fleet) disconnect() {
 	}
 	all.Wait()
 	f.connected = 0
+	f.missing.Store(0)
 }

@@ -110,25 +110,27 @@ func (s *sidecar) receive() {
 		if err == nil {
 			continue
 		}
-		if s.configured.Load() == 0 && !s.fleet.closing.Load() && s.again(err) == nil {
-			return
+		if !s.fleet.closing.Load() {
+			s.again(err)
 		}
-		s.fleet.ended(s, err)
 		return
 	}
 }
 
-// again connects anew when a control plane has ended a stream before all had come, after a while, as Envoy does.
-func (s *sidecar) again(reason error) error {
-	s.fleet.refuse(reason)
-	for !s.fleet.closing.Load() {
+// again connects anew, after a while, when a control plane has ended a stream, whether all had come by it or
+// not, as Envoy does.
+func (s *sidecar) again(reason error) {
+	if s.configured.Load() == 0 {
+		s.fleet.refuse(reason)
+	} else {
+		s.fleet.missing.Add(1)
+		s.fleet.ended(s, reason)
+	}
+	for reason != nil && !s.fleet.closing.Load() {
 		s.cancel()
 		time.Sleep(500*time.Millisecond + rand.N(500*time.Millisecond))
-		if reason = s.connect(s.roots); reason == nil {
-			return nil
-		}
+		reason = s.connect(s.roots)
 	}
-	return reason
 }
 
 // take acknowledges a response and asks for what it names.
