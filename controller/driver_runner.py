@@ -134,6 +134,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         failed,
         unknown=None if rebuilding is None else rebuilding.show,
         trusts=parts.opened.authority.trusts,
+        shown=delivery.shown_certificates,
     )
     return ControllerContext(
         host=address.host,

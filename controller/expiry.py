@@ -1,7 +1,7 @@
 """How long the certificates still live that proxies hold, looked at from time to time."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -13,6 +13,7 @@ from delivery.proxies.held_certificates import HeldCertificates
 from delivery.proxies.participants import participants
 from delivery.proxies.proxy import Proxy
 from delivery.proxies.registry import ProxyRegistry
+from delivery.proxies.shown_certificates import ShownCertificate, ShownCertificates
 from xds.cache import NodeKey
 
 LOOK_SECONDS: Final = 30.0
@@ -37,18 +38,27 @@ async def looking(expiry: "Expiry", meter: ExpiryMeter, clock: Callable[[], date
 
 @dataclass(frozen=True, slots=True)
 class _Claimed:
-    """When what a proxy claimed last ends (None: it has claimed nothing), and its newest stream then."""
+    """What a proxy claimed last (None: nothing), and its newest stream then."""
 
-    end: datetime | None
+    newest: ShownCertificate | None
     stream: tuple[datetime | None, str]
+
+    def then(self, shown: ShownCertificate, stream: tuple[datetime | None, str]) -> "_Claimed":
+        """Return what holds after it has shown something, which may be what it has claimed before."""
+        is_older = self.newest is not None and shown.issued_at < self.newest.issued_at
+        return _Claimed(self.newest if is_older else shown, stream)
+
+
+_NOTHING: Final = _Claimed(None, (None, ""))
 
 
 class Expiry:
     """Knows the first end of each kind, of the proxies that are connected; for one thread at a time.
 
     A `service` certificate ends as its proxy has acknowledged it, a `proxy` one as it has been claimed. That
-    is done with a new stream: so the ledger is asked of who has one, and of all others in turn. That of the
-    `gateway` ends as it was written.
+    is done by showing it: what has been `shown` here is known without the ledger, which may take a tenth of
+    a second to say it of thousands. It is asked of all in turn, since others may have been shown more, and
+    of whom nothing was shown. That of the `gateway` ends as it was written.
     """
 
     def __init__(
@@ -56,11 +66,13 @@ class Expiry:
         registry: ProxyRegistry,
         held: HeldCertificates,
         ledger: Ledger,
+        shown: ShownCertificates,
         gateway: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         self._registry = registry
         self._held = held
         self._ledger = ledger
+        self._shown = shown
         self._gateway = gateway
         self._claimed: dict[NodeKey, _Claimed] = {}  # who was asked of longest ago comes first
 
@@ -68,7 +80,7 @@ class Expiry:
         """Return how long the first certificate still lives by kind, of those kinds that there are."""
         here = self._registry.connected()
         self._ask(here, now)
-        ends = (each.end for each in self._claimed.values() if each.end is not None)
+        ends = (each.newest.not_after for each in self._claimed.values() if each.newest is not None)
         first = {
             "service": self._held.first_end(here),
             "proxy": min(ends, default=None),
@@ -77,11 +89,12 @@ class Expiry:
         return {kind: (end - now).total_seconds() for kind, end in first.items() if end is not None}
 
     def _ask(self, here: Iterable[Proxy], now: datetime) -> None:
-        """Ask the ledger of who came since the last look, and of some others; forget who went."""
+        """Ask the ledger of who came unseen since the last look, and of some others; forget who went."""
         streams = {each.node: (each.since, each.address) for each in here}
         for node in self._claimed.keys() - streams.keys():
             del self._claimed[node]
         turn = set(islice(self._claimed, -(-len(self._claimed) // IN_TURN)))
+        self._see(streams)
         asked = {
             each.node: each.name
             for each in here
@@ -97,5 +110,13 @@ class Expiry:
         entries = {each.name: each.entry for each in participants(used, names, names, now)}
         for node, name in asked.items():
             entry = entries[name]
+            newest = None if entry is None else ShownCertificate(entry.issued_at, entry.not_after)
             self._claimed.pop(node, None)
-            self._claimed[node] = _Claimed(None if entry is None else entry.not_after, streams[node])
+            self._claimed[node] = _Claimed(newest, streams[node])
+
+    def _see(self, streams: Mapping[NodeKey, tuple[datetime | None, str]]) -> None:
+        """Take over what those who are here have shown since the last look."""
+        shown = self._shown.take()
+        for node, stream in streams.items():
+            if (newest := shown.get(node)) is not None:
+                self._claimed[node] = self._claimed.get(node, _NOTHING).then(newest, stream)

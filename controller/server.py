@@ -199,7 +199,11 @@ class Server:
         yield "measurements", self._measuring.run()
         delivery = parts.delivery
         expiry = Expiry(
-            delivery.registry, delivery.held_certificates, parts.opened.ledger, lambda: parts.gateway.end
+            delivery.registry,
+            delivery.held_certificates,
+            parts.opened.ledger,
+            delivery.shown_certificates,
+            lambda: parts.gateway.end,
         )
         yield "expiry", looking(expiry, parts.metrics, parts.clock)
         yield "memory", tending(self._measuring.held, lambda: self._measuring.streams() > 0)

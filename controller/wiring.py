@@ -151,7 +151,13 @@ class Parts:
         return Enrolling(
             self.settings,
             self.proxies,
-            MeshAuthenticator(self.opened.ledger, view, self.clock, trusts=self.opened.authority.trusts),
+            MeshAuthenticator(
+                self.opened.ledger,
+                view,
+                self.clock,
+                trusts=self.opened.authority.trusts,
+                shown=self.delivery.shown_certificates,
+            ),
             self.clock,
             lambda name: contradiction(name, view()),
             self.confirmations,

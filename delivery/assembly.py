@@ -20,6 +20,7 @@ from delivery.proxies.journal import Journal
 from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
+from delivery.proxies.shown_certificates import ShownCertificates
 from delivery.publishing import Publishing
 from delivery.quarantine.accepted import Acknowledged
 from delivery.quarantine.quarantine import Quarantine
@@ -67,6 +68,7 @@ class Delivery:
     loop: Loop
     observer: MeshObserver
     held_certificates: HeldCertificates
+    shown_certificates: ShownCertificates
     followers: list[Follower] = field(default_factory=list)
 
     def works(
@@ -149,5 +151,6 @@ def delivery(
         loop=loop,
         observer=MeshObserver(registry, meter, history, journal, readiness, answers),
         held_certificates=HeldCertificates(cache.snapshot),
+        shown_certificates=ShownCertificates(),
         followers=followers,
     )

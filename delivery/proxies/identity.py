@@ -17,6 +17,7 @@ from certs.errors import PeerRefused, RefusalReason, StateError
 from certs.ledger.contract import Ledger
 from certs.material import PeerCertificate
 from certs.peer import Admitted, admitted, presence, read_peer
+from delivery.proxies.shown_certificates import ShownCertificates
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
 from xds.protocol.wire import Node
@@ -85,7 +86,8 @@ class MeshAuthenticator:
 
     `not_served` says why a proxy is not this server's to serve, if it is not, by the view: while that is what
     it was, it is not asked again. `failed` says why there is nothing for one of a workload that is known, if
-    it could not be made. `trusts` says whether what a root has signed is good now.
+    it could not be made. `trusts` says whether what a root has signed is good now. `shown` is told of each
+    that was let in.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class MeshAuthenticator:
         failed: Callable[[ProxyName], str] = _nothing,
         unknown: Unknown | None = None,
         trusts: Callable[[str], bool] = _everybody,
+        shown: ShownCertificates | None = None,
     ) -> None:
         self._ledger = ledger
         self._view = view
@@ -105,7 +108,8 @@ class MeshAuthenticator:
         self._failed = failed
         self._unknown = unknown
         self._trusts = trusts
-        self._shown: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
+        self._shown = shown or ShownCertificates()
+        self._certificates: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
         self._mesh: tuple[View | None, int] = (None, 0)
         self._undisputed: set[ProxyName] = set()  # in that state of the mesh
 
@@ -135,6 +139,7 @@ class MeshAuthenticator:
             raise _refused(peer, Refusal.LEDGER, str(error)) from error
         self._place(peer, found.name)
         self._note(peer, found, now)
+        self._shown.note(found)
         return found
 
     def held(self, node_key: NodeKey) -> str:
@@ -162,10 +167,10 @@ class MeshAuthenticator:
 
     def _read(self, peer: Peer, certificate: bytes) -> PeerCertificate:
         """Return what a certificate says: that is the same whenever it is asked again who somebody is."""
-        shown = self._shown.get(peer)
-        if shown is None:
-            shown = self._shown[peer] = read_peer(certificate)
-        return shown
+        found = self._certificates.get(peer)
+        if found is None:
+            found = self._certificates[peer] = read_peer(certificate)
+        return found
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
         """Raise Refused if a client calls itself otherwise than its certificate does (see names_itself)."""

@@ -9,9 +9,11 @@ import pytest
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
+from certs.peer import Admitted
 from controller.expiry import IN_TURN, Expiry
 from delivery.proxies.held_certificates import HeldCertificates
 from delivery.proxies.registry import ProxyRegistry
+from delivery.proxies.shown_certificates import ShownCertificates
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
 from xds.server.status import Variant
@@ -28,7 +30,8 @@ class Fleet:
         self.now = NOW
         self.asked: list[int] = []
         self.registry = ProxyRegistry(lambda: self.now)
-        self._expiry = Expiry(self.registry, HeldCertificates(lambda _: None), ledger)
+        self.shown = ShownCertificates()
+        self._expiry = Expiry(self.registry, HeldCertificates(lambda _: None), ledger, self.shown)
         self._serials = iter(range(10_000))
         found = ledger.entries_of_all
 
@@ -46,6 +49,12 @@ class Fleet:
         self.ledger.claim(serial, self.now)
         self.registry.opened(NodeKey(str(name)), address, Variant.DELTA)
         return serial
+
+    def shows(self, number: int, serial: str) -> None:
+        """Have a proxy let in with a certificate, by whatever of this server."""
+        entry = self.ledger.entry(serial)
+        assert entry is not None
+        self.shown.note(Admitted(ProxyName.parse(f"p{number}.shop.default"), entry))
 
     def goes(self, number: int, address: str = "ipv4:10.0.0.1:1") -> None:
         """End a stream of a proxy."""
@@ -110,3 +119,45 @@ def test_a_ledger_that_cannot_be_read_is_asked_again_of_the_same(
         broken.setattr(fleet.ledger, "entries_of_all", refused)
         assert fleet.left() == 5
     assert fleet.left() == 2
+
+
+def test_of_what_was_shown_here_the_ledger_is_not_asked(fleet: Fleet) -> None:
+    """However many come at once; in turn it is asked of them like of all others."""
+    for number in range(100):
+        fleet.shows(number, fleet.comes(number, hours=10 + number))
+    assert fleet.left() == 10
+    assert fleet.asked == [0]
+    assert fleet.left() == 10
+    assert fleet.asked == [0, 5]
+    fleet.now += HOUR
+    fleet.comes(77, hours=2, address="ipv4:10.0.0.1:2")
+    assert fleet.left() == 2, "of whom nothing was shown, it is asked"
+    assert fleet.asked == [0, 5, 6]
+
+
+def test_the_newest_that_was_shown_counts(fleet: Fleet) -> None:
+    """Also one that an agent shows while the stream stays, and not an older one with which a stream comes."""
+    older = fleet.comes(1, hours=5)
+    fleet.shows(1, older)
+    assert fleet.left() == 5
+    fleet.now += HOUR
+    newer = LedgerEntry.issued("ffff", ProxyName.parse("p1.shop.default"), fleet.now, fleet.now + 24 * HOUR)
+    fleet.ledger.record(newer)
+    fleet.ledger.claim("ffff", fleet.now)
+    fleet.shows(1, "ffff")
+    fleet.shows(1, older)
+    assert fleet.left() == 24
+    fleet.registry.opened(NodeKey("p1.shop.default"), "ipv4:10.0.0.1:2", Variant.DELTA)
+    fleet.shows(1, older)
+    assert fleet.left() == 24
+    assert fleet.asked == [0, 1, 1]
+
+
+def test_what_was_shown_by_who_is_not_here_does_not_count(fleet: Fleet) -> None:
+    """An agent's that renews while its Envoy is away."""
+    serial = fleet.comes(1, hours=5)
+    fleet.goes(1)
+    fleet.shows(1, serial)
+    assert fleet.left() is None
+    fleet.comes(2, hours=7)
+    assert fleet.left() == 7

@@ -20,6 +20,7 @@ from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from delivery.proxies import identity
 from delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself
+from delivery.proxies.shown_certificates import ShownCertificate, ShownCertificates
 from mesh.identity import ProxyName
 from mesh.names import ServiceName, TrustDomain
 from mesh.workload import Workload
@@ -40,11 +41,13 @@ class Scene:
         self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
         self.ledger = SqliteLedger.open(state / "ledger.sqlite")
         self.failed: tuple[ProxyName, ...] = ()
+        self.shown = ShownCertificates()
         self.authenticator = MeshAuthenticator(
             self.ledger,
             lambda: self.view,
             lambda: self.now,
             failed=lambda name: "ValueError" if name in self.failed else "",
+            shown=self.shown,
         )
 
     def peer(self, name: ProxyName = NAME) -> Peer:
@@ -67,6 +70,20 @@ def scene(tmp_path: Path, view_of: Callable[..., View], now: datetime) -> Iterat
     found.ledger.close()
 
 
+def test_what_a_proxy_was_let_in_with_is_told(scene: Scene) -> None:
+    """The newest of it, and nothing of who is turned away."""
+    older = scene.peer()
+    scene.now += HOUR / 2
+    for peer in (scene.peer(), older):
+        scene.authenticator.authenticate(peer)
+    found = {NAME: ShownCertificate(scene.now, scene.now + HOUR)}
+    assert scene.shown.take() == {NodeKey(str(name)): each for name, each in found.items()}
+    assert scene.shown.take() == {}
+    scene.now += HOUR
+    assert scene.refusal(older) == "expired"
+    assert scene.shown.take() == {}
+
+
 def test_whoever_is_asked_for_again_has_the_certificate_read_once(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +104,7 @@ def test_whoever_is_asked_for_again_has_the_certificate_read_once(
     assert scene.refusal(peers[0]) == "expired"
     del peers[0]
     gc.collect()  # the refusal's traceback has frames, in which it stands
-    assert list(scene.authenticator._shown) == peers
+    assert list(scene.authenticator._certificates) == peers
 
 
 def test_a_known_proxy_is_let_in_and_claims_its_certificate(scene: Scene) -> None:
