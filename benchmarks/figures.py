@@ -213,9 +213,17 @@ def huge(values: Values) -> Iterator[Figure]:
 
 def _with_peer(values: Values, peer: str, *words: object) -> tuple[float | None, float | None]:
     """Return ours and the mesh peer's: of the same run, where it has both."""
-    its = values.get(name(peer, *words))
-    ours = values.get(name(OURS, *words))
-    return (ours if its is None else values.get(name(BESIDE, *words), ours)), its
+    its = _compared(values, peer, *words)
+    beside = its is not None and name(BESIDE, *words) in values
+    return _compared(values, BESIDE if beside else OURS, *words), its
+
+
+def _compared(values: Values, who: str, *words: object) -> float | None:
+    """Return what is held to somebody else's; none of a change that did not reach all whom it concerns.
+
+    Its figure is that of waiting for those, less a minute of idling.
+    """
+    return None if values.get(name(who, *words[:-1], "missed")) else values.get(name(who, *words))
 
 
 def _beside(

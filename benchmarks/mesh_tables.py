@@ -57,10 +57,6 @@ def _of_size(size: Sized, mesh: tuple[object, ...]) -> Values:
 
 
 def _of_cost(cost: Cost) -> Iterator[tuple[str, float]]:
-    """Yield its figures; where it did not reach somebody they would be of the waiting for that."""
-    if cost.missed:
-        yield "missed", cost.missed
-        return
     for key in ("cpu_ms", "cpu_mean_ms", "quiet_ms", "quiet_mean_ms", "proxies", "foreign", "missed", "size"):
         yield key, getattr(cost, key)
     yield "last_ack_p50_ms", cost.last_ack_ms.p50

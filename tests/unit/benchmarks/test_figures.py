@@ -46,6 +46,21 @@ def test_the_peer_at_its_best_is_the_measure(connected: int, peer: float, reache
     assert (last.peer, last.reached) == (f"{peer:.4g} ms", reached)
 
 
+@pytest.mark.parametrize("who", ["istiod-narrow", "ours"])
+def test_a_change_that_missed_somebody_is_held_to_nothing(who: str) -> None:
+    """Its CPU is that of a minute's waiting; ours says so itself."""
+    place = ("policy", 1000, 2000, ENDPOINT)
+    values = _cost(1000, 2000) | {name("istiod-narrow", *place, "cpu_ms"): 40.0}
+    ratio = ("P5", "1000 services, 2000 connected", True)
+    assert _reached(values)[-1] == ratio
+    missed = {name(who, *place, "missed"): 2.0}
+    assert ratio not in _reached(values | missed)
+    beside = {
+        name("ours-beside-istiod", *place, key): value for key, value in (("cpu_ms", 5.0), ("missed", 1))
+    }
+    assert ratio not in _reached(values | beside)
+
+
 PEERS = (
     ("P5", "istiod-narrow", ("policy", 1000, 2000, ENDPOINT, "cpu_ms")),
     ("P7", "istiod-narrow", ("policy", 1000, "ready_cpu_s")),
