@@ -65,10 +65,17 @@ def leaf_of(certificate: x509.Certificate) -> Leaf:
     )
 
 
+def serial_and_end(pem: bytes) -> tuple[str, datetime]:
+    """Return serial and end of validity of the first certificate of a PEM text, and read nothing else of it.
+
+    Raises ValueError when it is none.
+    """
+    return _serial_and_end(first_in(pem))
+
+
 def roots(bundle_pem: bytes) -> tuple[tuple[str, datetime], ...]:
     """Return serial and end of validity of each root of a bundle. Raises ValueError if it is no PEM."""
-    found = loaded(bundle_pem)
-    return tuple((serial_text(each.serial_number), each.not_valid_after_utc) for each in found)
+    return tuple(map(_serial_and_end, loaded(bundle_pem)))
 
 
 def fingerprint_of(certificate: x509.Certificate) -> str:
@@ -95,6 +102,10 @@ def signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     except (InvalidSignature, UnsupportedAlgorithm, TypeError, ValueError):
         return False
     return True
+
+
+def _serial_and_end(certificate: x509.Certificate) -> tuple[str, datetime]:
+    return serial_text(certificate.serial_number), certificate.not_valid_after_utc
 
 
 def _names(certificate: x509.Certificate) -> Names:
