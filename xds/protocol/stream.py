@@ -262,11 +262,14 @@ class Stream(abc.ABC):
         return responses
 
     def _break(self, snapshot: Snapshot) -> list[Response]:
-        return [
-            response
-            for channel in self.channels
-            if channel.has_removals and (response := self._removals(channel, snapshot)) is not None
-        ]
+        responses, order = list[Response](), self.channels
+        if self._is_refused():  # what was refused may be what goes: then nothing is referred to any more
+            order = tuple(sorted(order, key=lambda channel: channel.type_url not in _SWITCH))
+        for channel in order:
+            if channel.has_removals and (channel.type_url in _SWITCH or not self._is_refused()):
+                response = self._removals(channel, snapshot)
+                responses += [] if response is None else [response]
+        return responses
 
     def _follow_with_endpoints(self, clusters: Iterable[Resource]) -> None:
         """O3: Envoy warms a changed cluster until its endpoints come again, and may not ask for them."""
@@ -310,6 +313,13 @@ class Stream(abc.ABC):
             if channel is not None and any(each.nonce not in self._released for each in channel.unanswered):
                 return True
         return False
+
+    def _is_refused(self) -> bool:
+        """Say whether the client goes on with listeners or routes that it had, for it refused others (O2).
+
+        What those refer to it needs; that is taken back when what it refused is mended, or has gone.
+        """
+        return any(channel.blame for channel in self._present(_SWITCH))
 
     def _listeners_gone(self) -> bool:
         return any(c.has_removals for c in self._present((LISTENER,)))

@@ -176,8 +176,8 @@ class Channel:
                 if wants(name, on_demand=resource.on_demand):
                     wanted.add(name)
         self.dirty = joined(self.dirty, wanted)
-        # What is there again before its removal was said was never gone (O8, D18).
-        self.gone = without(self.gone, there)
+        # What is there again before its removal or its absence was said was never gone (O8, D18).
+        self.gone, self.absent = without(self.gone, there), without(self.absent, wanted)
         self._forget_retired(there)
         if len(there) < len(names):
             self._lose(names - there, old)
@@ -206,8 +206,9 @@ class Channel:
             self.blame = self.blame or None
 
     def drop_unwanted(self) -> None:
-        """Forget what only a wildcard asked for, when it has ended."""
-        self.drop({name for name in self.held if not self.subscription.wants(name)})
+        """Forget what only a wildcard asked for, when it has ended, and what has not been sent of it."""
+        known = {*self.held, *self.dirty, *self.must, *self.gone, *self.absent}
+        self.drop({name for name in known if not self.subscription.wants(name)})
 
     def hold(self, changes: Mapping[ResourceName, Version | None]) -> None:
         """Take it that the client holds these versions now (None: nothing of that name)."""

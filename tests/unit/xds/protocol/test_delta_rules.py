@@ -314,6 +314,66 @@ def test_o2_an_old_cluster_goes_only_when_the_routes_have_switched(make: Make) -
     assert said(ack(stream, switched[0])) == [("Cluster", [], ["old"])]
 
 
+def swapped_and_refused(make: Make) -> DeltaStream:
+    """Return a stream whose cluster was swapped, and whose route to the new one was rejected."""
+    stream = stream_of(make(CLUSTER, "old"), make(ENDPOINT, "old"), make(ROUTE, "r"))
+    ack(stream, ask(stream, CLUSTER)[0])
+    ack(stream, ask(stream, ENDPOINT, "old")[0])
+    ack(stream, ask(stream, ROUTE, "r")[0])
+    made = stream.on_snapshot(Snapshot.of((make(CLUSTER, "new"), make(ENDPOINT, "new"), make(ROUTE, "r", 1))))
+    assert nack(stream, ack(stream, made[0])[0]) == []
+    assert stream.on_deadline() == []
+    return stream
+
+
+def test_o2_an_old_cluster_stays_while_the_new_route_is_refused(make: Make) -> None:
+    """The client goes on with the old route: what that refers to goes when the client has taken another."""
+    stream = swapped_and_refused(make)
+    new = make(CLUSTER, "new"), make(ENDPOINT, "new")
+    mended = stream.on_snapshot(Snapshot.of((*new, make(ROUTE, "r", 2))))
+    assert said(mended) == [("RouteConfiguration", ["r"], [])]
+    assert said(ack(stream, mended[0])) == [
+        ("Cluster", [], ["old"]),
+        ("ClusterLoadAssignment", [], ["old"]),
+    ]
+
+
+def test_o2_an_old_cluster_goes_with_the_route_that_was_refused(make: Make) -> None:
+    """Nothing refers to it any more."""
+    stream = swapped_and_refused(make)
+    gone = stream.on_snapshot(Snapshot.of((make(CLUSTER, "new"), make(ENDPOINT, "new"))))
+    assert said(gone) == [
+        ("RouteConfiguration", [], ["r"]),
+        ("Cluster", [], ["old"]),
+        ("ClusterLoadAssignment", [], ["old"]),
+    ]
+
+
+def test_d7_what_waits_when_the_wildcard_ends_is_not_sent(make: Make) -> None:
+    """Nobody is subscribed to it; it comes when the wildcard is asked for again."""
+    stream = stream_of(make(CLUSTER, "a"), make(LISTENER, "b"))
+    ack(stream, ask(stream, CLUSTER)[0])
+    ack(stream, ask(stream, LISTENER)[0])
+    listeners = make(LISTENER, "b"), make(LISTENER, "d")
+    held_back = stream.on_snapshot(Snapshot.of((make(CLUSTER, "a", 1), *listeners)))
+    assert said(held_back) == [("Cluster", ["a"], [])]
+    assert ask(stream, LISTENER, minus=("*",)) == []
+    assert ack(stream, held_back[0]) == []
+    assert said(ask(stream, LISTENER, "*")) == [("Listener", ["b", "d"], [])]
+
+
+def test_d18_a_missing_name_that_appears_before_it_is_answered_is_there(make: Make) -> None:
+    """Its answer waits for the clusters': what is said then is as it is then, and never in both lists."""
+    stream = stream_of(make(CLUSTER, "a"), make(LISTENER, "b"))
+    ack(stream, ask(stream, CLUSTER)[0])
+    ack(stream, ask(stream, LISTENER, "b")[0])
+    made = stream.on_snapshot(Snapshot.of((make(CLUSTER, "a", 1), make(LISTENER, "b"))))
+    assert ask(stream, LISTENER, "late") == []
+    both = make(LISTENER, "b"), make(LISTENER, "late")
+    assert stream.on_snapshot(Snapshot.of((make(CLUSTER, "a", 1), *both))) == []
+    assert said(ack(stream, made[0])) == [("Listener", ["late"], [])]
+
+
 def test_o3_a_changed_cluster_is_followed_by_its_endpoints(make: Make) -> None:
     """A delta Envoy does not ask for them: without, it warms for 15 seconds."""
     stream = stream_of(make(CLUSTER, "a"), make(ENDPOINT, "a"))

@@ -77,6 +77,10 @@ def _never_remove(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Channel, "sent", sent)
 
 
+def _take_a_rejection_for_leave(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Stream, "_is_refused", lambda _: False)
+
+
 def _do_not_answer_again(patch: pytest.MonkeyPatch) -> None:
     original = Subscription.change
 
@@ -260,6 +264,13 @@ MUTANTS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], tuple[Red, ...]], ...
             sotw.test_o2_an_old_cluster_goes_only_when_the_routes_have_switched,
             delta.test_o2_an_old_cluster_goes_only_when_the_routes_have_switched,
             IN_ORDER,
+        ),
+    ),
+    (
+        _take_a_rejection_for_leave,
+        (
+            sotw.test_o2_an_old_cluster_stays_while_the_new_route_is_refused,
+            delta.test_o2_an_old_cluster_stays_while_the_new_route_is_refused,
         ),
     ),
     (

@@ -271,6 +271,20 @@ def test_o2_an_old_cluster_goes_only_when_the_routes_have_switched(make: Make) -
     assert made[0].version != broken[0].version
 
 
+def test_o2_an_old_cluster_stays_while_the_new_route_is_refused(make: Make) -> None:
+    """It is listed until the client has taken another route."""
+    stream = stream_of(make(CLUSTER, "old"), make(ROUTE, "r"))
+    ack(stream, ask(stream, CLUSTER)[0])
+    ack(stream, ask(stream, ROUTE, "r")[0], "r")
+    made = stream.on_snapshot(Snapshot.of((make(CLUSTER, "new"), make(ROUTE, "r", 1))))
+    switched = ack(stream, made[0])
+    assert nack(stream, switched[0], "r") == []
+    assert stream.on_deadline() == []
+    mended = stream.on_snapshot(Snapshot.of((make(CLUSTER, "new"), make(ROUTE, "r", 2))))
+    assert said(mended) == [("RouteConfiguration", ["r"])]
+    assert said(ack(stream, mended[0], "r")) == [("Cluster", ["new"])]
+
+
 def test_o3_a_changed_cluster_is_followed_by_its_endpoints(make: Make) -> None:
     """Unchanged endpoints are sent again behind the cluster; those of unchanged clusters are not."""
     endpoints = (make(ENDPOINT, "a"), make(ENDPOINT, "b"))

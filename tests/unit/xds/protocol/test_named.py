@@ -1,0 +1,117 @@
+"""Clients that ask for listeners and clusters by name, and for all, and change their mind.
+
+The model is that of "How the client specifies what resources to return" on the page of the xDS protocol.
+"""
+
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.trying import examples
+from xds.protocol.delta import DeltaStream
+from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.subscription import WILDCARD
+from xds.protocol.wire import DeltaRequest, Response
+
+Make = Callable[..., Resource]
+
+TYPES = (CLUSTER, LISTENER)
+asked = st.tuples(
+    st.sampled_from(TYPES),
+    st.sets(st.sampled_from((*"abc", WILDCARD)), min_size=1, max_size=2),
+    st.booleans(),
+)
+content = st.dictionaries(st.tuples(st.sampled_from(TYPES), st.sampled_from("abc")), st.integers(0, 2))
+steps = st.lists(asked | content | st.none(), max_size=12)
+
+
+class Client:
+    """Has what it asked for and was sent; answers are given in order, when it is asked to."""
+
+    def __init__(self) -> None:
+        self.stream = DeltaStream()
+        self.wanted: dict[TypeUrl, set[str]] = {type_url: set() for type_url in TYPES}
+        self.held: dict[TypeUrl, dict[ResourceName, Version]] = {type_url: {} for type_url in TYPES}
+        self.inbox: list[Response] = []
+        self.asked: set[TypeUrl] = set()
+
+    def ask(self, type_url: TypeUrl, names: set[str], *, more: bool) -> None:
+        """Subscribe to names, or unsubscribe; what is not wanted any more is forgotten.
+
+        A first request subscribes: without names it would be the old form of the wildcard.
+        """
+        wanted, told = self.wanted[type_url], tuple(map(ResourceName, sorted(names)))
+        if more or type_url not in self.asked:
+            self.asked.add(type_url)
+            wanted |= names
+            request = DeltaRequest(type_url, told)
+        else:
+            wanted -= names
+            request = DeltaRequest(type_url, (), told)
+            for name in [each for each in self.held[type_url] if not self.wants(type_url, each)]:
+                del self.held[type_url][name]
+        self.take(self.stream.on_request(request))
+
+    def wants(self, type_url: TypeUrl, name: ResourceName) -> bool:
+        """Say whether it is subscribed to a name."""
+        return not self.wanted[type_url].isdisjoint((name, WILDCARD))
+
+    def take(self, responses: list[Response]) -> None:
+        """Look at what comes, before it is read."""
+        for each in responses:
+            names = [resource.name for resource in each.resources]
+            assert len(names) == len({*names, *each.removed}) - len(each.removed), "D18"
+            assert all(self.wants(each.type_url, name) for name in names), "sent what nobody is subscribed to"
+        self.inbox += responses
+
+    def answer(self) -> None:
+        """Read a response and accept it."""
+        response = self.inbox.pop(0)
+        for each in response.resources:
+            if self.wants(response.type_url, each.name):
+                self.held[response.type_url][each.name] = each.version
+        for name in response.removed:
+            self.held[response.type_url].pop(name, None)
+        self.take(self.stream.on_request(DeltaRequest(response.type_url, nonce=response.nonce)))
+
+    def expected(self, snapshot: Snapshot) -> dict[TypeUrl, dict[ResourceName, Version]]:
+        """Return what it should have."""
+        return {
+            type_url: {
+                each.name: each.version
+                for each in snapshot.ordered(type_url)
+                if self.wants(type_url, each.name)
+            }
+            for type_url in TYPES
+        }
+
+
+@settings(max_examples=examples(400))
+@given(steps)
+def test_d7_d18_whoever_names_listeners_and_clusters_has_what_it_asks_for(
+    make: Make, found: list[tuple[TypeUrl, set[str], bool] | dict[tuple[TypeUrl, str], int] | None]
+) -> None:
+    """Names, the wildcard, both and neither, in any order, with changes between, and answers that are late.
+
+    It asks for nothing else while an answer is on its way to it: what was sent for another subscription is
+    nothing that the model could judge.
+    """
+    client, snapshot = Client(), Snapshot.of(())
+    client.take(client.stream.on_snapshot(snapshot))
+    for step in found:
+        match step:
+            case None:
+                if client.inbox:
+                    client.answer()
+            case dict():
+                snapshot = Snapshot.of(make(*key, edition) for key, edition in step.items())
+                client.take(client.stream.on_snapshot(snapshot))
+            case (type_url, names, more):
+                while any(each.type_url == type_url for each in client.inbox):
+                    client.answer()
+                client.ask(type_url, names, more=more)
+    while client.inbox:
+        client.answer()
+    assert client.held == client.expected(snapshot)
