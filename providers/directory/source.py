@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from providers.directory.settling import Belief, settle
 from providers.directory.watch import DirectoryWatch
 from providers.guard import HOLD, Guarded, guard
 from providers.moments import Moment, monotonic
-from providers.objects import Form
 
 SETTLE = timedelta(milliseconds=300)
 REREAD = timedelta(seconds=30)
@@ -158,19 +157,14 @@ class DirectorySource:
         # Another path stays absolute, which is no file's name.
         named = {*(path.removeprefix(beneath) for path in touched), *found.names, *before.belief.doubts}
         names, listing = self._changed(before, named, unsure=found.unsure)
+        if before.held_since is not None:  # what is held back counts as not read
+            names.update(before.belief.state.holders, listing.files)
+        observed: dict[str, Content] = {
+            name: read_content(self._path, name) for name in sorted(names) if not is_unlisted(listing, name)
+        }
+        belief, held = self._believed(before, observed)
         last_event = before.freshness.last_event
-        if (held := self._held_back(before, listing)) is not None:
-            belief = Belief(before.belief.state)
-        else:
-            waited = before.held_since is not None and not listing.files  # for longer than anything settles
-            names.update(before.belief.state.holders if waited else ())
-            observed: dict[str, Content] = {
-                name: read_content(self._path, name)
-                for name in sorted(names)
-                if not is_unlisted(listing, name)
-            }
-            wait = timedelta(0) if waited else self._settle
-            belief = settle(before.belief, observed, self._monotonic(), wait)
+        if held is None:
             last_event = self._clock() if belief.state is not before.belief.state else last_event
             self._rounds.was_read(observed, listing, self._monotonic())
         full_read = self._clock() if found.is_last else before.freshness.last_full_read
@@ -188,11 +182,21 @@ class DirectorySource:
         names.update(named & (listing.files.keys() | doubts.keys()))
         return names, listing
 
-    def _held_back(self, before: Answer, listing: Listing) -> Moment | None:
-        """Say since when it is not believed that there is no manifest any more; None where there is one."""
-        files = before.belief.state.holders
-        found = files if listing.files or not listing.is_whole else Picture[str, Form]()
-        return guard(Guarded(files, before.held_since), found, self._monotonic(), self._hold).held_since
+    def _believed(self, before: Answer, observed: Mapping[str, Content]) -> tuple[Belief, Moment | None]:
+        """Return what is believed, and since when it is not that there is no object any more, None if it is.
+
+        Whether all files have gone, or say nothing: a command that failed leaves an empty one behind.
+        """
+        held, now = before.held_since, self._monotonic()
+        # What is held back is so for longer than anything settles.
+        belief = settle(before.belief, observed, now, self._settle if held is None else timedelta(0))
+        in_force = Guarded(before.belief.state.objects(), held)
+        after = guard(in_force, belief.state.objects(), now, self._hold)
+        if after.held_since is not None:
+            return Belief(before.belief.state), after.held_since
+        if held is not None and after.in_force:  # something is there again, and may not be all yet
+            belief = settle(before.belief, observed, now, self._settle)
+        return belief, None
 
     def _publish(self, after: Answer) -> None:
         before, self._answer = self._answer, after

@@ -56,7 +56,22 @@ def _replaced(mesh: Path) -> None:
     mesh.mkdir()
 
 
-@pytest.mark.parametrize("empty", [_emptied, _replaced])
+def _truncated(mesh: Path) -> None:
+    """Leave what a command leaves that failed: `kubectl get ... > a.yaml`."""
+    for file in mesh.iterdir():
+        file.write_text("")
+
+
+def _told_nothing(mesh: Path) -> None:
+    """Write what `kubectl get -o yaml` prints where there is nothing, and a comment."""
+    (mesh / "a.yaml").write_text("apiVersion: v1\nkind: List\nitems: []\n")
+    (mesh / "b.yaml").write_text("# nothing\n---\n")
+
+
+EMPTY = (_emptied, _replaced, _truncated, _told_nothing)
+
+
+@pytest.mark.parametrize("empty", EMPTY)
 @pytest.mark.parametrize("reread", [timedelta(hours=1), timedelta(milliseconds=50)])
 async def test_it_is_held_back_and_said_until_something_is_there_again(
     mesh: Path, empty: Callable[[Path], None], reread: timedelta
@@ -73,13 +88,26 @@ async def test_it_is_held_back_and_said_until_something_is_there_again(
         assert (watched.codes(), watched.source.freshness().held) == ([], ())
 
 
-@pytest.mark.parametrize("empty", [_emptied, _replaced])
+@pytest.mark.parametrize("empty", EMPTY)
 @pytest.mark.parametrize("hold", [AT_ONCE, timedelta(milliseconds=100)])
 async def test_it_is_believed_in_the_end(mesh: Path, empty: Callable[[Path], None], hold: timedelta) -> None:
     """At once where nothing is held back: the negative control; else after the time that is set."""
     async with _running(mesh, hold, timedelta(hours=1)) as watched:
         empty(mesh)
         await watched.until(lambda: watched.names() == [])
+        assert (watched.codes(), watched.source.freshness().held) == ([], ())
+
+
+async def test_an_only_file_that_is_written_anew_is_believed_when_it_is_whole(mesh: Path) -> None:
+    """It was empty, then cut off within a line, and is what it was, with something more."""
+    (mesh / "b.yaml").unlink()
+    async with _running(mesh, NEVER, timedelta(hours=1)) as watched:
+        text = account("a") + "---\n" + account("c")
+        (mesh / "a.yaml").write_text("")
+        await watched.until(lambda: watched.codes() == ["MW1110"])
+        (mesh / "a.yaml").write_text(text[: len(account("a")) + 20])
+        (mesh / "a.yaml").write_text(text)
+        await watched.until(lambda: watched.names() == ["a", "c"])
         assert (watched.codes(), watched.source.freshness().held) == ([], ())
 
 
