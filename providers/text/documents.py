@@ -40,9 +40,11 @@ class Document:
 def documents(text: str, *, as_json: bool = False, as_text: bool = False) -> tuple[Document, ...]:
     """Read a file's documents in their order; empty ones are left out and not counted.
 
-    With `as_text` the scalars of YAML are text as it is written, or None.
+    What is JSON is read as that, as kubectl does, whatever the file is called: YAML lacks its escapes of two
+    halves, which a `json.dump` writes for an emoji. With `as_text` the scalars of YAML are text as it is
+    written, or None.
     """
-    if as_json:
+    if as_json or (not as_text and _is_json(text)):
         return _json_document(text)
     found = []
     for number, (line, chunk) in enumerate(_chunks(text), start=1):
@@ -79,6 +81,17 @@ def _without_marker(part: str) -> str:
 
 def _line_count(text: str) -> int:
     return len(_ENDS.findall(text)) if "\r" in text else text.count("\n")
+
+
+def _is_json(text: str) -> bool:
+    """Say whether a text is one JSON object; other texts that begin like one are YAML's flow style."""
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _json_document(text: str) -> tuple[Document, ...]:

@@ -157,3 +157,14 @@ def _split(text: str) -> list[tuple[int, str]]:
 def test_documents_are_split_at_lines(text: str) -> None:
     """Whatever ends a line, and whatever stands beside a marker."""
     assert list(_chunks(text)) == _split(text)
+
+
+def test_json_is_json_whatever_its_file_is_called() -> None:
+    """With the escapes that YAML has not; what only begins like it is YAML's flow style."""
+    text = r'{"a": "\ud83d\ude00", "b": {"c": 1, "c": 2}}'
+    assert documents(f"\n{text}\n") == documents(f"\n{text}\n", as_json=True)
+    (found,) = documents(r'{"a": "\ud83d\ude00"}')
+    assert (found.value, found.faults) == ({"a": "\U0001f600"}, ())
+    flow = documents("{a: 1, 'b': [2]}\n---\n{\"c\": 3}\n---\n{\n")
+    assert [each.value for each in flow[:2]] == [{"a": 1, "b": [2]}, {"c": 3}]
+    assert [fault.code for fault in flow[2].faults] == ["MW1101"]
