@@ -5,18 +5,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog.policy.access import in_force
+from catalog.policy.access import Nothing, grant
+from catalog.policy.outbound import protocol_of
 from catalog.policy.splits import in_force as splits_in_force
 from catalog.policy.splits import known_weights
+from catalog.relations.endpoints import endpoints
 from catalog.relations.groups import members
 from catalog.relations.permissive import is_permissive
 from catalog.store.smi import splits_by_apex, splits_by_backend, targets
 from catalog.store.view import View
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.kinds import MESH_CONFIG
-from mesh.names import Namespace, ServiceName
+from mesh.names import Namespace, Port, ServiceName
 from mesh.objects import ObjectKey
-from mesh.service import Protocol, ServiceKey
+from mesh.policy import TrafficTarget
+from mesh.service import Protocol, ServiceKey, ServicePort
 from observed.figures import Called, Direction, Figures, Kind
 from observed.traffic import BySource, Caller
 
@@ -123,21 +126,41 @@ def graph(view: View, sidecars: Iterable[Sidecar], counted: Counted) -> Graph:
 
 
 def _allowed(view: View) -> Iterable[tuple[Between, str]]:
-    """Yield who may call what by which TrafficTarget; an apex is called for the sake of its backends."""
+    """Yield who may call what by which TrafficTarget; an apex is called for the sake of its backends.
+
+    A target whose rules admit nothing on any port of a service allows no call to it.
+    """
     callers = defaultdict[ServiceIdentity, set[Name]](set)
     called = defaultdict[ServiceIdentity, set[ServiceKey]](set)
     for group in members(view):
         callers[group.identity].add(_name(group.primary))
         called[group.identity].update(group.services)
     for target in targets(view).values():
-        if not in_force(target) or is_permissive(view, target.destination.namespace):
+        if is_permissive(view, target.destination.namespace):
             continue
-        direct = called[target.destination]
+        direct = {each for each in called[target.destination] if _admits(view, target, each)}
         apexes = {split.apex for each in direct for split in splits_by_backend(view).found(each)}
         for source in target.sources:
             for caller in callers[source]:
                 for service in direct | apexes:
                     yield (caller, _name(service)), f"TrafficTarget {target.key}"
+
+
+def _admits(view: View, target: TrafficTarget, key: ServiceKey) -> bool:
+    """Say whether a target lets anything pass to its destination's workloads behind a service."""
+    service = view.services.get(key)
+    return service is not None and any(
+        grant(view, target, at, protocol_of(view, key, port)) != Nothing()
+        for port in service.ports
+        for at in _called_at(view, key, port, target.destination)
+    )
+
+
+def _called_at(view: View, key: ServiceKey, port: ServicePort, server: ServiceIdentity) -> set[Port]:
+    """Return the ports at which workloads are called; of those that get no traffic yet, if it is a number."""
+    found = {each.port for each in endpoints(view, key, port) if each.identity == server}
+    number = str(port.target_port)
+    return found or ({Port(int(number))} if number.isdigit() else set())
 
 
 def _permissive(view: View, between: Between) -> str:

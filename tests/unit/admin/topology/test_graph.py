@@ -1,5 +1,7 @@
 """Who calls whom, by policy and by what was counted."""
 
+import pytest
+
 from admin.topology.graph import Calls, Counted, Graph, Proxies, Sidecar, Weight, graph
 from admin.topology.parts import around, by_namespace, within
 from catalog.store.view import View
@@ -59,6 +61,27 @@ def test_what_is_allowed_is_there_before_anybody_calls() -> None:
         (STORE, V1): Calls(weights=(Weight("shop/split", 0.9),)),
         (STORE, V2): Calls(weights=(Weight("shop/split", 0.1),)),
     }
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        (),
+        (texts.http("there-is-no-such-group"),),
+        (texts.http("routes", "there-is-no-such-match"),),
+        (texts.tcp("other-ports"),),
+    ],
+)
+def test_a_target_that_admits_nothing_allows_nothing(rules: tuple[str, ...]) -> None:
+    """Whatever keeps it from that: no rule, one that refers to nothing, or one of other ports."""
+    mesh = view(*MESH[:-2], texts.tcp_route("other-ports", 9), texts.target("t", "buyer", "store", *rules))
+    assert found_between(made(mesh=mesh)) == set()
+    assert found_between(made()) == {(BUYER, STORE), (BUYER, V1), (BUYER, V2)}
+
+
+def found_between(found: Graph) -> set[tuple[tuple[str, str], tuple[str, str]]]:
+    """Return between whom calls are allowed."""
+    return {ends for ends, calls in found.edges.items() if calls.by}
 
 
 def test_what_was_counted_is_told_of_edge_and_split() -> None:
