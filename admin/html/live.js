@@ -10,7 +10,8 @@
     answers: [...OVERVIEW, "/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/certs", "/debug/topology", "/debug/explain", "/debug/connectivity"],
   };
   const place = document.getElementById("live");
-  if (!place || document.querySelector("main form[method=post]")) return;
+  const sendsHere = (form) => new URL(form.getAttribute("action") || "", location.href).pathname === location.pathname;
+  if (!place || [...document.querySelectorAll("main form[method=post]")].some(sendsHere)) return;
 
   const button = document.createElement("button");
   const word = document.createElement("span");
@@ -21,27 +22,41 @@
 
   const say = (text) => { if (word.textContent !== text) word.textContent = text; };
   const isTyping = () => Boolean(document.activeElement && document.activeElement.closest("main form"));
-  const named = (each) => each.closest("tr") ? each.closest("tr").textContent : each.textContent;
+
+  // What each thing is called while figures and ages change: by where it leads, by its row's links or first cell, and which of several.
+  function names(things) {
+    const seen = new Map();
+    return things.map((each) => {
+      const row = each.closest("tr"), to = each.getAttribute("href");
+      const links = row ? [...row.querySelectorAll("a[href]")].map((link) => link.getAttribute("href")) : [];
+      const where = row ? links.join(" ") || (row.cells[0] || row).textContent : "";
+      const name = JSON.stringify([each.tagName, to, where, row || to ? "" : each.textContent]);
+      seen.set(name, (seen.get(name) || 0) + 1);
+      return `${name} ${seen.get(name)}`;
+    });
+  }
+  const summaries = (main) => [...main.querySelectorAll("details > summary")];
+  const reached = (main) => [...main.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")];
 
   function kept(main) {
-    const focused = main.contains(document.activeElement) ? document.activeElement : null;
+    const opened = summaries(main), may = reached(main);
     return {
-      opened: new Set([...main.querySelectorAll("details[open] > summary")].map(named)),
+      opened: new Set(names(opened).filter((_, at) => opened[at].parentNode.open)),
       scrolled: [...main.querySelectorAll(".picture, .table, pre")].map((each) => [each.scrollLeft, each.scrollTop]),
       typed: [...main.querySelectorAll("input, select")].map((each) => each.value),
-      focused: focused && [focused.tagName, focused.getAttribute("href"), focused.textContent],
+      focused: names(may)[may.indexOf(document.activeElement)],
     };
   }
 
   function restore(main, was) {
-    main.querySelectorAll("details > summary").forEach((each) => { each.parentNode.open = was.opened.has(named(each)); });
+    const now = summaries(main), may = reached(main);
+    names(now).forEach((name, at) => { now[at].parentNode.open = was.opened.has(name); });
     main.querySelectorAll(".picture, .table, pre").forEach((each, at) => {
       if (was.scrolled[at]) [each.scrollLeft, each.scrollTop] = was.scrolled[at];
     });
     main.querySelectorAll("input, select").forEach((each, at) => { if (at in was.typed) each.value = was.typed[at]; });
     if (!was.focused) return;
-    const [kind, href, text] = was.focused;
-    const again = [...main.querySelectorAll(kind)].find((each) => each.getAttribute("href") === href && each.textContent === text);
+    const again = may[names(may).indexOf(was.focused)];
     if (again) again.focus({preventScroll: true});
   }
 
@@ -52,7 +67,7 @@
     const began = performance.now();
     const answer = await fetch(location.href, {headers: {Accept: "text/html"}, cache: "no-store"}).catch(() => null);
     wait = LEAST + 10 * (performance.now() - began);
-    if (!answer || !answer.ok || paused || isTyping()) return;
+    if (!answer || answer.status >= 500 || paused || isTyping()) return; // what has gone is said to have: that is an answer, too
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const part of ["main", "#as-of"]) {
       const before = document.querySelector(part), after = page.querySelector(part);

@@ -137,6 +137,7 @@ TRAFFIC: Final = Look(
                 Field("namespace", "In the namespace", "shop"),
                 Field("from", "From: namespace/service", "shop/buyer"),
                 Field("to", "To: namespace/service", "shop/store"),
+                Field("service", "Or one of both: namespace/service", "shop/store"),
             ),
             "Show",
         ),

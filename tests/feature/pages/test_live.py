@@ -13,7 +13,7 @@ from admin.api.events import CLIENTS
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.browser import Browser
 from tests.feature.identity.conftest import Server, serving
-from tests.feature.pages.conftest import AFTER, DOCUMENTS, TWO, browser, chromium, mesh
+from tests.feature.pages.conftest import AFTER, DOCUMENTS, TWO, browser, chromium, mesh, report
 from tests.meshes import texts
 
 __all__ = ["browser", "chromium", "mesh"]
@@ -32,14 +32,19 @@ async def holds(browser: Browser, script: str) -> None:
             await asyncio.sleep(0.05)
 
 
+async def follow(browser: Browser, mesh: Server, path: str) -> None:
+    """Open a page, paused or not before, and wait until it follows what changes."""
+    await browser.open(_address(mesh, path))
+    await browser.run("sessionStorage.clear()")
+    await browser.open(_address(mesh, path))
+    await holds(browser, "document.getElementById('live').textContent.startsWith('Live.')")
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def at_policies(browser: Browser, mesh: Server) -> AsyncIterator[Browser]:
     """Be at the page of objects, which follows what changes."""
     await browser.look(1300, dark=False)
-    await browser.open(_address(mesh, "/debug/policies"))
-    await browser.run("sessionStorage.clear()")
-    await browser.open(_address(mesh, "/debug/policies"))
-    await holds(browser, "document.getElementById('live').textContent.startsWith('Live.')")
+    await follow(browser, mesh, "/debug/policies")
     await browser.run("window.stays = 1")
     yield browser
     mesh.write(*DOCUMENTS, AFTER)
@@ -122,6 +127,44 @@ async def test_it_can_be_paused(at_policies: Browser, mesh: Server) -> None:
     assert await at_policies.run("document.getElementById('live').textContent") == "Paused. Go on"
     await at_policies.run("document.querySelector('#live button').click()")
     await holds(at_policies, "document.getElementById('live').textContent === 'Live. Pause'")
+
+
+LAST = "[...document.querySelectorAll('main details > summary')].at(-1)"
+ROW = "closest('tr').cells[1].textContent"
+
+
+async def test_figures_that_change_close_no_row_and_move_no_focus(browser: Browser, mesh: Server) -> None:
+    """A row stays the same row when it counts more; which it is, is where it leads."""
+    await report(mesh, "before")
+    await follow(browser, mesh, "/debug/traffic?of=edges&window=3600")
+    await browser.run(f"{LAST}.parentNode.open = true; {LAST}.focus()")
+    row = await browser.run(f"{LAST}.{ROW}")
+    await browser.run("window.stays = document.querySelector('main table').textContent")
+    await report(mesh, "after")
+    await holds(browser, "document.querySelector('main table').textContent !== window.stays")
+    opened = "[...document.querySelectorAll('main details[open] > summary')]"
+    assert await browser.run(f"{opened}.map(each => each.{ROW})") == [row]
+    assert await browser.run(f"document.activeElement.{ROW}") == row
+
+
+async def test_a_page_of_what_has_gone_says_so(at_policies: Browser, mesh: Server) -> None:
+    """And of what is there again, that it is."""
+    mesh.write(*DOCUMENTS, AFTER, texts.service("going"))
+    await holds(at_policies, shown("shop/going"))
+    await follow(at_policies, mesh, "/debug/policies?object=Service%20shop/going")
+    await holds(at_policies, shown("in force"))
+    mesh.write(*DOCUMENTS, AFTER)
+    await holds(at_policies, shown("no source has an object"))
+    mesh.write(*DOCUMENTS, AFTER, texts.service("going"))
+    await holds(at_policies, f"!{shown('no source has an object')}")
+
+
+async def test_an_answer_of_no_is_followed_until_it_is_yes(browser: Browser, mesh: Server) -> None:
+    """It has a form that leads to another page: that is none that somebody fills in here."""
+    await follow(browser, mesh, "/debug/explain?from=shop/buyer&to=shop/bank:80")
+    assert await browser.run("document.querySelectorAll('main form[method=post]').length") > 0
+    await browser.open(_address(mesh, "/debug/try"))
+    assert await browser.run("document.getElementById('live').textContent") == ""
 
 
 async def test_a_page_that_is_not_told_says_so(browser: Browser, mesh: Server) -> None:
