@@ -36,6 +36,8 @@ TRIED: Final[Shape] = record(
         ),
     }
 )
+MOST_ESCAPED: Final = 6
+"""The bytes of JSON that one byte of a manifest may take: an escape."""
 BODY: Final[Shape] = record({"manifests": noted(TEXT, "YAML, as kubectl apply has it")})
 
 
@@ -59,12 +61,12 @@ async def answer(api: Api, request: web.Request) -> web.Response:
 
 
 async def _body(request: web.Request) -> bytes:
-    """Return the body; raises ValueError for one that is too long."""
+    """Return the body; raises ValueError for one that is too long, however its manifests are escaped."""
     found = bytearray()
     async for piece in request.content.iter_chunked(65536):
         found += piece
-        if len(found) > BYTES:
-            raise ValueError(f"the body has more than {BYTES} bytes")
+        if len(found) > MOST_ESCAPED * BYTES:
+            raise ValueError(f"the body has more than {MOST_ESCAPED * BYTES} bytes")
     return bytes(found)
 
 
@@ -76,6 +78,8 @@ def _manifests(body: bytes) -> str:
         said = None
     match said:
         case {"manifests": str() as manifests}:
+            if any("\ud800" <= each <= "\udfff" for each in manifests):
+                raise ValueError("manifests must be text: an escape is half a character (a surrogate)")
             return manifests
         case _:
             raise ValueError('the body must be such as {"manifests": "kind: Service ..."}')

@@ -1,5 +1,7 @@
 """Manifests are tried on a running server: whom they would concern is told, and nothing is applied."""
 
+import io
+import json
 from typing import Any
 
 import aiohttp
@@ -19,7 +21,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def _try(server: Server, body: object, **headers: str) -> tuple[int, dict[str, Any]]:
     address = f"http://{server.bound.debug}/api/v1/try"
-    async with aiohttp.ClientSession() as session, session.post(address, json=body, headers=headers) as found:
+    said = {"Content-Type": "application/json"} | headers
+    data = io.BytesIO(json.dumps(body).encode())
+    async with aiohttp.ClientSession() as session, session.post(address, data=data, headers=said) as found:
         return found.status, await found.json()
 
 
@@ -91,13 +95,21 @@ async def test_what_fails_is_said_in_json(mesh: Server, monkeypatch: pytest.Monk
         ({"Content-Type": "text/plain"}, {"manifests": ""}, 415),
         ({}, {"manifests": 1}, 400),
         ({}, [], 400),
-        ({}, {"manifests": "#" * BYTES}, 400),
+        ({}, {"manifests": "#" * (BYTES + 1)}, 400),
+        ({}, {"manifests": "\n" * (6 * BYTES)}, 400),
+        ({}, {"manifests": "\ud800"}, 400),
     ],
 )
 async def test_what_is_not_tried(mesh: Server, headers: dict[str, str], body: object, status: int) -> None:
     """A page of another site can neither ask nor have asked; what is no body of ours is said to be none."""
     found, answer = await _try(mesh, body, **headers)
     assert (found, list(answer)) == (status, ["error"])
+
+
+async def test_manifests_may_be_as_long_as_is_said(mesh: Server) -> None:
+    """However JSON writes them: a line's end and a quote take two bytes there, others six."""
+    for text in ("#" * BYTES, '#"\n' * (BYTES // 3), "#\u00fc\n" * (BYTES // 4)):
+        assert (await _try(mesh, {"manifests": text}))[0] == 200
 
 
 async def test_our_own_page_may_ask(mesh: Server) -> None:
