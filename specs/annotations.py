@@ -71,7 +71,7 @@ def captures_ipv6(annotations: Fields) -> bool | None:
 
 def egress_services(annotations: Fields) -> Scope:
     """Read which services proxies are to be told of: sorted, each once; None where it is not said."""
-    text = annotations.text(EGRESS_SERVICES)
+    text = annotations.text(EGRESS_SERVICES, expected=_EGRESS_RULE)
     if text is None:
         return None
     if text.strip() == NONE:

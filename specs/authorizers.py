@@ -8,17 +8,18 @@ from specs.fields import Fields
 
 STAT_PREFIX: Final = "inboundExtAuthz"
 
+_RULE: Final = "must be a duration from 1ms to 5m, such as 1s"
 _TIMEOUT: Final = timedelta(seconds=1)
 _LONGEST: Final = timedelta(minutes=5)
 
 
 def patience(fields: Fields) -> timedelta:
     """Read `timeout`; a second where it is not said."""
-    text = fields.text("timeout")
+    text = fields.text("timeout", expected=_RULE)
     if not text:
         return _TIMEOUT
     found = parse_duration(text)
     if found is None or not timedelta(milliseconds=1) <= found <= _LONGEST:
-        fields.wrong("timeout", "must be a duration from 1ms to 5m, such as 1s")
+        fields.wrong("timeout", _RULE)
         return _TIMEOUT
     return found

@@ -53,7 +53,7 @@ def life(fields: Fields, name: str) -> timedelta | None:
 
 def bounded(fields: Fields, name: str, low: timedelta, high: timedelta, rule: str) -> timedelta | None:
     """Return a duration from `low` to `high`, None where none is said; `rule` is said of any other."""
-    text = fields.text(name)
+    text = fields.text(name, expected=rule)
     if text is None:
         return None
     found = parse_duration(text)

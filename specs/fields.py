@@ -11,6 +11,8 @@ from specs.notes import Notes
 
 T = TypeVar("T")
 
+TEXT_RULE: Final = "must be text; put it in quotes"
+
 _LIKE: Final = 0.8
 """How much a field that nobody asked for must look like one to be taken for it with a slip in it."""
 
@@ -60,14 +62,17 @@ class Fields:
         """Warn of the value at a key; this does not count as asking for it."""
         self.notes.warn(code, self.at(_cut(name)), expected, self._mapping.get(name))
 
-    def text(self, name: str, default: str | None = None) -> str | None:
-        """Return the text at the key, `default` if there is none."""
+    def text(self, name: str, default: str | None = None, expected: str = TEXT_RULE) -> str | None:
+        """Return the text at the key, `default` if there is none; `expected` is said of what is no text.
+
+        A text with a form of its own says that: whoever puts a number in quotes is else told of it only then.
+        """
         value = self.raw(name)
         if value is None:
             return default
         if isinstance(value, str):
             return value
-        self.wrong(name, "must be text; put it in quotes", Code.WRONG_TYPE)
+        self.wrong(name, expected, Code.WRONG_TYPE)
         return default
 
     def required_text(self, name: str, expected: str = "must be text") -> str:
@@ -75,14 +80,15 @@ class Fields:
         if not self.has(name):
             self._missing(name, expected)
             return ""
-        value = self.text(name, default="")
+        value = self.text(name, default="", expected=f"{expected}; put it in quotes")
         if value == "" and self.raw(name) == "":
             self.wrong(name, expected)
         return value or ""
 
     def choice(self, name: str, allowed: Collection[str], default: str) -> str:
         """Return one of the `allowed` texts, `default` if there is none."""
-        value = self.text(name, default=default) or default
+        # In quotes, since to YAML an `off` may be false.
+        value = self.text(name, default=default, expected=f"{one_of(allowed)}; put it in quotes") or default
         if value not in allowed:
             self.wrong(name, one_of(allowed))
             return default
@@ -178,7 +184,8 @@ class Fields:
             if isinstance(item, str) and item:
                 found.append(item)
             else:
-                self.notes.refuse(Code.WRONG_TYPE, path, "must be text; put it in quotes", item)
+                expected = "must not be empty" if item == "" else TEXT_RULE
+                self.notes.refuse(Code.WRONG_TYPE, path, expected, item)
         return tuple(found)
 
     def ports(self, name: str) -> tuple[Port, ...]:
@@ -196,15 +203,13 @@ class Fields:
         return self.section(name).all_pairs()
 
     def all_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return this whole mapping, from text to text, as sorted pairs."""
+        """Return this whole mapping, from text to text, as sorted pairs, without those that are null."""
         found = []
         for key, value in self._mapping.items():
             if isinstance(key, str) and isinstance(value, str):
                 found.append((key, value))
-            else:
-                self.notes.refuse(
-                    Code.WRONG_TYPE, f"{self.path}[{key!s:.60}]", "must be text; put it in quotes", value
-                )
+            elif value is not None or not isinstance(key, str):
+                self.notes.refuse(Code.WRONG_TYPE, f"{self.path}[{key!s:.60}]", TEXT_RULE, value)
         return tuple(sorted(found))
 
     def asked(self) -> frozenset[str]:

@@ -73,9 +73,9 @@ def key_of(kind: Kind, document: Mapping[str, object]) -> ObjectKey | None:
     return ObjectKey(kind, Namespace(namespace), name)
 
 
-def check_metadata(document: Mapping[str, object], notes: Notes) -> None:
-    """Note why `key_of` could not tell the document's key."""
-    body = Fields(document, "", notes)
+def check_metadata(document: Mapping[str, object], notes: Notes, path: str = "") -> None:
+    """Note why `key_of` could not tell the key of a document, which in a list stands at `path`."""
+    body = Fields(document, path, notes)
     metadata = body.section("metadata", required=True)
     if notes.refused:
         return

@@ -115,12 +115,12 @@ def _read_one(document: object, origin: Origin, path: str) -> Reading:
         )
         return _unread(document, notes)
     notes.key = key = _key(document)
-    reader, version = _reader(document, notes)
+    reader, version = _reader(document, notes, path)
     if reader is None:
         # A kind that is not read has no form that could be in force.
         return _unread(document, notes) if notes.refused else Reading(problems=tuple(notes.problems))
     if key is None:
-        check_metadata(document, notes)
+        check_metadata(document, notes, path)
         return _unread(document, notes)
     manifest = _manifest(document, key, version, notes)
     value = reader.read(manifest)
@@ -140,13 +140,14 @@ def _manifest(document: Mapping[str, object], key: ObjectKey, version: str, note
     return Manifest(key, version, body, body.section("metadata"), notes)
 
 
-def _reader(document: Mapping[str, object], notes: Notes) -> tuple[Reader | None, str]:
-    """Find the reader for a document, or note why there is none."""
+def _reader(document: Mapping[str, object], notes: Notes, path: str) -> tuple[Reader | None, str]:
+    """Find the reader for a document, which in a list stands at `path`, or note why there is none."""
     name, api_version = document.get("kind"), document.get("apiVersion")
     for field, value in (("apiVersion", api_version), ("kind", name)):
         if not isinstance(value, str) or not value:
             code = Code.NO_KIND
-            notes.refuse(code, field, "must be text, such as apiVersion: v1 and kind: Service", value)
+            at = f"{path}.{field}" if path and notes.key is None else field
+            notes.refuse(code, at, "must be text, such as apiVersion: v1 and kind: Service", value)
     if not isinstance(name, str) or not isinstance(api_version, str) or notes.refused:
         return None, ""
     group, version = split_api_version(api_version)

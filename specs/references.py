@@ -27,6 +27,8 @@ RANGE_RULE = "must be a range of addresses without host bits, such as 10.0.0.0/8
 NETWORK_RULE = "must be a range of addresses, such as 192.0.2.0/24, 192.0.2.7/32 or 2001:db8::/32"
 ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::7"
 
+HOST_RULE: Final = "must be a name in the DNS, such as opa.example.com, or an IP address"
+
 _MAPPED: Final = 96
 """Bits before those of an IPv4 address in IPv6's form."""
 
@@ -126,7 +128,7 @@ def parse_address(text: str) -> IpAddress | None:
 
 def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAddress | None:
     """Return an IP address, `default` if there is none."""
-    value = fields.text(name)
+    value = fields.text(name, expected=ADDRESS_RULE)
     if value is None:
         return default
     found = parse_address(value)
@@ -137,10 +139,10 @@ def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAd
 
 def host(fields: Fields, name: str, default: str = "") -> str:
     """Return a name in the DNS or an IP address, `default` if there is none."""
-    value = fields.text(name) or default
+    value = fields.text(name, expected=HOST_RULE) or default
     found = parse_address(value) or parse_dns_name(value)
     if found is None and value:
-        fields.wrong(name, "must be a name in the DNS, such as opa.example.com, or an IP address")
+        fields.wrong(name, HOST_RULE)
     return found or value
 
 

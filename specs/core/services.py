@@ -15,7 +15,7 @@ from specs.fields import Fields
 from specs.manifest import LABEL_RULE, Manifest, sidecar_driver
 from specs.own.dns import dns_names
 from specs.protocols import BY_NAME, decide
-from specs.references import address, addresses
+from specs.references import ADDRESS_RULE, address, addresses
 
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -45,8 +45,9 @@ def service(manifest: Manifest) -> Service | None:
     if spec.text("type") == "ExternalName":
         manifest.notes.inform(Code.NOT_USED, spec.at("type"), "a Service of type ExternalName is not used")
         return None
-    given = _given_addresses(spec)
-    headless = spec.text("clusterIP") == "None" or (not given and "None" in spec.texts("clusterIPs"))
+    first = spec.text("clusterIP", expected=f"{ADDRESS_RULE}; or None")
+    given = _given_addresses(spec, first)
+    headless = first == "None" or (not given and "None" in spec.texts("clusterIPs"))
     ports = _ports(spec)
     annotations = manifest.metadata.section("annotations")
     if not ports and not headless and not manifest.notes.problems:
@@ -66,9 +67,9 @@ def service(manifest: Manifest) -> Service | None:
     return found
 
 
-def _given_addresses(spec: Fields) -> tuple[IpAddress, ...]:
-    """Read the addresses of a Service, each once however it is written; `clusterIP` says the first."""
-    first = None if spec.text("clusterIP") in (None, "", "None") else address(spec, "clusterIP")
+def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
+    """Read the addresses of a Service, each once however it is written; `said` is that of `clusterIP`."""
+    first = None if said in (None, "", "None") else address(spec, "clusterIP")
     texts = tuple(each for each in spec.texts("clusterIPs") if each not in ("", "None"))
     every = addresses(spec, "clusterIPs", texts)
     return tuple(dict.fromkeys(every if first is None else (first, *every)))
@@ -112,9 +113,13 @@ def _port(fields: Fields, number: Port) -> ServicePort:
 
 
 def _target_port(fields: Fields, default: Port) -> Port | str:
+    """Read where the workloads listen; 0 and an empty text say as little as nothing, as in Kubernetes."""
     value = fields.raw("targetPort")
     if not isinstance(value, str):
-        return fields.port("targetPort") or default
+        number = fields.whole("targetPort", 0, 65535)
+        return Port(number) if number else default
+    if not value:
+        return default
     if not _PORT_NAME.fullmatch(value):
         fields.wrong(
             "targetPort", "must be a port number without quotes, or the name of a port with a letter"

@@ -202,11 +202,12 @@ def _image(fields: Fields, name: str, older: str) -> str:
 
 
 def _tls(fields: Fields, name: str, default: TlsVersion) -> TlsVersion:
-    text = fields.text(name)
+    rule = one_of((*TlsVersion, "TLS_AUTO"))
+    text = fields.text(name, expected=rule)
     if text in (None, "", "TLS_AUTO"):
         return default
     if text not in tuple(TlsVersion):
-        fields.wrong(name, one_of((*TlsVersion, "TLS_AUTO")))
+        fields.wrong(name, rule)
         return default
     return TlsVersion(str(text))
 

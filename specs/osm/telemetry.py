@@ -71,7 +71,7 @@ def _access_log(manifest: Manifest, fields: Fields) -> AccessLog:
 
 
 def _file(fields: Fields) -> str:
-    found = fields.text("file") or ""
+    found = fields.text("file", expected=FILE_RULE) or ""
     if found and (not _FILE.fullmatch(found) or len(found) > _LONGEST_PATH):
         fields.wrong("file", FILE_RULE)
     return found

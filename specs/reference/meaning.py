@@ -22,6 +22,7 @@ from specs.policy.upstream_policy import COOKIE_PATH as PATH_OF_COOKIE
 from specs.policy.upstream_policy import LONGEST_NAME as LONGEST_KEY
 from specs.policy.upstream_policy import PARAMETER as QUERY_PARAMETER
 from specs.smi.routes import METHODS
+from specs.smi.split import QUANTITY_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +121,13 @@ GRPC_SERVICE: Final = _pattern("name of a gRPC service", GRPC_SERVICE_NAME, maxL
 PARAMETER: Final = _pattern("name of a parameter", QUERY_PARAMETER, maxLength=LONGEST_KEY)
 COOKIE_PATH: Final = _pattern("path", f"({PATH_OF_COOKIE})?", maxLength=LONGEST_KEY)
 DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)
-PORT_NAME: Final = _pattern("name of a port", "(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+PORT_NAME: Final = _pattern("name of a port", "((?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
 QUANTITY: Final = Form(
     "quantity",
     {
         "anyOf": [
             {"type": "number", "minimum": 0},
-            {"type": "string", "pattern": r"^[0-9]{1,12}(\.[0-9]{1,6})?[mkM]?$"},
+            {"type": "string", "pattern": f"^{QUANTITY_TEXT}$"},
         ]
     },
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mesh.names import Port
-from specs.fields import Fields
+from specs.fields import TEXT_RULE, Fields
 from specs.notes import Notes
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -156,10 +156,10 @@ class Recorder(Fields):
             self._note(name, Untouched())
         super().accept(*names)
 
-    def text(self, name: str, default: str | None = None) -> str | None:
+    def text(self, name: str, default: str | None = None, expected: str = TEXT_RULE) -> str | None:
         """Note a text."""
         self._note(name, Text())
-        return super().text(name, default)
+        return super().text(name, default, expected)
 
     def choice(self, name: str, allowed: Collection[str], default: str) -> str:
         """Note a choice."""

@@ -134,15 +134,13 @@ def _mapping(mapped: Mapped) -> Schema:
         if each.meaning.instead
     ]
     required = _required(mapped)
-    properties = dict.fromkeys(mapped.untouched, True) | {
-        each.name: _field(each, may_be_null=not mapped.pairs) for each in mapped.fields
-    }
+    properties = dict.fromkeys(mapped.untouched, True) | {each.name: _field(each) for each in mapped.fields}
     return {
         "type": "object",
         **({"required": required} if required else {}),
         **(choices[0] if choices else {}),
         **({"properties": properties} if properties else {}),
-        **({"additionalProperties": {"type": "string"}} if mapped.pairs else {}),
+        **({"additionalProperties": {"type": ["string", "null"]}} if mapped.pairs else {}),
         **({"additionalProperties": False} if mapped.closed else {}),
     }
 
@@ -156,7 +154,7 @@ def _required(mapped: Mapped) -> list[str]:
     return [each.name for each in mapped.fields if each.required and not each.meaning.instead]
 
 
-def _field(field: Field, *, may_be_null: bool) -> Schema:
+def _field(field: Field) -> Schema:
     said: Schema = {"description": field.meaning.text}
     if field.default is not None:
         said["default"] = field.default
@@ -164,7 +162,7 @@ def _field(field: Field, *, may_be_null: bool) -> Schema:
         said["examples"] = [field.example]
     alternatives = _alternatives(field)
     needed = field.required and not field.meaning.instead
-    if may_be_null and not needed and all(alternatives):
+    if not needed and all(alternatives):
         alternatives = _or_null(alternatives)
     return {**said, **(alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives})}
 

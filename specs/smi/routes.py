@@ -94,8 +94,17 @@ def _headers(fields: Fields) -> tuple[HeaderMatch, ...]:
         sections = fields.sections("headers")
     else:
         sections = (fields.section("headers"),)
+    for section in sections:
+        _refuse_nulls(section)
     found = {_header(section, name, regex) for section in sections for name, regex in section.all_pairs()}
     return tuple(sorted(found, key=lambda header: (header.name, header.regex)))
+
+
+def _refuse_nulls(fields: Fields) -> None:
+    """Refuse a header without an expression: left out, it would have the match admit more than is meant."""
+    for name in fields.names():
+        if not fields.has(name):
+            fields.wrong(name, "must be a regular expression (RE2) for the header's value", Code.WRONG_TYPE)
 
 
 def _header(fields: Fields, name: str, regex: str) -> HeaderMatch:

@@ -5,8 +5,9 @@ from v1alpha3 on.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import Final
 
 from mesh.kinds import HTTP_ROUTE_GROUP
 from mesh.policy import Backend, PolicyKey, TrafficSplit
@@ -18,8 +19,18 @@ from specs.references import object_name, own_service
 MAX_WEIGHT = 2**32 - 1
 """Envoy adds the weights of a split in 32 bits."""
 
-_QUANTITY = re.compile(r"(?P<number>[0-9]{1,12}(?:\.[0-9]{1,6})?)(?P<unit>m|k|M)?")
-_UNITS = {None: Decimal(1), "m": Decimal("0.001"), "k": Decimal(1000), "M": Decimal(1_000_000)}
+QUANTITY_TEXT: Final = (
+    r"(\+?(?:[0-9]{1,12}(?:\.[0-9]{0,6})?|\.[0-9]{1,6}))([eE][+-]?[0-9]{1,2}|[numkMGTPE]|[KMGTPE]i)?"
+)
+"""A quantity of Kubernetes that is not negative: a number, and an exponent or a unit."""
+
+_QUANTITY: Final = re.compile(QUANTITY_TEXT)
+_UNITS: Final[Mapping[str | None, Decimal]] = {
+    None: Decimal(1),
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("num", -3)},
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", 1)},
+    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
+}
 
 
 def traffic_split(manifest: Manifest) -> TrafficSplit:
@@ -63,7 +74,7 @@ def _weight(fields: Fields) -> int:
 
 
 def _quantity(fields: Fields) -> Decimal:
-    """Read a quantity, such as 1, "1", "500m" or 0.5."""
+    """Read a quantity, such as 1, "1", "500m", "1Ki", "1e3" or 0.5."""
     value = fields.raw("weight")
     text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
     found = _QUANTITY.fullmatch(text) if len(text) <= 32 else None
@@ -71,7 +82,8 @@ def _quantity(fields: Fields) -> Decimal:
         code = Code.MISSING if value is None else Code.WRONG_VALUE
         fields.wrong("weight", 'must be a quantity from 0, such as 1 or "500m"', code)
         return Decimal(0)
-    return Decimal(found.group("number")) * _UNITS[found.group("unit")]
+    number, unit = found.groups()
+    return Decimal(number) * _UNITS[unit] if unit in _UNITS else Decimal(number + unit)
 
 
 def _scaled(quantities: Sequence[Decimal]) -> list[int]:

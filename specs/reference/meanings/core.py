@@ -77,7 +77,7 @@ SERVICE: Final[Meanings] = {
     "spec.ports[].port": Meaning("The number."),
     "spec.ports[].name": Meaning("Its name; one such as `grpc-api` says the protocol, after `appProtocol`."),
     "spec.ports[].targetPort": Meaning(
-        "The workloads' port: a number, or a port's name.", "what `port` says", PORT_NAME
+        "The workloads' port: a number, or a port's name; 0 is none.", "what `port` says", PORT_NAME
     ),
     "spec.ports[].protocol": _PROTOCOL,
     "spec.ports[].appProtocol": Meaning(

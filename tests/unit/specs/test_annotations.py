@@ -234,6 +234,14 @@ def test_permissive_is_true_or_false(text: str) -> None:
     assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{PERMISSIVE}")]
 
 
+def test_a_null_is_as_good_as_none() -> None:
+    """Of annotations and of labels, ours and others': an API server takes it in as well."""
+    found = value(namespace(f"{{{PERMISSIVE}: null, a: null, b: c}}, labels: {{app: shop, version: null}}"))
+    assert isinstance(found, NamespaceObject)
+    assert found == NamespaceObject(found.name, (("app", "shop"),), (("b", "c"),))
+    assert complaints(pod("{a: null}, labels: {app: shop, version: null}")) == []
+
+
 def test_what_is_no_text_is_said_once() -> None:
     """YAML's true is no text; Kubernetes would refuse it as well."""
     found = complaints(namespace(f"{{{PERMISSIVE}: true}}"))

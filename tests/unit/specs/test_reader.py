@@ -163,3 +163,80 @@ def test_values_are_shown_short_and_never_secret() -> None:
     assert show({"a": 1}) == "a mapping of 1 key"
     assert show(10**400) == "an integer of 1329 bits"
     assert show("hunter2", "spec.clientSecret") == "(hidden)"
+
+
+def test_an_item_of_a_list_without_a_name_is_told_by_its_index() -> None:
+    """Nothing else says which one it is; one that has a name is told by that."""
+    text = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: good}}
+- {apiVersion: v1, kind: Service, metadata: {namespace: shop}}
+- {apiVersion: v1, kind: Service}
+- {apiVersion: v1, kind: Service, metadata: {name: BAD}}
+- {apiVersion: v1, metadata: {}}
+- {apiVersion: v1, kind: Service, metadata: {name: web}, spec: 7}
+"""
+    assert complaints(text) == [
+        ("error", "MW1011", "items[1].metadata.name", ""),
+        ("error", "MW1011", "items[2].metadata", ""),
+        ("error", "MW1006", "items[3].metadata.name", '"BAD"'),
+        ("error", "MW1002", "items[4].kind", "null"),
+        ("error", "MW1010", "spec", "7"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "expected"),
+    [
+        (
+            "config.openservicemesh.io/v1alpha2, kind: MeshConfig",
+            "{certificate: {serviceCertValidityDuration: 24}}",
+            "must be a duration from 1s to 87600h, such as 24h",
+        ),
+        (
+            "policy.openservicemesh.io/v1alpha1, kind: UpstreamTrafficSetting",
+            "{host: a.shop.svc.cluster.local, connectionSettings: {tcp: {connectTimeout: 5}}}",
+            "must be a duration from 1ms to 1h, such as 250ms or 5s",
+        ),
+        (
+            "config.openservicemesh.io/v1alpha2, kind: MeshConfig",
+            "{traffic: {inboundExternalAuthorization: {enable: true, address: opa, timeout: 1}}}",
+            "must be a duration from 1ms to 5m, such as 1s",
+        ),
+        (
+            "config.openservicemesh.io/v1alpha2, kind: MeshConfig",
+            "{sidecar: {tlsMinProtocolVersion: 1.2}}",
+            "must be one of TLS_AUTO, TLSv1_2, TLSv1_3",
+        ),
+        (
+            "config.openservicemesh.io/v1alpha2, kind: MeshConfig",
+            "{sidecar: {logLevel: off}}",
+            "must be one of critical, debug, error, info, off, trace, warn, warning; put it in quotes",
+        ),
+        (
+            "v1, kind: Service",
+            "{clusterIP: 10, ports: [{port: 80}]}",
+            "must be an IP address of one machine, such as 10.0.0.7 or fd00::7; or None",
+        ),
+        (
+            "policy.openservicemesh.io/v1alpha1, kind: Retry",
+            "{source: {kind: 7, name: a}, destinations: [], retryPolicy: {retryOn: 5xx}}",
+            "must be ServiceAccount; put it in quotes",
+        ),
+    ],
+)
+def test_a_number_for_a_text_with_a_form_is_told_the_form(kind: str, spec: str, expected: str) -> None:
+    """Who only put it in quotes would be refused again."""
+    text = f"{{apiVersion: {kind}, metadata: {{name: osm-mesh-config, namespace: a}}, spec: {spec}}}"
+    said = [each.expected for each in reading(text).problems if each.code == "MW1010"]
+    assert said == [expected]
+
+
+def test_an_empty_text_in_a_list_is_not_told_to_stand_in_quotes() -> None:
+    """It does."""
+    text = (
+        "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIPs: [''], ports: [{port: 80}]}}"
+    )
+    assert {each.expected for each in reading(text).problems} == {"must not be empty"}

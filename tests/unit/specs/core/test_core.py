@@ -85,6 +85,21 @@ def test_udp_port_is_left_out_and_said() -> None:
     assert [port.port for port in service.ports] == [53]
 
 
+@pytest.mark.parametrize("said", ["0", "''", "null"])
+def test_a_target_port_that_says_nothing_is_the_port(said: str) -> None:
+    """As SetDefaults_Service of Kubernetes has it, of a number and of a name."""
+    service = value(_service(f"{{ports: [{{port: 81, targetPort: {said}}}]}}"))
+    assert isinstance(service, Service)
+    assert [(port.port, port.target_port) for port in service.ports] == [(81, 81)]
+
+
+def test_a_null_in_a_selector_is_none() -> None:
+    """The other labels still select."""
+    service = value(_service("{ports: [{port: 80}], selector: {app: web, v: null}}"))
+    assert isinstance(service, Service)
+    assert service.selector == (("app", "web"),)
+
+
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
@@ -92,7 +107,11 @@ def test_udp_port_is_left_out_and_said() -> None:
         ("{ports: [{port: '80'}]}", ("error", "MW1010", "spec.ports[0].port", '"80"')),
         ("{ports: [{}]}", ("error", "MW1011", "spec.ports[0].port", "")),
         ("{ports: [{port: 80, targetPort: '80'}]}", ("error", "MW1013", "spec.ports[0].targetPort", '"80"')),
-        ("{ports: [{port: 80, targetPort: 0}]}", ("error", "MW1013", "spec.ports[0].targetPort", "0")),
+        ("{ports: [{port: 80, targetPort: -1}]}", ("error", "MW1013", "spec.ports[0].targetPort", "-1")),
+        (
+            "{ports: [{port: 80, targetPort: 70000}]}",
+            ("error", "MW1013", "spec.ports[0].targetPort", "70000"),
+        ),
         ("{ports: [{port: 80}], selector: []}", ("error", "MW1010", "spec.selector", "a list of 0 items")),
         ("{ports: [{port: 80}], selector: {a: 1}}", ("error", "MW1010", "spec.selector[a]", "1")),
         ("{ports: [{port: 80}], clusterIP: x}", ("error", "MW1013", "spec.clusterIP", '"x"')),
