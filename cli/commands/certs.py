@@ -14,7 +14,7 @@ from cli.commands.sealing import seal, unseal
 from cli.commands.tokens import tokens
 from cli.errors import AnsweredNo, CommandFailed, IssuingError
 from cli.options import AsJson, Shared, State, Trust
-from cli.printing.answers import print_json
+from cli.printing.answers import print_json, saying_why
 from mesh.identity import is_proxy_name
 
 certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
@@ -57,10 +57,11 @@ def issue_proxy(
     from cli.issuing import UNASKED, issue, made_in
 
     request = ProxyRequest(uuid, service, namespace, validity_days, anyway, claim_days)
-    try:
-        issued = issue(state, request, trust_domain, out, mesh=mesh, shared=shared)
-    except AnsweredNo as no:
-        raise AnsweredNo(f"{no}; --anyway issues it all the same") from no
+    with saying_why(as_json=as_json):
+        try:
+            issued = issue(state, request, trust_domain, out, mesh=mesh, shared=shared)
+        except AnsweredNo as no:
+            raise AnsweredNo(f"{no}; --anyway issues it all the same") from no
     if issued.made:
         print(made_in(state), file=sys.stderr)
     if issued.unasked:
@@ -99,7 +100,8 @@ def revoke(
 
     _require_no_token(serial)
     if is_proxy_name(serial):
-        found = revoking.revoke_all(state, serial, trust_domain, reason, shared=shared)
+        with saying_why(as_json=as_json):
+            found = revoking.revoke_all(state, serial, trust_domain, reason, shared=shared)
         said: dict[str, object] = {"name": serial, "serials": [each.serial for each in found]}
     else:
         found = [revoking.revoke(state, serial, trust_domain, reason, shared=shared)]
@@ -161,7 +163,10 @@ def show_certificate(
     _require_no_token(which)
     found = about(listed(state, trust_domain, shared=shared), which)
     if found is None:
-        raise AnsweredNo(f"there is no certificate with the serial {which}, no proxy and no identity {which}")
+        with saying_why(as_json=as_json):
+            raise AnsweredNo(
+                f"there is no certificate with the serial {which}, no proxy and no identity {which}"
+            )
     if as_json:
         print_json(found)
         return

@@ -10,7 +10,7 @@ from certs.terms import MOST_DAYS
 from cli.durations import duration
 from cli.errors import AnsweredNo, CommandFailed
 from cli.options import AsJson, Shared, State, Trust
-from cli.printing.answers import print_json
+from cli.printing.answers import print_json, saying_why
 
 tokens = typer.Typer(help="Join tokens: what lets a machine join.", no_args_is_help=True)
 
@@ -52,10 +52,11 @@ def create(
     wanted = TokenRequest(
         service, namespace, uuid, uses, duration("--valid-for", valid_for), certificate_days
     )
-    try:
-        done = made(state, wanted, trust_domain, mesh=mesh, anyway=anyway, shared=shared)
-    except AnsweredNo as no:
-        raise AnsweredNo(f"{no}; --anyway makes it all the same") from no
+    with saying_why(as_json=as_json):
+        try:
+            done = made(state, wanted, trust_domain, mesh=mesh, anyway=anyway, shared=shared)
+        except AnsweredNo as no:
+            raise AnsweredNo(f"{no}; --anyway makes it all the same") from no
     token = dict(done.token)
     if token["ca_made"]:
         typer.echo(made_in(state), err=True)

@@ -143,6 +143,26 @@ def test_a_token_for_one_proxy_says_that_nobody_was_asked_for_it(run: Run) -> No
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "nope"),
+        ("revoke", "other.s.n"),
+        ("issue-proxy", *NAME, "--out", "more", "--mesh", "mesh"),
+        ("token", "create", *NAME, "--mesh", "mesh"),
+    ],
+)
+def test_a_no_about_certificates_is_json_if_asked_for(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """One value, which has the sentence that people read."""
+    (tmp_path / "mesh").mkdir()
+    _issue(run)
+    done = run("certs", *arguments, "--state", "state", "--json")
+    assert done.returncode == 1
+    assert done.stderr == f"meshwright: {json.loads(done.stdout)['why']}\n"
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("serve",), "the setting state is missing: give --state or MESHWRIGHT_STATE"),

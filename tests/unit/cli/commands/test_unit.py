@@ -195,6 +195,13 @@ def test_it_is_json_if_asked_for(unit: Unit) -> None:
         (("agent", "--", *ADS, "--run", "/var/run/x"), "below /run"),
         (("agent", "--", *ADS, "--envoy", "./envoy"), "--envoy is './envoy': a unit stands in no folder"),
         (("agent", "--", *ADS, "wait"), "unexpected extra argument"),
+        (("agent", "--", "--ads", "nope"), "--ads is 'nope': "),
+        (("agent", "--", "--ads", "nope:99999"), "--ads is 'nope:99999': "),
+        (("agent", "--", *ADS, "--admin", "zzz"), "--admin is 'zzz': "),
+        (("agent", "--", *ADS, "--status", "5"), "--status is '5': "),
+        (("intercept", "--", "--exclude-inbound-ports", "99999"), "--exclude-inbound-ports"),
+        (("intercept", "--", "--include-outbound-ports", "http"), "--include-outbound-ports"),
+        (("intercept", "--", "--exclude-outbound-ranges", "1.2.3.4.5"), "--exclude-outbound-ranges"),
         (("intercept", "--user", "me"), "--user is not for intercept"),
         (
             ("serve", "--program", "/root/.local/bin/meshwright"),
