@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.golden.live import LiveMesh
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, LISTENER, ResourceName, TypeUrl
+from xds.protocol.resource import CLUSTER, LISTENER, ROUTE, ResourceName, TypeUrl
 from xds.protocol.snapshot import Snapshot
 from xds.server.status import SyncState
 
@@ -43,12 +43,17 @@ def _answered(mesh: LiveMesh, snapshot: Snapshot, changed: Mapping[TypeUrl, froz
     statuses = mesh.server.statuses()
     if len(statuses) != 1 or statuses[0].types[0].type_url != CLUSTER or len(statuses[0].types) < 2:
         return False
+    refused = any(
+        kind.state is SyncState.REJECTED for kind in statuses[0].types if kind.type_url in (LISTENER, ROUTE)
+    )
     for kind in statuses[0].types:
         if kind.state is SyncState.PENDING:
             return False
         there = snapshot.resources(kind.type_url).keys()
-        every = kind.type_url in (CLUSTER, LISTENER)
-        if every and set(kind.names) != there:
+        # Who refuses a listener or route keeps the clusters that it had (O2).
+        keeps = refused and kind.type_url == CLUSTER
+        every = kind.type_url in (CLUSTER, LISTENER) and not keeps
+        if (every and set(kind.names) != there) or (keeps and not there <= set(kind.names)):
             return False
         # Until it is sent, what was before it is synced still, perhaps under the same names.
         waiting = changed.get(kind.type_url, frozenset()) & there & set(kind.names)
