@@ -39,6 +39,7 @@ PAGES = {
     "object": "/debug/policies?object=TrafficSplit shop/poison",
     "traffic": "/debug/traffic",
     "traffic-of-services": "/debug/traffic?of=services&window=600",
+    "traffic-of-one": "/debug/traffic?of=edges&service=shop/shop&window=600",
     "topology": "/debug/topology",
     "topology-of-one": "/debug/topology?service=shop/buyer&window=600",
     "topology-of-both": "/debug/topology?service=shop/buyer&by=namespace",
@@ -101,6 +102,19 @@ async def test_what_is_shown_is_no_markup(browser: Browser, mesh: Server) -> Non
     )
     assert await browser.run("document.scripts.length") == 2
     assert await browser.run("window.evil === undefined")
+
+
+async def test_a_form_has_all_that_the_page_was_asked_with(browser: Browser, mesh: Server) -> None:
+    """What it lacks is lost when somebody changes another field and asks again."""
+    fields = (
+        "[...document.querySelectorAll('main form:not([method=post]) [name]')].map(e => [e.name, e.value])"
+    )
+    lost = {}
+    for name, path in PAGES.items():
+        await browser.open(_address(mesh, path))
+        if shown := {tuple(each) for each in await browser.run(fields)}:
+            lost[name] = {each for each in URL(path).query.items() if each[1]} - shown
+    assert {name: found for name, found in lost.items() if found} == {}
 
 
 async def test_the_picture_has_what_the_api_has(browser: Browser, mesh: Server) -> None:
