@@ -37,9 +37,6 @@ ONLY_THE_READER = {
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
     ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise
     ("ExtensionService", "spec.host"),
-    ("Telemetry", "spec.selector.app"),  # null, which the API server drops
-    ("Telemetry", "spec.accessLog.openTelemetry.attributes.caller"),
-    ("Telemetry", "spec.accessLog.openTelemetry.attributes.service"),
     ("UpstreamTrafficSetting", "spec.rateLimit.global.http.rateLimitService.host"),  # likewise
     ("MeshConfig", "spec.observability.tracing.address"),
     ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
