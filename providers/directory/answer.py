@@ -21,7 +21,7 @@ _log = structlog.get_logger("providers.directory.source")
 class Answer:
     """What the source says; replaced as a whole, so that readers see one moment.
 
-    `held_since` is since when the directory holds no manifest at all, and is not believed.
+    `held_since` is since when the directory holds no object at all, and is not believed.
     """
 
     belief: Belief = field(default_factory=Belief)
@@ -99,6 +99,6 @@ _HELD: Final = Problem(
     code=str(Code.EMPTY_HELD),
     severity=Severity.WARNING,
     origin=InFile("."),
-    expected="the directory holds no manifest any more; all are kept for empty_answer_hold_seconds, "
+    expected="the directory holds no object any more; all are kept for empty_answer_hold_seconds, "
     "in case that is a mistake",
 )
