@@ -58,7 +58,7 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
         while True:
             await asyncio.sleep(PAUSE_SECONDS)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), until_next(spent))
+                await asyncio.wait_for(self._wake.wait(), until_next(spent, self._connections.crowded))
             self._wake.clear()
             self._accepted = 0
             now, due = time.monotonic(), self._connections.due()
@@ -103,8 +103,13 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
         return grpc.stream_stream_rpc_method_handler(handle)
 
 
-def until_next(spent: float) -> float:
-    """Return how many seconds after a look the next one comes, if nobody asks for one: the last cost that."""
+def until_next(spent: float, crowded: bool = False) -> float:
+    """Return how many seconds after a look the next one comes, if nobody asks for one: the last cost that.
+
+    Where it left a crowd, it comes before gRPC's own bound on handshakes, which looks at no number.
+    """
+    if crowded:
+        return LOOK_SECONDS
     return min(max(LOOK_SECONDS, spent / LOOKING_PART), LONGEST_SECONDS)
 
 

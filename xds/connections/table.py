@@ -110,6 +110,8 @@ class Connections:
         self._restless: dict[int, None] = {}
         self._resting: set[Address] = set()  # those that carry no call
         self._calls: dict[bytes | Address, Bucket] = {}
+        self.crowded = False
+        """Whether more were left in the last look than may stay silent, for they had only just come."""
 
     def begun(self, now: float, address: Address, peer: Peer) -> bool:
         """Note a call; say whether it may go on. If not, its connection goes with the next look.
@@ -232,7 +234,9 @@ class Connections:
         idle = [(bool(each.socket.received), each.idle, each) for each in known if each.idle is not None]
         idle.sort(key=lambda each: each[:2])
         silent = sum(not spoke and now - since >= SPEAK_SECONDS for spoke, since, _ in idle)
-        surplus = max(0, len(idle) - self._idle, silent - self._idle // SILENT_PART)
+        allowed = self._idle // SILENT_PART
+        surplus = max(0, len(idle) - self._idle, silent - allowed)
+        self.crowded = sum(not spoke for spoke, _, _ in idle[surplus:]) > allowed
         return [each for _, _, each in idle[:surplus]]
 
     def _verdict(self, known: _Known, cause: Cause) -> Verdict:

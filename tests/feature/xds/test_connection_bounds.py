@@ -13,6 +13,7 @@ import pytest
 
 from tests.soak.program import ATTACKERS
 from xds.cache import NodeKey
+from xds.connections import guard
 from xds.protocol.resource import ENDPOINT
 from xds.server.hooks import AnyNode, Cause, Peer
 from xds.server.limits import Limits
@@ -80,6 +81,21 @@ async def test_silent_connections_are_bounded_in_number(
 
     assert {cause for _, cause in served.seen.ended_connections} == {Cause.CROWD}
     assert len(served.server.statuses()) == 1
+    for each in silent:
+        each.close()
+
+
+async def test_a_crowd_of_silent_ones_is_looked_at_again_however_dear_a_look_is(
+    serve: Serve, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the next look would come after gRPC's own deadline; here it would come in an hour."""
+    monkeypatch.setattr(guard, "LOOKING_PART", 1e-9)
+    monkeypatch.setattr(guard, "LONGEST_SECONDS", 3600.0)
+    served = await serve(limits=Limits(idle_connections=100, handshake_seconds=3600.0))
+    silent = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(80)]
+    await eventually(lambda: sum(ended(silent)) == 55 and served.seen.ended_connections)
+
+    assert {cause for _, cause in served.seen.ended_connections} == {Cause.CROWD}
     for each in silent:
         each.close()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from xds.connections.guard import until_next
+from xds.connections.guard import LOOK_SECONDS, until_next
 from xds.connections.sockets import address
 from xds.connections.table import AT_LEAST, IN_TURN, Connections, Socket, _Known
 from xds.server.hooks import Cause, Peer
@@ -79,6 +79,22 @@ def test_who_has_only_just_come_may_still_be_about_to_speak() -> None:
     assert len(_ended(connections, 10.9, *fresh)) == 30, "a fourth may be silent for longer than a second"
 
     assert len(_ended(Connections(LIMITS, 30), 10.0, *fresh)) == 10
+
+
+def test_a_crowd_that_has_only_just_come_is_looked_at_soon_however_dear_that_is() -> None:
+    """Until then more of them stay than may; when they have spoken, or are ended, it is as ever."""
+    fresh, dear = [_socket(number, quiet=0.1) for number in range(11)], 0.5
+    connections, crowded = Connections(LIMITS, 40), []
+    for now, ended in ((10.0, 0), (11.0, 1)):
+        assert len(_ended(connections, now, *fresh)) == ended
+        crowded.append(connections.crowded)
+    assert crowded == [True, False]
+    assert [until_next(dear, each) for each in crowded] == [LOOK_SECONDS, until_next(dear)]
+    assert until_next(dear) > LOOK_SECONDS
+
+    spoke = Connections(LIMITS, 40)
+    assert _ended(spoke, 10.0, *fresh) == _ended(spoke, 11.0, _socket(0, 50), *fresh[1:]) == {}
+    assert not spoke.crowded
 
 
 def test_a_verdict_over_one_that_was_idle_falls_with_its_first_call() -> None:
@@ -290,7 +306,7 @@ def test_nothing_is_remembered_of_those_who_went() -> None:
     for each in sockets:
         there.finished(2.0, each.address)
     there.look(1000.0, [], there.due())
-    assert not any(vars(there)[each] for each in vars(there) if each not in ("_limits", "_idle"))
+    assert not any(vars(there)[each] for each in vars(there) if each not in ("_limits", "_idle", "crowded"))
 
 
 @pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (0.004, 1.0), (0.012, 2.4), (0.5, 4.0)])
