@@ -28,6 +28,7 @@ from xds.server.grpc_call import GrpcTransport, say
 from xds.server.hooks import Authenticator, Ending, Observer, Peer, Refused, Unobserved
 from xds.server.limits import Limits, StreamQuota
 from xds.server.listener import listen, options
+from xds.server.node_matching import asked_about
 from xds.server.services import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
 from xds.server.status import StreamStatus
 from xds.server.tls import Plaintext, TlsIdentity
@@ -230,12 +231,12 @@ class AdsServer:
     async def _status_of(
         self, call: Call, request: csds_pb2.ClientStatusRequest
     ) -> csds_pb2.ClientStatusResponse:
+        asked = asked_about(request.node_matchers)
+        own = [each for each in self._conversations.values() if each.node_key == call.node_key]
+        snapshot = self._cache.snapshot(call.node_key)
+        streams = [partial(each.described, snapshot) for each in own if asked(each.node)]
         return await client_status(
-            call,
-            [each.status for each in self._conversations.values() if each.node_key == call.node_key],
-            self._cache.snapshot(call.node_key),
-            self._limits,
-            contents=not request.exclude_resource_contents,
+            call, streams, self._limits, contents=not request.exclude_resource_contents
         )
 
     async def _converse(self, discovery: Discovery, call: Call, transport: Transport) -> Result:

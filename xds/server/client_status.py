@@ -9,24 +9,20 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from protos.envoy.admin.v3 import config_dump_shared_pb2
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.protocol.resource import SECRET, ResourceName
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resource import SECRET
 from xds.server.budget import Bound, Cost, check
 from xds.server.call import Call
 from xds.server.limits import Limits
-from xds.server.status import StreamStatus, SyncState, TypeStatus
+from xds.server.resource_status import Described, ResourceState, ResourceStatus, TypeResources
 
-_CONFIG = {
-    SyncState.ASKED: csds_pb2.NOT_SENT,
-    SyncState.PENDING: csds_pb2.STALE,
-    SyncState.SYNCED: csds_pb2.SYNCED,
-    SyncState.REJECTED: csds_pb2.ERROR,
-}
-_CLIENT = {
-    SyncState.ASKED: config_dump_shared_pb2.REQUESTED,
-    SyncState.PENDING: config_dump_shared_pb2.REQUESTED,
-    SyncState.SYNCED: config_dump_shared_pb2.ACKED,
-    SyncState.REJECTED: config_dump_shared_pb2.NACKED,
+GenericConfig = csds_pb2.ClientConfig.GenericXdsConfig
+
+_STATES: Final = {
+    ResourceState.MISSING: (csds_pb2.NOT_SENT, config_dump_shared_pb2.DOES_NOT_EXIST),
+    ResourceState.NOT_SENT: (csds_pb2.NOT_SENT, config_dump_shared_pb2.REQUESTED),
+    ResourceState.SENT: (csds_pb2.STALE, config_dump_shared_pb2.REQUESTED),
+    ResourceState.ACCEPTED: (csds_pb2.SYNCED, config_dump_shared_pb2.ACKED),
+    ResourceState.REJECTED: (csds_pb2.ERROR, config_dump_shared_pb2.NACKED),
 }
 
 AT_ONCE: Final = 256
@@ -37,22 +33,17 @@ COPIES: Final = 3
 
 
 async def client_status(
-    call: Call,
-    statuses: Iterable[Callable[[], StreamStatus]],
-    snapshot: Snapshot | None,
-    limits: Limits,
-    *,
-    contents: bool,
+    call: Call, streams: Iterable[Callable[[], Described]], limits: Limits, *, contents: bool
 ) -> csds_pb2.ClientStatusResponse:
-    """Describe a client's own streams: per resource its state, version and, with `contents`, its body.
+    """Describe a client's own streams: each resource's state, version and, with `contents`, its body.
 
     Never a secret's. It is done bit by bit, and what it takes is charged to the call, whose caller gives it
     back; raises Excess for a description that is too large.
     """
     response, size = csds_pb2.ClientStatusResponse(), 0
-    for status in statuses:
+    for stream in streams:
         began = time.thread_time()
-        for number, added in enumerate(_described(response, status(), snapshot, contents=contents)):
+        for number, added in enumerate(_described(response, stream(), contents=contents)):
             size += added
             check(Bound.ANSWER, size, limits.client_status_bytes)
             if number % AT_ONCE == 0:
@@ -65,45 +56,46 @@ async def client_status(
 
 
 def _described(
-    response: csds_pb2.ClientStatusResponse,
-    status: StreamStatus,
-    snapshot: Snapshot | None,
-    *,
-    contents: bool,
+    response: csds_pb2.ClientStatusResponse, stream: Described, *, contents: bool
 ) -> Iterator[int]:
     """Add a stream to the response, resource by resource; yield how many bytes each has."""
     config = response.config.add()
-    config.node.id = status.node.id if status.node else ""
-    config.node.cluster = status.node.cluster if status.node else ""
-    config.client_scope = f"stream {status.number} ({status.variant}) of {status.node_key}"
+    config.node.id = stream.node.id if stream.node else ""
+    config.node.cluster = stream.node.cluster if stream.node else ""
+    config.client_scope = stream.scope
     yield config.ByteSize()
-    for each in status.types:
-        for name in each.names:
-            yield _add(config, each, name, snapshot, contents=contents)
+    for each in stream.types:
+        for resource in each.resources:
+            yield _add(config, each, resource, contents=contents)
 
 
 def _add(
-    config: csds_pb2.ClientConfig,
-    status: TypeStatus,
-    name: ResourceName,
-    snapshot: Snapshot | None,
-    *,
-    contents: bool,
+    config: csds_pb2.ClientConfig, kind: TypeResources, status: ResourceStatus, *, contents: bool
 ) -> int:
-    resource = snapshot.resources(status.type_url).get(name) if snapshot is not None else None
+    """Add a resource; of a rejected one version and body are the error's, for they are not in force."""
+    config_status, client_status = _STATES[status.state]
     generic = config.generic_xds_configs.add(
-        type_url=status.type_url,
-        name=name,
-        version_info=resource.version if resource else "",
-        config_status=_CONFIG[status.state],
-        client_status=_CLIENT[status.state] if resource else config_dump_shared_pb2.DOES_NOT_EXIST,
+        type_url=kind.type_url, name=status.name, config_status=config_status, client_status=client_status
     )
-    if status.sent_at is not None:
-        moment = Timestamp()
-        moment.FromDatetime(status.sent_at)
-        generic.last_updated.CopyFrom(moment)
-    if resource is not None and contents and status.type_url != SECRET:
-        generic.xds_config.CopyFrom(Any.FromString(resource.body))
-    if status.rejection is not None:
-        generic.error_state.details = status.rejection.message
+    moment = None if kind.sent_at is None else Timestamp()
+    if kind.sent_at is not None and moment is not None:
+        moment.FromDatetime(kind.sent_at)
+    body = None
+    if contents and status.resource is not None and kind.type_url != SECRET:
+        body = Any.FromString(status.resource.body)
+    generic.MergeFrom(
+        _rejected(status, body, moment)
+        if status.state is ResourceState.REJECTED
+        else GenericConfig(version_info=status.version, xds_config=body, last_updated=moment)
+    )
     return generic.ByteSize()
+
+
+def _rejected(status: ResourceStatus, body: Any | None, moment: Timestamp | None) -> GenericConfig:
+    error = config_dump_shared_pb2.UpdateFailureState(
+        failed_configuration=body,
+        last_update_attempt=moment,
+        details=status.said,
+        version_info=status.version,
+    )
+    return GenericConfig(error_state=error, last_updated=moment)

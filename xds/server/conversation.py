@@ -28,6 +28,7 @@ from xds.server.limits import Limits
 from xds.server.name_lists import AnyRequest
 from xds.server.outgoing import FORGOTTEN, Outgoing
 from xds.server.pieces import WHOLE, joined, pieces
+from xds.server.resource_status import Described, TypeResources, resource_statuses
 from xds.server.services import Discovery
 from xds.server.status import StreamStatus, Variant, type_status
 from xds.server.transport import Transport
@@ -116,8 +117,7 @@ class Conversation:
 
     def status(self) -> StreamStatus:
         """Describe the stream as it is now."""
-        sent = {type_url: datetime.fromtimestamp(at, UTC) for type_url, at in self._sent_at.items()}
-        types = tuple(type_status(c, sent.get(c.type_url)) for c in self._stream.channels)
+        types = tuple(type_status(c, self._last_sent(c.type_url)) for c in self._stream.channels)
         return StreamStatus(
             self._call.number,
             self.node_key,
@@ -128,6 +128,24 @@ class Conversation:
             self._served,
             types,
         )
+
+    def described(self, snapshot: Snapshot | None) -> Described:
+        """Describe what the client has of each resource; `snapshot` is what there is for it now."""
+        scope = f"stream {self._call.number} ({self._variant}) of {self.node_key}"
+        types = (
+            TypeResources(c.type_url, self._last_sent(c.type_url), resource_statuses(c, snapshot))
+            for c in self._stream.channels
+        )
+        return Described(self._node, scope, tuple(types))
+
+    @property
+    def node(self) -> Node | None:
+        """Who the client says it is; None before its first request."""
+        return self._node
+
+    def _last_sent(self, type_url: TypeUrl) -> datetime | None:
+        at = self._sent_at.get(type_url)
+        return None if at is None else datetime.fromtimestamp(at, UTC)
 
     async def _read(self, transport: Transport) -> Result:
         while isinstance(message := await transport.receive(), bytes):

@@ -9,17 +9,14 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2
 
-from protos.envoy.admin.v3 import config_dump_shared_pb2
 from protos.envoy.config.cluster.v3 import cluster_pb2
-from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from protos.envoy.service.status.v3 import csds_pb2
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, SECRET, encode
+from xds.protocol.resource import CLUSTER, encode
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Node
 from xds.server.hooks import Peer
-from xds.server.services import CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
+from xds.server.services import DISCOVERY, HEALTH, Discovery
 from xds.server.status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
@@ -86,49 +83,6 @@ async def test_s1_a_per_type_stream_is_served(serve: Serve, connect: Connect) ->
 
     response = discovery_pb2.DiscoveryResponse.FromString(await call.read())
     assert [(any_.type_url, response.type_url) for any_ in response.resources] == [(CLUSTER, CLUSTER)]
-
-
-async def test_csds_tells_a_client_of_itself_and_never_a_secret(serve: Serve, connect: Connect) -> None:
-    """Another client's streams are not in the answer, and a secret's body is not either."""
-    keeper = ByCertificate()
-    served = await serve(keeper)
-    secret = secret_pb2.Secret(name="s")
-    secret.tls_certificate.private_key.inline_string = "KEY"
-    resources = [encode(cluster_pb2.Cluster(name="c")), encode(secret)]
-    served.cache.publish(
-        {GroupKey("g"): Snapshot.of(resources)}, {NodeKey(n): GroupKey("g") for n in ("one", "two")}
-    )
-    mine, other = connect(served.port), None
-    for type_url, names in ((CLUSTER, ()), (SECRET, ("s",))):
-        await mine.ask(type_url, *names)
-        response = await mine.response()
-        await mine.ask(type_url, *names, nonce=response.nonce)
-    keeper.key = NodeKey("two")
-    other = connect(served.port)
-    await other.ask(CLUSTER, node="u2")
-    await other.response()
-    keeper.key = NodeKey("one")
-
-    fetch = mine.channel.unary_unary(
-        f"/{CLIENT_STATUS}/FetchClientStatus", response_deserializer=csds_pb2.ClientStatusResponse.FromString
-    )
-    answer = await fetch(b"")
-    stream = mine.channel.stream_stream(
-        f"/{CLIENT_STATUS}/StreamClientStatus",
-        response_deserializer=csds_pb2.ClientStatusResponse.FromString,
-    )()
-    await stream.write(csds_pb2.ClientStatusRequest(exclude_resource_contents=True).SerializeToString())
-    bare = await stream.read()
-
-    assert [config.node.id for config in answer.config] == ["u1"]
-    configs = answer.config[0].generic_xds_configs
-    assert [(c.type_url, c.name, c.client_status) for c in configs] == [
-        (CLUSTER, "c", config_dump_shared_pb2.ACKED),
-        (SECRET, "s", config_dump_shared_pb2.ACKED),
-    ]
-    assert configs[0].HasField("xds_config")
-    assert b"KEY" not in answer.SerializeToString()
-    assert not any(c.HasField("xds_config") for c in bare.config[0].generic_xds_configs)
 
 
 async def test_health_is_served_until_the_server_stops(serve: Serve, connect: Connect) -> None:

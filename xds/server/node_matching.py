@@ -1,0 +1,69 @@
+"""Which nodes are asked about (envoy.type.matcher.v3.NodeMatcher)."""
+
+from collections.abc import Callable, Iterable
+
+import re2
+
+from protos.envoy.type.matcher.v3 import node_pb2, string_pb2
+from xds.protocol.wire import Node, WireError
+
+Matches = Callable[[str], bool]
+
+
+def asked_about(matchers: Iterable[node_pb2.NodeMatcher]) -> Callable[[Node | None], bool]:
+    """Return what says of a node whether one of the matchers is for it; without any, it always is.
+
+    One that has not said who it is has the empty id. Raises WireError for a matcher that cannot be judged.
+    """
+    each_of = [_id_matches(each) for each in matchers]
+    return lambda node: not each_of or any(each(node.id if node else "") for each in each_of)
+
+
+def _id_matches(matcher: node_pb2.NodeMatcher) -> Matches:
+    if matcher.node_metadatas:
+        raise WireError(
+            "node_matchers: metadata of nodes is not kept, so no node_metadatas; node_id can be matched"
+        )
+    return _text_matches(matcher.node_id) if matcher.HasField("node_id") else _any
+
+
+def _any(text: str) -> bool:
+    del text
+    return True
+
+
+def _text_matches(matcher: string_pb2.StringMatcher) -> Matches:
+    """Read a StringMatcher; that case is ignored is not for expressions, which are for the whole text."""
+    pattern = matcher.WhichOneof("match_pattern")
+    wanted = matcher.exact or matcher.prefix or matcher.suffix or matcher.contains
+    if matcher.ignore_case:
+        wanted = wanted.lower()
+
+    def cased(text: str) -> str:
+        return text.lower() if matcher.ignore_case else text
+
+    match pattern:
+        case "exact":
+            return lambda text: cased(text) == wanted
+        case "prefix":
+            return lambda text: cased(text).startswith(wanted)
+        case "suffix":
+            return lambda text: cased(text).endswith(wanted)
+        case "contains":
+            return lambda text: wanted in cased(text)
+        case "safe_regex":
+            return _expression_matches(matcher.safe_regex.regex)
+        case _:
+            said = "node_matchers: node_id must have one of exact, prefix, suffix, contains and safe_regex"
+            raise WireError(said)
+
+
+def _expression_matches(regex: str) -> Matches:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        expression = re2.compile(regex, options)
+    except re2.error as error:
+        said = error.args[0].decode(errors="replace")
+        raise WireError(f"node_matchers: safe_regex is no regular expression of RE2: {said}") from error
+    return lambda text: expression.fullmatch(text) is not None
