@@ -60,7 +60,7 @@ class CommonStep:
 
 def state(channel: Channel) -> State | None:
     """Return where a channel stands that has nothing pending; None if more bears on its next step."""
-    if channel.blame is not None or channel.retired:
+    if channel.blame is not None or channel.retired or channel.mortal:
         return None
     return State(channel.held, channel.subscription.names, channel.subscription.wildcard)
 
@@ -68,7 +68,7 @@ def state(channel: Channel) -> State | None:
 def find(variant: type[object], channel: Channel, snapshot: Snapshot) -> CommonStep | None:
     """Return the step that a channel of a kind of stream takes to a snapshot, if one like it has taken it."""
     steps = snapshot.resources(channel.type_url).steps
-    if not steps or channel.blame is not None or channel.retired:
+    if not steps or channel.blame is not None or channel.retired or channel.mortal:
         return None
     wanted = channel.subscription
     found = steps.get(_key(variant, channel.held, wanted.names, wildcard=wanted.wildcard))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from xds.protocol.lives import kept_alive
 from xds.protocol.name_sets import joined, without
 from xds.protocol.resource import ENDPOINT, LISTENER, ROUTE, Resource, ResourceName
 from xds.protocol.resources import NO_RESOURCES
@@ -33,7 +34,7 @@ class DeltaStream(Stream):
     def _change(self, channel: Channel, change: Change, *, first: bool) -> None:
         """Take over what a request has changed."""
         if not first:
-            channel.must = joined(channel.must, change.added)  # D3: asked for again, sent again
+            channel.ask(change.added)  # D3: asked for again, sent again
         if channel.subscription.wildcard:
             channel.must = joined(channel.must, change.dropped)  # D9: is it still there under the wildcard?
         else:
@@ -44,18 +45,21 @@ class DeltaStream(Stream):
         if change.ended:
             channel.drop_unwanted()
 
+    @property
+    def shortest_ttl(self) -> float | None:
+        """The least time, in seconds, for which the client may keep anything; None if it is for ever."""
+        lives = [ttl for channel in self._channels.values() for ttl in channel.mortal.values()]
+        if self._snapshot is not None and self._snapshot.shortest_ttl is not None:
+            lives.append(self._snapshot.shortest_ttl)
+        return min(lives, default=None)
+
     def on_heartbeat(self) -> list[Response]:
         """Return word of what the client holds and may keep only for a time; to be called in time (N5)."""
         if self._snapshot is None:
             return []
         responses = []
         for channel in self.channels:
-            living = tuple(
-                resource
-                for resource in self._snapshot.living(channel.type_url)
-                if channel.held.get(resource.name) == resource.version
-            )
-            if living:
+            if living := kept_alive(channel.type_url, channel.mortal, channel.held, self._snapshot):
                 version = self._snapshot.version(channel.type_url)
                 responses.append(self._respond(channel, version, living, heartbeat=True))
         return responses
@@ -101,6 +105,10 @@ class DeltaStream(Stream):
         if channel.held is not channel.in_force:
             there = snapshot.resources(channel.type_url)
             channel.gone = joined(channel.gone, there.absent(frozenset(channel.held)))
+        if hidden := snapshot.on_demand(channel.type_url):  # N7: since the client was here last
+            wants = channel.subscription.wants
+            held = (name for name in hidden if name in channel.held and not wants(name, on_demand=True))
+            channel.gone = joined(channel.gone, held)
 
     def _look_for_absent(self, channel: Channel) -> None:
         """D4: a name that does not exist is answered at once.

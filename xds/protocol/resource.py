@@ -135,11 +135,16 @@ def is_another_version(one: Resource | None, other: Resource | None) -> bool:
 def is_seen_otherwise(one: Resource | None, other: Resource | None) -> bool:
     """Say whether it matters to a client which of two of one type and name there is.
 
-    That is the content, and whether a wildcard shows it: the rest is the server's and its maker's.
+    That is the content, whether a wildcard shows it, and for how long it may be kept: the rest is the
+    server's and its maker's.
     """
     if one is None or other is None:
         return one is not other
-    return one.version != other.version or one.on_demand != other.on_demand
+    return (one.version, one.on_demand, one.ttl_seconds) != (
+        other.version,
+        other.on_demand,
+        other.ttl_seconds,
+    )
 
 
 def identities(resources: Iterable[Resource]) -> bytes:

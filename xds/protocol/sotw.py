@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from xds.protocol.name_sets import joined
 from xds.protocol.resource import LISTENER, Resource, ResourceName
 from xds.protocol.resources import digest
 from xds.protocol.snapshot import Snapshot
@@ -35,7 +34,7 @@ class AdsStream(Stream):
         if change is not NO_CHANGE:
             if change.dropped:
                 channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
-            channel.must = joined(channel.must, change.added)  # W8: asked for anew, answered anew
+            channel.ask(change.added)  # W8: asked for anew, answered anew
             channel.all_must = channel.all_must or change.began
             if change.ended:
                 channel.drop_unwanted()

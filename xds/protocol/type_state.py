@@ -6,10 +6,11 @@ a value that they share, and what hardly any has is nothing where it is not ther
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xds.protocol.blame import Blame, blamed
 from xds.protocol.layers import NOTHING
+from xds.protocol.lives import Lives, lives_after
 from xds.protocol.name_sets import NO_NAMES, Names, first_of, joined, text_bytes, without
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources import NO_RESOURCES, Resources
@@ -63,6 +64,7 @@ class Channel:
     resumed: int = 0
     resumed_text: int = 0
     told_text: int = 0
+    mortal: Lives = field(default_factory=lambda: NOTHING)
 
     @property
     def has_news(self) -> bool:
@@ -85,8 +87,9 @@ class Channel:
         return NOTHING if self.blame is None else self.blame.rejected
 
     def on_the_way(self) -> set[ResourceName]:
-        """Return the names that stand in responses not answered yet."""
-        return {each.name for response in self.unanswered for each in response.resources}
+        """Return the names that stand in responses not answered yet; a heartbeat brings nothing new."""
+        sent = (response for response in self.unanswered if not response.heartbeat)
+        return {each.name for response in sent for each in response.resources}
 
     def accepted(self, name: ResourceName) -> Version:
         """Return the version of a resource that the client holds and has not refused; none where it does not.
@@ -148,7 +151,9 @@ class Channel:
         if supersedes:
             self.overtaken = (*self.overtaken, *self.unanswered)[-OVERTAKEN_LIMIT:]
             self.unanswered = ()
-        elif len(self.unanswered) >= UNANSWERED_LIMIT:
+        else:
+            self.mortal = lives_after(self.mortal, self.held, response)
+        if len(self.unanswered) >= UNANSWERED_LIMIT:
             self.told_text -= text_bytes(self.unanswered[0].removed)
             self.unanswered = self.unanswered[1:]
         if response.removed:
@@ -172,15 +177,30 @@ class Channel:
         there, wanted, wants = set(), set(), self.subscription.wants
         for name in names:
             if (resource := resources.get(name)) is not None:
-                there.add(name)
                 if wants(name, on_demand=resource.on_demand):
                     wanted.add(name)
+                elif wants(name):
+                    continue  # N7: the wildcard does not show it any more
+                there.add(name)
         self.dirty = joined(self.dirty, wanted)
+        if (
+            self.mortal
+        ):  # N5: that the time is another, or that there is none, is told without another version
+            other = {n for n, ttl in self.mortal.items() if n in wanted and resources[n].ttl_seconds != ttl}
+            self.must = joined(self.must, other)
         # What is there again before its removal or its absence was said was never gone (O8, D18).
         self.gone, self.absent = without(self.gone, there), without(self.absent, wanted)
         self._forget_retired(there)
         if len(there) < len(names):
             self._lose(names - there, old)
+
+    def ask(self, names: Names) -> None:
+        """Take names that are asked for, perhaps again: what there is of them is sent, and not taken back."""
+        self.must = joined(self.must, names)
+        if self.gone:
+            there = names - self.in_force.absent(names)
+            self.gone = without(self.gone, there)
+            self._forget_retired(there)
 
     def _lose(self, names: Names, old: Snapshot | None) -> None:
         """Take the names of resources that are there no longer; what the client holds is to be taken back."""

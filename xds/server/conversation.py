@@ -331,20 +331,20 @@ class Conversation:
         self._current, self._served = newest, True
         self._outbox.extend(self._stream.on_snapshot(newest))
         self._watch_gate()
-        self._keep_alive(newest.shortest_ttl)
+        self._keep_alive()
 
-    def _keep_alive(self, ttl: float | None) -> None:
+    def _keep_alive(self) -> None:
         """Send word of resources with a time to live three times in the shortest (N5)."""
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             self._heartbeat = None
-        if ttl is not None and isinstance(self._stream, DeltaStream):
-            self._heartbeat = asyncio.get_running_loop().call_later(ttl / 3, self._beat, self._stream, ttl)
+        if isinstance(self._stream, DeltaStream) and (ttl := self._stream.shortest_ttl) is not None:
+            self._heartbeat = asyncio.get_running_loop().call_later(ttl / 3, self._beat, self._stream)
 
-    def _beat(self, stream: DeltaStream, ttl: float) -> None:
+    def _beat(self, stream: DeltaStream) -> None:
         self._send(stream.on_heartbeat)
         self._heartbeat = None
-        self._keep_alive(ttl)
+        self._keep_alive()
 
     def _write_one(self, response: Response) -> int:
         """Begin to write a response; return its size."""

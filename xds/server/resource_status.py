@@ -62,7 +62,8 @@ def resource_statuses(channel: Channel, snapshot: Snapshot | None) -> tuple[Reso
     `snapshot` is what there is for it now, sent or not.
     """
     there = {} if snapshot is None else snapshot.resources(channel.type_url)
-    sent = {each.name: each for response in channel.unanswered for each in response.resources}
+    news = (response for response in channel.unanswered if not response.heartbeat)
+    sent = {each.name: each for response in news for each in response.resources}
     names = {*channel.held, *channel.subscription.names, *channel.rejected}
     return tuple(_status(channel, name, there.get(name), sent.get(name)) for name in sorted(names))
 

@@ -4,6 +4,9 @@ The model is that of "How the client specifies what resources to return" on the 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import starmap
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,14 +26,20 @@ asked = st.tuples(
     st.sets(st.sampled_from((*"abc", WILDCARD)), min_size=1, max_size=2),
     st.booleans(),
 )
-content = st.dictionaries(st.tuples(st.sampled_from(TYPES), st.sampled_from("abc")), st.integers(0, 2))
-steps = st.lists(asked | content | st.none(), max_size=12)
+edition = st.tuples(st.integers(0, 2), st.booleans(), st.sampled_from((None, None, 2.0, 5.0)))
+content = st.dictionaries(st.tuples(st.sampled_from(TYPES), st.sampled_from("abc")), edition)
+HEARTBEAT = "heartbeat"
+steps = st.lists(asked | content | st.none() | st.just(HEARTBEAT), max_size=12)
 
 
 class Client:
     """Has what it asked for and was sent; answers are given in order, when it is asked to."""
 
+    lives: dict[tuple[TypeUrl, ResourceName], tuple[Version, float | None]]
+    """For how long it was told to keep what, and in which version."""
+
     def __init__(self) -> None:
+        self.lives = {}
         self.stream = DeltaStream()
         self.wanted: dict[TypeUrl, set[str]] = {type_url: set() for type_url in TYPES}
         self.held: dict[TypeUrl, dict[ResourceName, Version]] = {type_url: {} for type_url in TYPES}
@@ -52,6 +61,7 @@ class Client:
             request = DeltaRequest(type_url, (), told)
             for name in [each for each in self.held[type_url] if not self.wants(type_url, each)]:
                 del self.held[type_url][name]
+            self.lives = {each: said for each, said in self.lives.items() if self.wants(*each)}
         self.take(self.stream.on_request(request))
 
     def wants(self, type_url: TypeUrl, name: ResourceName) -> bool:
@@ -64,12 +74,26 @@ class Client:
             names = [resource.name for resource in each.resources]
             assert len(names) == len({*names, *each.removed}) - len(each.removed), "D18"
             assert all(self.wants(each.type_url, name) for name in names), "sent what nobody is subscribed to"
+            for one in each.resources:
+                shown = not one.on_demand or one.name in self.wanted[each.type_url]
+                assert shown or each.heartbeat, "N7"
+                self.lives[each.type_url, one.name] = one.version, one.ttl_seconds
+            for name in each.removed:
+                self.lives.pop((each.type_url, name), None)
         self.inbox += responses
+
+    def hear(self) -> None:
+        """Time passes: it must hear of what it may keep only for a time, in the version it was told."""
+        before, beats = dict(self.lives), self.stream.on_heartbeat()
+        self.take(beats)
+        heard = {(beat.type_url, each.name): each.version for beat in beats for each in beat.resources}
+        assert heard.items() >= {key: version for key, (version, ttl) in before.items() if ttl}.items(), "N5"
+        assert all(beat.heartbeat and not beat.removed for beat in beats)
 
     def answer(self) -> None:
         """Read a response and accept it."""
         response = self.inbox.pop(0)
-        for each in response.resources:
+        for each in () if response.heartbeat else response.resources:
             if self.wants(response.type_url, each.name):
                 self.held[response.type_url][each.name] = each.version
         for name in response.removed:
@@ -82,16 +106,29 @@ class Client:
             type_url: {
                 each.name: each.version
                 for each in snapshot.ordered(type_url)
-                if self.wants(type_url, each.name)
+                if (each.name in self.wanted[type_url])
+                or (WILDCARD in self.wanted[type_url] and not each.on_demand)
             }
             for type_url in TYPES
         }
 
 
+def resource(make: Make, key: tuple[TypeUrl, str], edition: tuple[int, bool, float | None]) -> Resource:
+    """Make a resource; what a wildcard does not show are clusters alone."""
+    number, on_demand, ttl = edition
+    return replace(make(*key, number), on_demand=on_demand and key[0] == CLUSTER, ttl_seconds=ttl)
+
+
 @settings(max_examples=examples(400))
 @given(steps)
 def test_d7_d18_whoever_names_listeners_and_clusters_has_what_it_asks_for(
-    make: Make, found: list[tuple[TypeUrl, set[str], bool] | dict[tuple[TypeUrl, str], int] | None]
+    make: Make,
+    found: list[
+        tuple[TypeUrl, set[str], bool]
+        | dict[tuple[TypeUrl, str], tuple[int, bool, float | None]]
+        | str
+        | None
+    ],
 ) -> None:
     """Names, the wildcard, both and neither, in any order, with changes between, and answers that are late.
 
@@ -105,8 +142,10 @@ def test_d7_d18_whoever_names_listeners_and_clusters_has_what_it_asks_for(
             case None:
                 if client.inbox:
                     client.answer()
+            case str():
+                client.hear()
             case dict():
-                snapshot = Snapshot.of(make(*key, edition) for key, edition in step.items())
+                snapshot = Snapshot.of(starmap(partial(resource, make), step.items()))
                 client.take(client.stream.on_snapshot(snapshot))
             case (type_url, names, more):
                 while any(each.type_url == type_url for each in client.inbox):
@@ -114,4 +153,14 @@ def test_d7_d18_whoever_names_listeners_and_clusters_has_what_it_asks_for(
                 client.ask(type_url, names, more=more)
     while client.inbox:
         client.answer()
+    mortal = {
+        (type_url, each.name): each.ttl_seconds
+        for type_url in TYPES
+        for each in snapshot.ordered(type_url)
+        if each.ttl_seconds and each.name in client.held[type_url]
+    }
+    # One that has come to be so is told with the first heartbeat.
+    assert {key: ttl for key, (_, ttl) in client.lives.items() if ttl}.items() <= mortal.items()
+    client.hear()
     assert client.held == client.expected(snapshot)
+    assert {key: ttl for key, (_, ttl) in client.lives.items() if ttl} == mortal
