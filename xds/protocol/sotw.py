@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from xds.protocol.name_sets import NO_NAMES, joined
 from xds.protocol.resource import LISTENER, Resource, ResourceName
 from xds.protocol.resources import digest
 from xds.protocol.snapshot import Snapshot
@@ -28,9 +29,13 @@ class AdsStream(Stream):
         if channel.sent_nonce:
             if request.nonce != channel.sent_nonce:  # W4: overtaken; the newest's ACK brings the names
                 channel.answered_late(request.nonce, request.rejection)
+                channel.passed_over = joined(channel.passed_over, channel.subscription.lacking(request.names))
                 return []
             channel.answered(request.nonce, request.rejection)
         change = channel.subscription.replace(request.names, channel.in_force)
+        if channel.passed_over:  # W8: meanwhile the client had dropped these, and what it held of them
+            channel.ask(frozenset(filter(channel.subscription.names.__contains__, channel.passed_over)))
+            channel.passed_over = NO_NAMES
         if change is not NO_CHANGE:
             if change.dropped:
                 channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
@@ -43,7 +48,9 @@ class AdsStream(Stream):
         return self._flush()
 
     def _asks(self, channel: Channel, request: Request | DeltaRequest) -> bool:
-        return isinstance(request, DeltaRequest) or not channel.subscription.is_last(request.names)
+        if isinstance(request, DeltaRequest) or channel.passed_over:
+            return True
+        return not channel.subscription.is_last(request.names)
 
     def _begin(self, channel: Channel) -> None:
         channel.all_must = True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xds.protocol.layers import NO_LAYERS, Layers
-from xds.protocol.name_sets import names_of, text_bytes, text_of
+from xds.protocol.name_sets import NO_NAMES, names_of, text_bytes, text_of
 from xds.protocol.type_urls import CLUSTER, LISTENER, ResourceName, TypeUrl
 
 WILDCARD = ResourceName("*")
@@ -54,6 +54,13 @@ class Subscription:
         An ACK has: by far the most frequent request, and it may list thousands. They are not kept to compare.
         """
         return hash(names) == self._last
+
+    def lacking(self, names: tuple[ResourceName, ...]) -> frozenset[ResourceName]:
+        """Return the names wanted that a state-of-the-world request does not have."""
+        if self.is_last(names):
+            return NO_NAMES
+        listed = frozenset(names)
+        return frozenset(name for name in self.names if name not in listed)
 
     def replace(
         self, names: tuple[ResourceName, ...], there: Layers[ResourceName, Any] = NO_LAYERS

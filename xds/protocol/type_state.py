@@ -51,6 +51,7 @@ class Channel:
     must: Names = NO_NAMES
     gone: Names = NO_NAMES
     absent: Names = NO_NAMES
+    passed_over: Names = NO_NAMES
     all_dirty: bool = False
     all_must: bool = False
     owed: bool = False

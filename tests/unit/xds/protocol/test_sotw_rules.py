@@ -147,6 +147,29 @@ def test_w8_a_name_asked_for_again_is_answered_again(make: Make) -> None:
     assert said(ack(stream, second, "a", "b")) == [("ClusterLoadAssignment", ["b"])]
 
 
+def test_w4_w8_a_name_dropped_and_asked_for_again_while_a_push_is_on_its_way_is_answered_again(
+    make: Make,
+) -> None:
+    """Both requests are overtaken; that the client let go of what it had stands in the first of them."""
+    a, b, c = (make(ENDPOINT, each) for each in "abc")
+    stream = stream_of(a, b, c)
+    first = ask(stream, ENDPOINT, "a", "b", "c")[0]
+    assert ack(stream, first, "a", "b", "c") == []
+    (second,) = stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a", 1), b, c)))
+    for names in ("a", "ab", "abc"):
+        assert ack(stream, first, *names) == []
+
+    assert stream.acknowledged(_answer(second, "abc")) is None
+    assert said(ack(stream, second, "a", "b", "c")) == [("ClusterLoadAssignment", ["b", "c"])]
+    (third,) = stream.on_snapshot(Snapshot.of((a, b, c)))
+    assert said([third]) == [("ClusterLoadAssignment", ["a"])]
+    assert stream.acknowledged(_answer(third, "abc")) is third, "once is enough"
+
+
+def _answer(response: Response, names: str) -> Request:
+    return Request(response.type_url, tuple(map(ResourceName, names)), response.version, response.nonce)
+
+
 def test_w9_a_cluster_answer_lists_everything(make: Make) -> None:
     """One changes, all are listed: what is missing would be gone."""
     stream = stream_of(make(CLUSTER, "a"), make(CLUSTER, "b"))
