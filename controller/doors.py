@@ -19,6 +19,7 @@ from admin.http.roots import add_roots
 from admin.http.servers import serving
 from admin.http.tokens import TokenCommands, add_token_commands
 from admin.pages import routes, site
+from admin.pages.of_drivers import of_drivers
 from admin.pages.trying import Trying
 from certs.ledger.entry import LedgerEntry
 from controller.process.levels import LogLevels
@@ -54,7 +55,7 @@ async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
         routes.pages(parts.reading, parts.clock, trying),
         (address.host, *parts.settings.debug_hosts),
         parts.clock,
-        parts.pages.pages,
+        of_drivers(parts.reading, parts.pages.pages),
     )
     add_api(app, Api(parts.reading, parts.clock, trying))
     port = sockets.debug.getsockname()[1]
@@ -85,7 +86,8 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
 
     app = web.Application(middlewares=[explained])
     trying = Trying(parts.reading, as_read)
-    site.add_pages(app, routes.pages(parts.reading, parts.clock, trying), parts.clock, parts.pages.pages)
+    further = of_drivers(parts.reading, parts.pages.pages)
+    site.add_pages(app, routes.pages(parts.reading, parts.clock, trying), parts.clock, further)
     add_tap(app, parts.reading, parts.taps)
     add_api(app, Api(parts.reading, parts.clock, trying))
     add_log_levels(LogLevels(), app)

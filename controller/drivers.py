@@ -8,6 +8,7 @@ from aiohttp import web
 
 from admin.html.looks.look import Look
 from admin.pages.jsonable import Document, jsonable
+from admin.pages.naming import NotShown
 from admin.pages.site import Page
 from catalog.relations.groups import driver_of, members
 from catalog.store.inventory import holder_of
@@ -19,7 +20,7 @@ from mesh.identity import ProxyName
 from sidecars import lint
 from sidecars.contract.contexts import DebugAnswer, Taken
 from sidecars.contract.driver import SidecarDriver
-from sidecars.contract.errors import DriverError, UnknownDriverError
+from sidecars.contract.errors import DriverError, NothingThereError, UnknownDriverError
 from sidecars.contract.reasons import Reason
 from sidecars.selection import select
 from xds.protocol.resource import Reference, Resource, TypeUrl
@@ -130,7 +131,10 @@ class DriverPages:
         """Add a page; of two with one path the first stays."""
 
         async def answered(request: web.Request) -> Document:
-            said = await answer(request.query)
+            try:
+                said = await answer(request.query)
+            except NothingThereError as error:
+                raise NotShown(str(error)) from error
             return {name: jsonable(value) for name, value in said.items()}
 
         self._pages.setdefault(path, Page(path, shows, answered, Look(shows=shows)))

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from aiohttp import web
+from aiohttp.hdrs import METH_HEAD
 
 from admin.api.shape import MOMENT, TEXT, WHOLE, Shape, listed, noted, one_of, record
 from admin.html.style import SECURITY_HEADERS
@@ -105,13 +106,19 @@ class Events:
         self.ended.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Tell one client, for as long as it listens; there are CLIENTS at the most."""
+        """Tell one client, for as long as it listens; there are CLIENTS at the most.
+
+        HEAD is answered as it would be by GET, without any of it (RFC 9110, 9.3.2).
+        """
         if self.clients >= CLIENTS:
             words = f"{CLIENTS} clients listen already; ask for what is wanted from time to time instead"
             return web.json_response({"error": words}, status=503, headers=SECURITY_HEADERS)
+        headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream"}
+        if request.method == METH_HEAD:
+            return web.Response(headers=headers)
         self.clients += 1
         try:
-            response = web.StreamResponse(headers={**SECURITY_HEADERS, "Content-Type": "text/event-stream"})
+            response = web.StreamResponse(headers=headers)
             await response.prepare(request)
             with contextlib.suppress(ConnectionResetError, TimeoutError):  # the client is gone
                 await self._tell(request, response)

@@ -52,8 +52,9 @@ def _events() -> Document:
 
 def _try() -> Document:
     refused = {
-        "400": "The body is not as it must be, or too long",
+        "400": "The body is not as it must be",
         "403": "A page of another site asks",
+        "413": "The manifests are too long",
         "415": "The body is not application/json",
         "503": "Something is being tried already, it takes too long, or nothing has been read yet",
     }

@@ -145,6 +145,7 @@ PUBLISHED: Final = record(
 
 _CAUSE: Final = record({"object": TEXT, "origin": TEXT, "change": TEXT})
 _WAVE: Final = record({"wave": WHOLE, "at": MOMENT, "causes": listed(_CAUSE), "more": WHOLE})
+_COMPARABLE: Final = noted(FLAG, "both versions are kept: `/debug/xds/diff` shows what changed")
 PUSH: Final = record(
     {
         "at": MOMENT,
@@ -154,7 +155,7 @@ PUSH: Final = record(
         "nonce": TEXT,
         "version": TEXT,
         "added": listed(TEXT),
-        "changed": listed(record({"name": TEXT, "from": TEXT, "to": TEXT})),
+        "changed": listed(record({"name": TEXT, "from": TEXT, "to": TEXT, "comparable": _COMPARABLE})),
         "removed": listed(TEXT),
         "again": WHOLE,
         "bytes": WHOLE,

@@ -7,6 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from admin.api import calls, mesh, proxies, shapes, trying
+from admin.api.errors import in_json
 from admin.api.events import Events
 from admin.api.figures import STAT, TOPOLOGY
 from admin.api.mesh import Api
@@ -106,16 +107,16 @@ ROUTES: Final = (
 
 
 def add_api(app: web.Application, api: Api) -> None:
-    """Add the API to an application, whose guard is its own."""
+    """Add the API to an application, whose guard is its own; before it starts."""
+    app.middlewares.append(in_json)
     for each in ROUTES:
         app.router.add_get(PREFIX + each.path, partial(_answer, api, each))
     events = Events(api.reading, api.clock)
-    app.router.add_get(PREFIX + EVENTS, events.answer, allow_head=False)
+    app.router.add_get(PREFIX + EVENTS, events.answer)
     app.on_shutdown.append(events.end)
     app.router.add_post(PREFIX + TRY, partial(trying.answer, api))
     app.router.add_get(PREFIX, _index)
     app.router.add_get(f"{PREFIX}/openapi.json", _openapi)
-    app.router.add_get(PREFIX + "/{path:.*}", _nothing)
 
 
 async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
@@ -159,10 +160,6 @@ async def _index(_request: web.Request) -> web.Response:
 
 async def _openapi(_request: web.Request) -> web.Response:
     return await _json(described(ROUTES))
-
-
-async def _nothing(request: web.Request) -> web.Response:
-    return await _json({"error": f"there is nothing at {request.path}"}, HTTPStatus.NOT_FOUND)
 
 
 async def _json(document: Document, status: int = HTTPStatus.OK) -> web.Response:

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Final, Protocol
 
 from aiohttp import web
+from aiohttp.hdrs import METH_HEAD
 
 from admin.api.tap_query import Asked, asked
 from admin.html.style import SECURITY_HEADERS
@@ -53,6 +54,9 @@ class Tapping:
             return _refused(str(error), HTTPStatus.NOT_FOUND)
         except web.HTTPBadRequest as error:
             return _refused(error.reason, HTTPStatus.BAD_REQUEST)
+        headers = {**SECURITY_HEADERS, "Content-Type": "application/x-ndjson"}
+        if request.method == METH_HEAD:  # without content nobody is told anything (RFC 9110, 9.3.2)
+            return web.Response(headers=headers)
         noticed = asyncio.Event()
         try:
             tap = self.taps.begin(wanted.watched, noticed.set)
@@ -60,9 +64,7 @@ class Tapping:
             words = f"requests are watched {MOST_TAPS} times already; wait until one of them has ended"
             return _refused(words, HTTPStatus.SERVICE_UNAVAILABLE)
         try:
-            response = web.StreamResponse(
-                headers={**SECURITY_HEADERS, "Content-Type": "application/x-ndjson"}
-            )
+            response = web.StreamResponse(headers=headers)
             await response.prepare(request)
             with contextlib.suppress(ConnectionResetError, TimeoutError):  # the client is gone
                 await self._tell(_Client(request, response, wanted), tap, noticed)
@@ -120,9 +122,9 @@ class _Client:
 
 
 def add_tap(app: web.Application, reading: Reading, taps: Taps) -> None:
-    """Add it to an application; before the rest of the API, which says of every other path that it is not."""
+    """Add it to an application, which has the rest of the API as well: that tells errors of both."""
     tapping = Tapping(reading, taps)
-    app.router.add_get(PATH, tapping.answer, allow_head=False)
+    app.router.add_get(PATH, tapping.answer)
     app.on_shutdown.append(tapping.end)
 
 

@@ -10,6 +10,7 @@ from admin.api.mesh import Api, stamped
 from admin.api.shape import MOMENT, TEXT, WHOLE, Shape, fitted_document, listed, noted, one_of, record
 from admin.api.shapes import PROBLEM
 from admin.html.style import SECURITY_HEADERS
+from admin.http.accept import JSON
 from admin.http.answering import answered
 from admin.http.guard import is_of_another_site
 from admin.pages.jsonable import Document
@@ -45,8 +46,10 @@ async def answer(api: Api, request: web.Request) -> web.Response:
     """Answer with what manifests would come to."""
     if is_of_another_site(request):
         return await _error(ELSEWHERE, HTTPStatus.FORBIDDEN)
-    if request.content_type != "application/json":
-        return await _error("the Content-Type must be application/json", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    if request.content_type != JSON:
+        refused = await _error(f"the Content-Type must be {JSON}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        refused.headers["Accept"] = JSON  # RFC 9110, 15.5.16
+        return refused
     try:
         found = stamped(await api.trying.tried(_manifests(await _body(request))), api.clock())
         return await answered(lambda: fitted_document(TRIED, found), SECURITY_HEADERS)
@@ -61,12 +64,13 @@ async def answer(api: Api, request: web.Request) -> web.Response:
 
 
 async def _body(request: web.Request) -> bytes:
-    """Return the body; raises ValueError for one that is too long, however its manifests are escaped."""
+    """Return the body; raises NotTried for one that is too long, however its manifests are escaped."""
     found = bytearray()
     async for piece in request.content.iter_chunked(65536):
         found += piece
         if len(found) > MOST_ESCAPED * BYTES:
-            raise ValueError(f"the body has more than {MOST_ESCAPED * BYTES} bytes")
+            sentence = f"the body has more than {MOST_ESCAPED * BYTES} bytes"
+            raise NotTried(sentence, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return bytes(found)
 
 

@@ -1,13 +1,22 @@
 """Who may ask the debug server: requests that name it by a host we know (against DNS rebinding)."""
 
+import re
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 NOT_SERVED: Final = "this Host is not served; see the setting debug_hosts"
+
+_KNOWN: Final = web.RequestKey("known hosts", tuple[str, ...])
+_ORIGIN: Final = re.compile(r"(https?)://([^\s/?#@\\]+)", re.IGNORECASE)
+"""The origin of a page: a scheme, a host and a port alone (RFC 6454, 7.1)."""
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+"""The port that a scheme has where none is said (RFC 9110, 4.2.1 and 4.2.2)."""
 
 
 def host_of(header: str) -> str:
@@ -27,15 +36,35 @@ def permitted(header: str, configured: Iterable[str]) -> bool:
 
 
 def is_of_another_site(request: web.Request) -> bool:
-    """Say whether a browser asks for a page that is not ours.
+    """Say whether a browser asks for a page that is not ours; what is no browser says nothing of it.
 
-    Of a page that sends no referrer, as ours, a form's Origin is `null` (the Fetch standard, "append a
-    request Origin header"): then it is what Sec-Fetch-Site says, which no page can.
+    No page can set Origin or Sec-Fetch-Site (the Fetch standard, "forbidden request-header"). By which scheme
+    the browser came is not known, as a proxy before us may end TLS: host and port are compared. Where the
+    browser says that the page is of the same origin, that may also be another host that is known, as by a
+    proxy that gives us a Host of its own; or `null`, as of a page that sends no referrer ("append a request
+    Origin header").
     """
-    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
-    own = f"{request.scheme}://{request.headers.get('Host', '')}"
-    known = (None, own, "null") if site == "same-origin" else (None, own)
-    return origin not in known or site not in (None, "same-origin")
+    origins, site = request.headers.getall("Origin", ()), request.headers.get("Sec-Fetch-Site")
+    if site not in (None, "same-origin") or len(origins) > 1:
+        return True
+    if not origins:
+        return False
+    origin = _ORIGIN.fullmatch(origins[0])
+    if origin is None:
+        return origins[0] != "null" or site is None
+    if _is_at(origin[1].lower(), origin[2], request.headers.get("Host", "")):
+        return False
+    return site is None or not permitted(origin[2], request.get(_KNOWN, ()))
+
+
+def _is_at(scheme: str, came: str, asked: str) -> bool:
+    """Say whether two hosts with their ports are one: hosts have no case (RFC 9110, 4.2.3)."""
+    usual = _DEFAULT_PORTS[scheme]
+    try:
+        one, other = urlsplit(f"//{came}"), urlsplit(f"//{asked}")
+        return (one.hostname, one.port or usual) == (other.hostname, other.port or usual)
+    except ValueError:  # what is no port, or no address
+        return False
 
 
 def known_hosts_only(configured: Iterable[str]) -> Middleware:
@@ -46,6 +75,7 @@ def known_hosts_only(configured: Iterable[str]) -> Middleware:
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         if not permitted(request.headers.get("Host", ""), hosts):
             return web.json_response({"error": NOT_SERVED}, status=421)
+        request[_KNOWN] = hosts
         return await handler(request)
 
     return middleware

@@ -11,6 +11,7 @@ from typing import Final
 from admin.pages import explain as explaining
 from admin.pages import on_the_way
 from admin.pages.behind import newest, why
+from admin.pages.differences import kept
 from admin.pages.explain import QueryError
 from admin.pages.jsonable import Document, Json
 from admin.pages.naming import NotShown
@@ -183,5 +184,5 @@ def _brought(reading: ProxyPage, name: ProxyName, found: Explanation) -> Documen
     decisive = {str(key) for key in found.decision.because}
     for each in reading.pushes(name):
         if any(f"{cause.kind} {cause.name}" in decisive for wave in each.waves for cause in wave.causes):
-            return push(each)
+            return push(each, kept(reading, name))
     return None

@@ -9,11 +9,12 @@ from typing import Final, Protocol
 from admin.pages.decoding import decode
 from admin.pages.jsonable import Document
 from admin.pages.naming import NotShown
+from admin.pages.pushes import Kept
 from admin.reading import PushReading, SnapshotReading
 from delivery.history.push import Push
 from mesh.identity import ProxyName
 from sidecars.type_words import type_word
-from xds.protocol.resource import SECRET, TYPES, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import SECRET, TYPES, Reference, Resource, ResourceName, TypeUrl, Version
 
 USAGE: Final = (
     "?proxy=<UUID, common name or workload>&type=<cluster, endpoint, listener or route>&name=<resource>"
@@ -71,13 +72,46 @@ def pair(
             raise NotShown(f"no earlier version of {what} than {after} is known to have been sent to {proxy}")
 
     def found(version: Version) -> Resource:
-        if current is not None and current.version == version:
-            return current
-        if (kept := reading.replaced(type_url, name, version)) is not None:
-            return kept
+        if (there := _find(reading, current, (type_url, name, version))) is not None:
+            return there
         raise NotShown(f"version {version[:40]} of {what} is not kept{_kept(reading, proxy, type_url, name)}")
 
     return Pair(proxy, found(before), found(after))
+
+
+def kept(reading: VersionReading, proxy: ProxyName) -> Kept:
+    """Return what says whether a version of a proxy's resource can be shown: never that of a secret."""
+    snapshot = reading.snapshot(proxy)
+
+    def there(type_url: TypeUrl, name: ResourceName, version: Version) -> bool:
+        current = None if snapshot is None else snapshot.resources(type_url).get(name)
+        is_secret = type_url == SECRET or (current is not None and current.secret)
+        return not is_secret and _find(reading, current, (type_url, name, version)) is not None
+
+    return there
+
+
+def comparable(reading: VersionReading, proxy: ProxyName) -> frozenset[Reference]:
+    """Return what of a proxy's, by type and name, `pair` compares without being told any version."""
+    snapshot, there = reading.snapshot(proxy), kept(reading, proxy)
+    if snapshot is None:
+        return frozenset()
+    before: dict[Reference, Version] = {}
+    for push in reading.pushes(proxy):
+        in_force = snapshot.versions(push.type_url)
+        for name, old, new in push.changed:
+            if in_force.get(name) == new:
+                before.setdefault((push.type_url, name), old)
+    return frozenset(key for key, version in before.items() if there(*key, version))
+
+
+def _find(
+    reading: VersionReading, current: Resource | None, wanted: tuple[TypeUrl, ResourceName, Version]
+) -> Resource | None:
+    """Return a version of a resource: the one in force, or one that is kept."""
+    if current is not None and current.version == wanted[2]:
+        return current
+    return reading.replaced(*wanted)
 
 
 def difference(shown: Pair) -> Document:
@@ -118,5 +152,5 @@ def _kept(reading: VersionReading, proxy: ProxyName, type_url: TypeUrl, name: Re
         if changed == name
         for version in reversed(versions)
     )
-    kept = [version for version in sent if reading.replaced(type_url, name, version) is not None]
-    return "; kept are " + ", ".join(kept) if kept else ""
+    there = [version for version in sent if reading.replaced(type_url, name, version) is not None]
+    return "; kept are " + ", ".join(there) if there else ""

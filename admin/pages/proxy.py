@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from admin.pages import describe
 from admin.pages.decoding import decoded
 from admin.pages.differences import USAGE as DIFF_USAGE
-from admin.pages.differences import difference, pair, read_type
+from admin.pages.differences import comparable, difference, kept, pair, read_type
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import NotShown, find, workload_of
 from admin.pages.proxies import one, proxies
@@ -35,7 +35,7 @@ from mesh.kinds import WORKLOAD
 from mesh.objects import ObjectKey
 from mesh.problems import Problems
 from sidecars.codes import Code
-from sidecars.type_words import short_type
+from sidecars.type_words import short_type, type_word
 from xds.protocol.resource import SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 
@@ -72,11 +72,16 @@ async def listed(reading: ProxyPage, now: datetime) -> Document:
 
 
 async def configured(reading: ProxyPage, wanted: str, now: datetime) -> Document:
-    """Return one proxy with its configuration in Envoy's words."""
+    """Return one proxy with its configuration in Envoy's words.
+
+    `comparable` is what of it can be compared with the version before, each as `resource` of its pushes.
+    """
     status = find(reading, wanted)
     shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
     snapshot = reading.snapshot(status.name)
     shown["configuration"] = None if snapshot is None else await asyncio.to_thread(decoded, snapshot)
+    found = comparable(reading, status.name)
+    shown["comparable"] = list[Json](sorted(f"{type_word(kind)}/{resource}" for kind, resource in found))
     return shown
 
 
@@ -96,6 +101,7 @@ def pushed(reading: ProxyPage, query: Query) -> Document:
         found = reading.objects_behind(name, type_url, ResourceName(resource))
         shown["resource"] = wanted
         shown["objects"] = [{"object": str(each.key), "origin": str(each.origin)} for each in found]
+        shown["comparable"] = (type_url, resource) in comparable(reading, name)
     return shown
 
 
@@ -165,7 +171,8 @@ def policy_of(reading: ProxyPage, status: ProxyStatus) -> ProxyPolicy | None:
 
 def history(reading: ProxyPage, name: ProxyName) -> list[Json]:
     """Return a proxy's last pushes, newest first."""
-    return [push(each) for each in reading.pushes(name)]
+    there = kept(reading, name)
+    return [push(each, there) for each in reading.pushes(name)]
 
 
 def secrets(reading: ProxyPage, status: ProxyStatus) -> list[Document]:

@@ -1,12 +1,18 @@
 """Pushes as they are shown: what one response brought, what it was due to, and what was said to it."""
 
-from admin.pages.jsonable import Document, jsonable
+from collections.abc import Callable
+
+from admin.pages.jsonable import Document, Json, jsonable
 from delivery.history.push import Push
 from sidecars.type_words import short_type
+from xds.protocol.resource import ResourceName, TypeUrl, Version
+
+Kept = Callable[[TypeUrl, ResourceName, Version], bool]
+"""Says whether a version of a resource can be shown, still."""
 
 
-def push(shown: Push) -> Document:
-    """Return one push."""
+def push(shown: Push, kept: Kept) -> Document:
+    """Return one push; what changed in it is `comparable` where both versions are kept."""
     return {
         "at": jsonable(shown.at),
         "trigger": trigger(shown),
@@ -15,7 +21,7 @@ def push(shown: Push) -> Document:
         "nonce": shown.nonce,
         "version": shown.version,
         "added": list(shown.added),
-        "changed": [{"name": name, "from": before, "to": after} for name, before, after in shown.changed],
+        "changed": _changed(shown, kept),
         "removed": list(shown.removed),
         "again": shown.again,
         "bytes": shown.size,
@@ -26,6 +32,18 @@ def push(shown: Push) -> Document:
         if shown.rejection is None
         else {"code": shown.rejection.code, "message": shown.rejection.message},
     }
+
+
+def _changed(shown: Push, kept: Kept) -> list[Json]:
+    return [
+        {
+            "name": name,
+            "from": before,
+            "to": after,
+            "comparable": all(kept(shown.type_url, name, each) for each in (before, after)),
+        }
+        for name, before, after in shown.changed
+    ]
 
 
 def trigger(shown: Push) -> Document:

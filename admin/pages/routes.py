@@ -27,8 +27,8 @@ from admin.html.tones import Verdict
 from admin.pages.answers import Answers
 from admin.pages.glance import Glances
 from admin.pages.jsonable import Document
-from admin.pages.site import Page
-from admin.pages.trying import NotTried, Trying
+from admin.pages.site import Page, Refused
+from admin.pages.trying import NotTried, Trying, manifests_of
 from admin.reading import MeshReading
 
 
@@ -155,12 +155,10 @@ def _try(trying: Trying) -> Page:
         return {}
 
     async def posted(request: web.Request) -> Document:
-        given = (await request.post()).get("manifests", "")
-        if not isinstance(given, str):
-            raise web.HTTPBadRequest(reason="manifests must be text, and no file")
+        given = await manifests_of(request)
         try:
             return await trying.tried(given) | {"manifests": given}
-        except NotTried as error:
-            return {"error": str(error), "manifests": given}  # what was typed stays
+        except NotTried as error:  # what was typed stays
+            raise Refused({"error": str(error), "manifests": given}, error.status) from error
 
     return Page("/debug/try", "POST manifests=YAML: whom it would concern", empty, trial.TRIAL, posted=posted)

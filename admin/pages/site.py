@@ -17,6 +17,7 @@ from admin.html.frame import SCRIPT_PATH, Asked, Place
 from admin.html.looks.look import Look
 from admin.html.style import SECURITY_HEADERS
 from admin.html.tones import Verdict
+from admin.http.accept import prefers_html
 from admin.http.answering import answered
 from admin.http.guard import NOT_SERVED, is_of_another_site, known_hosts_only
 from admin.pages.jsonable import Document, is_handful, jsonable
@@ -27,6 +28,15 @@ INDEX: Final = "/debug"
 _PLAIN: Final = Look()
 SCRIPT: Final = (files("admin.html") / "live.js").read_text("utf-8")
 Answer = Callable[[web.Request], Awaitable[Document]]
+
+
+class Refused(Exception):
+    """A form is not answered as it is meant to be: `document` is shown, `status` is how HTTP says so."""
+
+    def __init__(self, document: Document, status: HTTPStatus) -> None:
+        super().__init__(status)
+        self.document = document
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ class Page:
     look: Look = _PLAIN
     glance: Callable[[], Awaitable[Verdict]] | None = None
     posted: Answer | None = None
-    """What answers a form that is sent to it; it changes nothing, either."""
+    """What answers a form that is sent to it, or raises Refused; it changes nothing, either."""
 
     @property
     def place(self) -> Place:
@@ -66,7 +76,7 @@ class Site:
     async def index(self, request: web.Request) -> web.Response:
         """Answer with every page and what it shows."""
         listed = self._listed()
-        if not _is_browser(request):
+        if not prefers_html(request):
             return await _json({each.path: each.shows for each in listed})
         entries = [await each.entry() for each in listed]
         return _html(index(entries, self._asked(request), self._places()))
@@ -74,13 +84,13 @@ class Site:
     async def page(self, request: web.Request) -> web.Response:
         """Answer with a page, or with the sentence that says why there is none."""
         found = next((each for each in self._listed() if each.path == request.path), None)
-        request = _without_empty(request) if _is_browser(request) else request
+        request = _without_empty(request) if prefers_html(request) else request
         return await self._shown(request, found, None if found is None else found.answer)
 
     async def posted(self, answer: Answer, page: Page, request: web.Request) -> web.Response:
         """Answer a form that was sent to a page: by one of our own pages, or by a program."""
         if is_of_another_site(request):
-            raise web.HTTPForbidden(reason=ELSEWHERE)
+            return await self._failed(request, page.look, ELSEWHERE, HTTPStatus.FORBIDDEN)
         return await self._shown(request, page, answer)
 
     async def _shown(
@@ -89,45 +99,63 @@ class Site:
         found: Page | None,
         answer: Answer | None,
     ) -> web.Response:
-        look = _PLAIN if found is None else found.look
+        look, status = _PLAIN if found is None else found.look, HTTPStatus.OK
         try:
             if answer is None:
                 raise NotShown(f"there is no page {request.path}")
             document = await answer(request)
         except NotShown as error:
             return await self._failed(request, look, str(error), HTTPStatus.NOT_FOUND)
-        except (web.HTTPNotFound, web.HTTPBadRequest) as error:
+        except web.HTTPClientError as error:
             return await self._failed(request, look, error.reason, HTTPStatus(error.status))
-        if not _is_browser(request):
-            return await _json(document)
+        except Refused as error:
+            document, status = error.document, error.status
+        if not prefers_html(request):
+            return await _json(document, status)
         # A large mesh makes large pages: not for the event loop.
-        return _html(await asyncio.to_thread(drawn, look, document, self._asked(request), self._places()))
+        page = await asyncio.to_thread(drawn, look, document, self._asked(request), self._places())
+        return _html(page, status)
 
     def framed(self) -> Middleware:
-        """Make the middleware by which browsers get every error in the frame of the pages."""
+        """Make the middleware by which every error is told alike: to browsers in the frame of the pages."""
 
         @web.middleware
         async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-            if not _is_browser(request):
-                return await handler(request)
             try:
                 response = await handler(request)
             except web.HTTPRedirection:
                 raise
             except web.HTTPException as error:
-                sentence = f"{request.path}: {error.reason}"
-                return await self._failed(request, Look("Not here"), sentence, HTTPStatus(error.status))
+                return await self._not_here(request, error)
             except Exception:
                 request.app.logger.exception("a debug page failed: %s", request.path)
                 sentence = f"{request.path} failed; the log of the server says why"
                 return await self._failed(request, Look("Failed"), sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
-            if response.status == HTTPStatus.MISDIRECTED_REQUEST:
+            if response.status == HTTPStatus.MISDIRECTED_REQUEST and prefers_html(request):
                 return await self._failed(
                     request, Look("Not here"), NOT_SERVED, HTTPStatus.MISDIRECTED_REQUEST
                 )
             return response
 
         return middleware
+
+    async def _not_here(self, request: web.Request, error: web.HTTPException) -> web.Response:
+        """Tell of what no page answers; of a method that there is not, with those that there are.
+
+        The path of every page is one that can be got: what is none is not there by another method, either.
+        """
+        allowed = error.allowed_methods if isinstance(error, web.HTTPMethodNotAllowed) else ()
+        if allowed and request.path.startswith(f"{INDEX}/") and not self._is_there(request.path):
+            sentence = f"there is no page {request.path}"
+            return await self._failed(request, Look("Not here"), sentence, HTTPStatus.NOT_FOUND)
+        sentence = f"{request.path}: {error.reason}"
+        response = await self._failed(request, Look("Not here"), sentence, HTTPStatus(error.status))
+        if allowed:
+            response.headers["Allow"] = ", ".join(sorted(allowed))  # RFC 9110, 15.5.6
+        return response
+
+    def _is_there(self, path: str) -> bool:
+        return path in (f"{INDEX}/", SCRIPT_PATH, *(each.path for each in self._listed()))
 
     def _listed(self) -> tuple[Page, ...]:
         return (*self.first, *self.further())
@@ -141,7 +169,7 @@ class Site:
     async def _failed(
         self, request: web.Request, look: Look, sentence: str, status: HTTPStatus
     ) -> web.Response:
-        if not _is_browser(request):
+        if not prefers_html(request):
             return await _json({"error": sentence}, status)
         return _html(failed(look, sentence, self._asked(request), self._places()), status)
 
@@ -186,10 +214,6 @@ def _route(app: web.Application, site: Site) -> None:
 async def script(_request: web.Request) -> web.Response:
     """Answer with the pages' script."""
     return web.Response(text=SCRIPT, content_type="text/javascript", headers=SECURITY_HEADERS)
-
-
-def _is_browser(request: web.Request) -> bool:
-    return "text/html" in request.headers.get("Accept", "")
 
 
 def _without_empty(request: web.Request) -> web.Request:

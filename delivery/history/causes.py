@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from delivery.history.old_resources import changed
 from delivery.history.versions import Content
 from delivery.snapshots.published import Step
 from delivery.wave import Wave
@@ -75,20 +76,14 @@ class Triggers:
             if names:
                 newest = (*self._touches.get(group, ()), touch)[-TOUCHES:]
                 self._touches[group] = shared.setdefault(newest, newest)
-                self._keep(names, old)
+                for resource in changed(old, names):
+                    self._replaced(resource)
         moved = [node for node in here if step.members.get(node) is not None] if step.members else []
         return dict.fromkeys(moved, Touch(moment, wave, None))
 
     def of(self, group: GroupKey | None) -> tuple[Touch, ...]:
         """Return the last waves that changed a group, oldest first."""
         return () if group is None else self._touches.get(group, ())
-
-    def _keep(self, changed: Mapping[TypeUrl, frozenset[ResourceName]], old: Snapshot) -> None:
-        for type_url, names in changed.items():
-            before = old.resources(type_url)
-            for name in names:
-                if (resource := before.get(name)) is not None:
-                    self._replaced(resource)
 
 
 def causing(

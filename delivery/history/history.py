@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from delivery.history.causes import TOUCHES, Touch, Triggers, causing
-from delivery.history.old_resources import Replaced
+from delivery.history.old_resources import Replaced, left
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import (
     PushFollower,
@@ -84,9 +84,13 @@ class PushHistory:
         """Note what a wave, or a part of it, published, and which snapshots it replaced."""
         self._newest += 1
         here = {node: found for node in step.members if (found := self._of(node)) is not None}
+        served = {node: each.group for node, each in here.items() if each.streams and each.group is not None}
+        for resource in left(self._cache, replaced, served):
+            self._replaced.keep(resource)
         for node, touch in self._triggers.published(self._newest, wave, step, replaced, here).items():
             proxy = here[node]
             proxy.moved = (*proxy.moved, touch)[-TOUCHES:]
+            proxy.group = self._cache.group(node)
 
     def opened(self, node: NodeKey, variant: Variant, now: float) -> None:
         """Note a stream. An incremental client keeps what it holds over streams, any other begins anew."""
@@ -180,7 +184,8 @@ class PushHistory:
             self._follower.finished(node, push, now)
 
     def _touches(self, node: NodeKey, proxy: Record) -> tuple[Touch, ...]:
-        touches = self._triggers.of(self._cache.group(node))
+        proxy.group = self._cache.group(node)
+        touches = self._triggers.of(proxy.group)
         if not proxy.moved:
             return touches
         return tuple(sorted((*touches, *proxy.moved), key=lambda each: each.moment))

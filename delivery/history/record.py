@@ -8,7 +8,7 @@ from typing import Protocol
 from delivery.history.causes import Touch
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.versions import Delivery, Held
-from xds.cache import NodeKey
+from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import TypeUrl
 from xds.protocol.wire import Nonce, Rejection, Response
 from xds.server.status import Variant
@@ -38,7 +38,10 @@ class TypeRecord:
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A proxy's pushes, oldest first, and its newest stream; `opened` is the newest moment then."""
+    """A proxy's pushes, oldest first, and its newest stream; `opened` is the newest moment then.
+
+    `group` is the one with which it was served last.
+    """
 
     variant: Variant
     opened: int
@@ -48,6 +51,7 @@ class Record:
     pushes: list[Sent] = field(default_factory=list)
     types: dict[TypeUrl, TypeRecord] = field(default_factory=dict)
     moved: tuple[Touch, ...] = ()
+    group: GroupKey | None = None
 
 
 class Remembered(Protocol):

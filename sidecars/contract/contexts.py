@@ -18,7 +18,10 @@ from xds.server.status import StreamStatus
 from xds.server.tls import TlsIdentity
 
 DebugAnswer = Callable[[Mapping[str, str]], Awaitable[Mapping[str, object]]]
-"""From a query to what a page says, as JSON has it; never a secret."""
+"""From a query to what a page says, as JSON has it; never a secret.
+
+A `proxy` in the query is that of one who is known, by its common name. Raises NothingThereError.
+"""
 
 
 @dataclass(frozen=True, slots=True)

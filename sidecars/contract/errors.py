@@ -27,3 +27,7 @@ class CannotStartError(DriverError):
 
 class CannotPatchError(DriverError):
     """A pod cannot have this driver's sidecar: the message names the pod's field, and says why."""
+
+
+class NothingThereError(DriverError):
+    """A driver's debug page is asked for what is not there: the message says so, in one sentence."""

@@ -3,17 +3,19 @@
 import asyncio
 import contextlib
 import json
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 from aiohttp import web
+from aiohttp.hdrs import METH_HEAD
 
 from mesh.host_port import HostPort
 from mesh.listening import listening, plain
 from sidecars.contract.contexts import ControllerContext
-from sidecars.contract.errors import CannotStartError
+from sidecars.contract.errors import CannotStartError, NothingThereError
 from sidecars.contract.events import Event
 from sidecars.contract.health import HealthProbe, HealthProbes
 from sidecars.document.readers import Readers
@@ -30,6 +32,10 @@ SWEEP_SECONDS: Final = 5.0
 MADE_SECONDS: Final = 5.0
 """How long a request waits where there is no document yet: it may be being made for it."""
 
+ANY: Final = "*"
+"""Whatever version there is, to If-None-Match."""
+
+_TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 _AT_ONCE: Final = 0.01
 """How long to wait for requests where there is no time, in seconds: 0 would be no bound (aiohttp)."""
 
@@ -57,12 +63,17 @@ class DocumentServer:
             event.set()
 
     async def shown(self, query: Mapping[str, str]) -> Mapping[str, object]:
-        """Return the debug page: who has what, or one proxy's document. Credentials are never in it."""
+        """Return the debug page: who has what, or one proxy's document; raise NothingThereError.
+
+        Credentials are never in it.
+        """
         if (name := query.get("proxy")) is None:
             return {"readers": self.readers.shown()}
         snapshot = self._catalog.snapshot(NodeKey(name))
         if snapshot is None:
-            return {"document": None}
+            raise NothingThereError(
+                f"no document is made for {name[:200]!r}: /debug/proxy says how it stands"
+            )
         return {"document": json.loads(snapshot.resources(DOCUMENT)[NAME].body), "version": version(snapshot)}
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -75,13 +86,14 @@ class DocumentServer:
             node = self._clients.authenticator.authenticate(peer)
             if self.readers.too_many(node, self._clients.limits):
                 return _said(429, "too many requests at once")
-            had = request.headers.get("If-None-Match", "").removeprefix("W/").strip('"')
+            tags, newest = _tags(request), self._version(node)
+            had = newest if tags & {newest, ANY} else min(tags, default="")
             with self._reading(node, peer):
-                self.readers.confirmed(node, had, self._version(node))
+                self.readers.confirmed(node, "" if ANY in tags else had, newest)
                 await self._changed(node, had, wait)
                 if self._clients.authenticator.authenticate(peer) != node:  # much may happen in a minute
                     raise Refused("identity changed")
-                return self._current(node, had)
+                return self._current(node, tags, request.method)
         except Refused as refused:
             self._clients.observer.refused(peer, refused.reason)
             return _said(403, "refused")
@@ -116,17 +128,20 @@ class DocumentServer:
         snapshot = self._catalog.snapshot(node)
         return "" if snapshot is None else version(snapshot)
 
-    def _current(self, node: NodeKey, had: str) -> web.Response:
+    def _current(self, node: NodeKey, tags: frozenset[str], method: str) -> web.Response:
         snapshot = self._catalog.snapshot(node)
         if snapshot is None:
             return _said(404, "nothing is known for this proxy yet")
         newest = version(snapshot)
         headers = {"ETag": f'"{newest}"', "Cache-Control": "no-store"}
-        if had == newest:
+        if tags & {newest, ANY}:
             return web.Response(status=304, headers=headers)
         body = contents(snapshot)
-        response = Response(DOCUMENT, snapshot.version(DOCUMENT), Nonce(newest), snapshot.ordered(DOCUMENT))
-        self.readers.given(node, newest, datetime.now(UTC), response, len(body))
+        if method != METH_HEAD:  # which is given the headers alone
+            response = Response(
+                DOCUMENT, snapshot.version(DOCUMENT), Nonce(newest), snapshot.ordered(DOCUMENT)
+            )
+            self.readers.given(node, newest, datetime.now(UTC), response, len(body))
         return web.Response(body=body, content_type="application/json", headers=headers)
 
 
@@ -185,6 +200,15 @@ def contents(snapshot: Snapshot) -> bytes:
     """Return what is sent: the document, and the credentials of its reader."""
     bodies = [snapshot.resources(each)[NAME].body for each in (DOCUMENT, CREDENTIALS)]
     return b'{"credentials":' + bodies[1] + b',"document":' + bodies[0] + b"}"
+
+
+def _tags(request: web.Request) -> frozenset[str]:
+    """Return what If-None-Match names: entity tags without weakness, or any (RFC 9110, 13.1.2 and 8.8.3.2).
+
+    One that has no quotes is taken for a tag all the same.
+    """
+    said = ", ".join(request.headers.getall("If-None-Match", ())).strip()
+    return frozenset(_TAG.findall(said)) - {ANY} or frozenset(filter(None, [said]))
 
 
 def _peer(request: web.Request) -> Peer:

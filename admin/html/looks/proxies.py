@@ -129,7 +129,7 @@ def _configured(found: Document, asked: Asked) -> Iterable[Markup]:
     if "proxies" in found:
         yield from _all(found)
         return
-    cn, types = said(found, "cn"), part(found, "configuration")
+    cn, types, comparable = said(found, "cn"), part(found, "configuration"), words(found, "comparable")
     yield tabs(cn, asked.path)
     yield facts(found)
     if not types:
@@ -139,16 +139,19 @@ def _configured(found: Document, asked: Asked) -> Iterable[Markup]:
         resources = part(types, word)
         if not resources:
             yield tag("p", text("It is served none."), class_="empty")
-        yield from (_resource(cn, word, each, part(resources, each)) for each in resources)
+        for each in resources:
+            changed = f"{word}/{each}" in comparable
+            yield _resource(cn, word, each, part(resources, each), changed=changed)
 
 
-def _resource(cn: str, word: str, named: str, content: Document) -> Markup:
+def _resource(cn: str, word: str, named: str, content: Document, *, changed: bool) -> Markup:
     version = tag("span", text("version "), code(said(content, "version")))
     if word == "secret":
         return detail(name(named), tag("p", version), raw(content.get("resource")))
-    changed = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named})
+    how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named})
     made = links.href("/debug/xds", {"proxy": cn, "resource": f"{word}/{named}"})
-    ways = (version, links.link("made from", made), links.link("what changed", changed))
+    further = (links.link("what changed", how),) if changed else ()
+    ways = (version, links.link("made from", made), *further)
     return detail(name(named), tag("p", *ways, class_="tabs"), raw(content.get("resource")))
 
 

@@ -86,8 +86,10 @@ def _change(cn: str, word: str, changed: Document) -> Markup:
     named = said(changed, "name")
     versions = {each: said(changed, each) for each in ("from", "to")}
     how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named} | versions)
-    # A secret's content is never compared.
-    further = NOTHING if word == "secret" else joined((text(" ("), links.link("how", how), text(")")))
+    # Versions are kept for a while, and those of secrets never.
+    further = (
+        joined((text(" ("), links.link("how", how), text(")"))) if changed.get("comparable") else NOTHING
+    )
     return joined((links.resource(cn, word, named), further))
 
 
@@ -121,7 +123,8 @@ def _xds(found: Document, _asked: Asked) -> Iterable[Markup]:
     if "objects" in found:
         yield tag("h2", text(f"What {said(found, 'resource')} is made from"))
         yield made_from(found)
-        yield from _compare(cn, said(found, "resource"))
+        if found.get("comparable"):
+            yield _compare(cn, said(found, "resource"))
     if cn:
         yield tag("h2", text("Streams"))
     yield _streams(found)
@@ -130,12 +133,10 @@ def _xds(found: Document, _asked: Asked) -> Iterable[Markup]:
         yield pushes(cn, records(found, "pushes"))
 
 
-def _compare(cn: str, resource: str) -> Iterable[Markup]:
+def _compare(cn: str, resource: str) -> Markup:
     word, _, named = resource.partition("/")
-    if word == "secret":
-        return
     to = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named})
-    yield tag("p", tag("a", text("What changed in it last"), href=to))
+    return tag("p", tag("a", text("What changed in it last"), href=to))
 
 
 def made_from(found: Document) -> Markup:

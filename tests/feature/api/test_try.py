@@ -95,8 +95,8 @@ async def test_what_fails_is_said_in_json(mesh: Server, monkeypatch: pytest.Monk
         ({"Content-Type": "text/plain"}, {"manifests": ""}, 415),
         ({}, {"manifests": 1}, 400),
         ({}, [], 400),
-        ({}, {"manifests": "#" * (BYTES + 1)}, 400),
-        ({}, {"manifests": "\n" * (6 * BYTES)}, 400),
+        ({}, {"manifests": "#" * (BYTES + 1)}, 413),
+        ({}, {"manifests": "\n" * (6 * BYTES)}, 413),
         ({}, {"manifests": "\ud800"}, 400),
     ],
 )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -177,3 +178,27 @@ async def test_a_load_assignment_that_was_rejected_is_offered_to_the_next_stream
     await _until(lambda: b"10.0.0.3" in again.held.get(key, b""))
     await _problems_until(server, 0)
     assert await server.metric("meshwright_verification_differences_total") == 0
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_what_was_rejected_is_compared_with_what_is_in_force(
+    serve: Serve, join: Join, variant: Variant
+) -> None:
+    """As the pages of its pushes offer it: though the others have that version, and it has another one."""
+    server = await serve(*DOCUMENTS, _split("good"))
+    picky = join(server, "one.buyer.shop", variant, _poisoned)
+    easy = join(server, "two.buyer.shop", variant)
+    await _until(lambda: all(b"split:shop/good" in each.routes(SHOP) for each in (picky, easy)))
+    server.write(*DOCUMENTS, _split("poison"))
+    await _until(lambda: picky.rejected and b"poison" in easy.routes(SHOP))
+    await _problems_until(server, 1)
+
+    pushes = (await server.ask("GET", "/debug/xds?proxy=one.buyer.shop"))["pushes"]
+    (rejected,) = (each for each in pushes if each["answer"] == "nack")
+    (change,) = rejected["changed"]
+    asked = f"/debug/xds/diff?proxy=one.buyer.shop&type=route&name={quote(SHOP, safe='')}"
+    found = await server.ask("GET", f"{asked}&from={change['from']}&to={change['to']}")
+    added = [each for each in found["diff"] if each.startswith("+") and "poison" in each]
+    assert (change["name"], change["comparable"], bool(added)) == (SHOP, True, True)
+    back = await server.ask("GET", asked)  # the version in force, and what it was sent in its place
+    assert (back["from"], back["to"]) == (change["to"], change["from"])

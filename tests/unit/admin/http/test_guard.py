@@ -1,8 +1,15 @@
-"""Only hosts we know are served."""
+"""Only hosts we know are served, and forms of our own pages alone."""
+
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
-from admin.http.guard import host_of, permitted
+from admin.http.guard import host_of, is_of_another_site, known_hosts_only, permitted
+
+HOST = "localhost:8080"
 
 
 @pytest.mark.parametrize(
@@ -30,3 +37,73 @@ def test_a_name_of_another_site_is_refused_even_if_it_looks_like_ours() -> None:
 def test_configured_hosts_are_served() -> None:
     """What the operator names is served under any case."""
     assert permitted("Mesh.Example:9092", ("mesh.example",))
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[TestClient[Any, Any]]:
+    """Serve what says whether a page of another site asks."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=403 if is_of_another_site(request) else 200)
+
+    app = web.Application(middlewares=[known_hosts_only(("mesh.example",))])
+    app.router.add_post("/", answer)
+    async with TestClient(TestServer(app)) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("host", "headers", "is_own"),
+    [
+        # What is no browser says nothing of it.
+        (HOST, {}, True),
+        (HOST, {"Origin": "http://localhost:8080"}, True),
+        # A host has no case (RFC 9110, 4.2.3), on either side.
+        (HOST, {"Origin": "http://LocalHost:8080"}, True),
+        ("LOCALHOST:8080", {"Origin": "http://localhost:8080"}, True),
+        # The port of a scheme may be said or not (RFC 9110, 4.2.1 and 4.2.2).
+        ("localhost:80", {"Origin": "http://localhost"}, True),
+        ("localhost", {"Origin": "http://localhost:80"}, True),
+        ("mesh.example", {"Origin": "https://mesh.example:443"}, True),
+        ("[::1]:8080", {"Origin": "http://[::1]:8080"}, True),
+        # A proxy in front of us ends TLS, and hands on the host, or gives us another one.
+        ("mesh.example", {"Origin": "https://mesh.example"}, True),
+        ("mesh.example:443", {"Origin": "https://mesh.example"}, True),
+        ("mesh.example:8443", {"Origin": "https://mesh.example:8443"}, True),
+        ("mesh.example", {"Origin": "https://mesh.example", "Sec-Fetch-Site": "same-origin"}, True),
+        ("mesh.example", {"Origin": "https://mesh.example:8443", "Sec-Fetch-Site": "same-origin"}, True),
+        ("127.0.0.1:9092", {"Origin": "https://mesh.example", "Sec-Fetch-Site": "same-origin"}, True),
+        (HOST, {"Origin": "null", "Sec-Fetch-Site": "same-origin"}, True),
+        # Others: another host, another port, another scheme's port, or what is no origin of a page.
+        (HOST, {"Origin": "http://evil.example"}, False),
+        (HOST, {"Origin": "http://evil.example", "Sec-Fetch-Site": "same-origin"}, False),
+        (HOST, {"Origin": "http://evil.example:8080"}, False),
+        (HOST, {"Origin": "http://localhost.evil.example:8080"}, False),
+        (HOST, {"Origin": "http://localhost:8080@evil.example"}, False),
+        (HOST, {"Origin": "http://localhost:3000"}, False),
+        (HOST, {"Origin": "http://localhost"}, False),
+        ("localhost", {"Origin": "http://localhost:443"}, False),
+        ("127.0.0.1:9092", {"Origin": "https://mesh.example"}, False),
+        (HOST, {"Origin": "null"}, False),
+        (HOST, {"Origin": ""}, False),
+        (HOST, {"Origin": "http://localhost:x"}, False),
+        (HOST, {"Origin": "http://localhost:8080 http://evil.example"}, False),
+        (HOST, {"Origin": "chrome-extension://localhost:8080"}, False),
+        (HOST, {"Origin": "http://localhost:8080", "Sec-Fetch-Site": "cross-site"}, False),
+        (HOST, {"Origin": "http://localhost:8080", "Sec-Fetch-Site": "same-site"}, False),
+        (HOST, {"Sec-Fetch-Site": "cross-site"}, False),
+        ("mesh.example", {"Origin": "https://mesh.example", "Sec-Fetch-Site": "same-site"}, False),
+    ],
+)
+async def test_no_page_but_ours_may_ask(
+    client: TestClient[Any, Any], host: str, headers: dict[str, str], is_own: bool
+) -> None:
+    """Whatever stands between a browser and us; a page can set neither of the headers."""
+    answer = await client.post("/", headers={"Host": host} | headers)
+    assert answer.status == (200 if is_own else 403)
+
+
+async def test_two_origins_are_none(client: TestClient[Any, Any]) -> None:
+    """There is one, if any: a second is of whoever would have us look at the first."""
+    origins = [("Host", HOST), ("Origin", "http://localhost:8080"), ("Origin", "http://evil.example")]
+    assert (await client.post("/", headers=origins)).status == 403

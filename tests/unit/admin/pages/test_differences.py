@@ -1,15 +1,19 @@
 """What changed between two versions of a resource."""
 
+import html
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 
+from admin.pages import routes, site
 from admin.pages.differences import difference, pair, read_type
 from admin.pages.naming import NotShown
 from mesh.identity import ProxyName
 from protos.envoy.config.route.v3 import route_pb2
-from xds.protocol.resource import ROUTE, SECRET, Resource, ResourceName, Version, encode
+from xds.protocol.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version, encode
 from xds.protocol.snapshot import Snapshot
 
 PROXY = ProxyName.parse("uuid-1.store.shop")
@@ -90,3 +94,39 @@ def test_secrets_are_never_compared(changed: Any) -> None:
     with pytest.raises(NotShown, match="what a secret holds is never shown"):
         pair(changed, PROXY, read_type("secret"), ResourceName("service-cert"))
     assert read_type("secret") == SECRET
+
+
+LINK = re.compile(r'href="(/debug/xds/diff\?[^"]*)"')
+
+
+async def _links(reading: Any, now: Any) -> set[tuple[str, int]]:
+    """Follow every link to a difference from the pages of the one proxy; return each page with its status."""
+    app = site.application(routes.pages(reading, lambda: now), (), lambda: now)
+    ways = ("proxy?", "proxy/show?", "xds?", f"xds?resource=route/{NAME}&")
+    found: set[tuple[str, int]] = set()
+    async with TestClient(TestServer(app)) as client:
+        for way in ways:
+            page = await client.get(f"/debug/{way}proxy=uuid-1", headers={"Accept": "text/html"})
+            assert page.status == 200 or "resource=" in way
+            for each in LINK.findall(await page.text()):
+                found.add((way, (await client.get(html.unescape(each))).status))
+    return found
+
+
+async def test_every_link_to_a_difference_leads_to_one(changed: Any, now: Any) -> None:
+    """From the proxy's pushes, its configuration, and what one resource is made from."""
+    ways = {"proxy?", "proxy/show?", "xds?", f"xds?resource=route/{NAME}&"}
+    assert await _links(changed, now) == {(way, 200) for way in ways}
+
+
+async def test_no_link_is_offered_to_what_is_not_kept(changed: Any, now: Any) -> None:
+    """A version may be gone, and of a secret, of whatever type, there is none."""
+    changed.the_replaced = ()
+    assert await _links(changed, now) == set()
+    kind = TypeUrl("meshwright.dev/document.v1.Credentials")
+    secret = Resource(kind, ResourceName("all"), Version("new"), b"{}", secret=True)
+    changed.the_snapshot = Snapshot.of([secret])
+    (push,) = changed.the_pushes
+    changes = ((secret.name, Version("old"), secret.version),)
+    changed.the_pushes = (replace(push, type_url=kind, changed=changes),)
+    assert await _links(changed, now) == set()

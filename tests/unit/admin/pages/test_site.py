@@ -75,10 +75,38 @@ async def test_a_browser_that_names_another_host_is_told_so(client: Client) -> N
     assert "uuid-1" not in text
 
 
-async def test_no_method_but_get_is_served(client: Client) -> None:
-    """A browser is told in the frame."""
-    response = await client.post("/debug/certs", headers=BROWSER)
-    assert (response.status, response.content_type) == (405, "text/html")
+async def test_who_would_rather_have_a_page_gets_one(client: Client) -> None:
+    """As `Accept` is read (tests/unit/admin/http/test_accept.py), by the index and all pages alike."""
+    said = {"text/html;q=0": "application/json", "application/json;q=0.2, TEXT/*": "text/html"}
+    for accept, kind in said.items():
+        for path in ("/debug", "/debug/certs", "/debug/nothing"):
+            assert (await client.get(path, headers={"Accept": accept})).content_type == kind
+
+
+async def test_accept_may_be_said_in_several_lines(client: Client) -> None:
+    """They are one list (RFC 9110, 5.3)."""
+    lines = [("Accept", "application/json;q=0.5"), ("Accept", "text/html")]
+    for headers in (lines, lines[::-1]):
+        assert (await client.get("/debug/certs", headers=headers)).content_type == "text/html"
+
+
+@pytest.mark.parametrize(
+    ("headers", "kind"), [({}, "application/json"), (BROWSER, "text/html")], ids=["program", "browser"]
+)
+async def test_no_method_but_get_is_served(client: Client, headers: dict[str, str], kind: str) -> None:
+    """A browser is told in the frame, a program in JSON, and both which there are (RFC 9110, 15.5.6)."""
+    response = await client.post("/debug/certs", headers=headers)
+    assert (response.status, response.content_type) == (405, kind)
+    assert response.headers["Allow"] == "GET, HEAD"
+    for path in ("/debug/nothing", "/nothing"):
+        response = await client.post(path, headers=headers)
+        assert (response.status, response.content_type) == (404, kind)
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/debug/fails"])
+async def test_programs_are_told_of_every_error_in_json(client: Client, path: str) -> None:
+    """Also of those that no page answers."""
+    assert list(await (await client.get(path)).json()) == ["error"]
 
 
 async def test_nothing_but_our_style_sheet_and_script_is_let_in(client: Client) -> None:
@@ -94,7 +122,7 @@ async def test_nothing_but_our_style_sheet_and_script_is_let_in(client: Client) 
     for header, said in {
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",
-        "Referrer-Policy": "no-referrer",
+        "Referrer-Policy": "same-origin",
     }.items():
         assert response.headers[header] == said
 

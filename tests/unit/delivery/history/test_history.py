@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from delivery.history import history, versions
 from delivery.history.causes import Triggers, causing
 from delivery.history.history import PUSHES, Delays, PushHistory
+from delivery.history.old_resources import BYTES
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import Record
 from delivery.history.versions import NOTHING_HELD, Content, Held, Move
@@ -69,6 +70,13 @@ class Mesh:
         wave = Wave(self.waves, (), 0, 0.0, 0.0, DATE)
         self.history.published(wave, step, replaced)
         return wave
+
+    def move(
+        self, snapshots: dict[GroupKey, Snapshot | None], members: dict[NodeKey, GroupKey | None]
+    ) -> None:
+        """Publish groups, and have proxies come to them."""
+        step = Step(snapshots, members)
+        self.history.published(Wave(0, (), 0, 0.0, 0.0, DATE), step, self._publish(step))
 
     def _publish(self, step: Step) -> dict[GroupKey, Snapshot]:
         replaced = dict(self.cache.snapshots())
@@ -366,6 +374,50 @@ def test_earlier_versions_are_kept_but_no_secrets(mesh: Mesh) -> None:
     assert mesh.history.replaced(ROUTE, A, Version("1")) is old
     assert mesh.history.replaced(ROUTE, A, Version("2")) is None
     assert mesh.history.replaced(SECRET, ResourceName("s"), Version("1")) is None
+
+
+def test_what_one_proxy_alone_is_served_no_more_is_kept(mesh: Mesh) -> None:
+    """A version that it rejected: its group has it still, and it has another one in its place, or less."""
+    mesh.send(resource("a"), resource("b"))
+    rejected = (resource("a", "2"), resource("b", "2"), resource("s", "2", SECRET))
+    mesh.publish(*rejected)
+    response = mesh.send(*rejected[:2])
+    mesh.history.answered(NODE, response, Rejection(13, "no"), 0.0)
+    mesh.withhold(resource("a"), resource("s", "1", SECRET))
+    mesh.send(resource("a"), removed=(B,))
+    (rejection, good) = mesh.history.pushes(NODE, 0.0, DATE)[1::-1]
+    assert (rejection.changed, good.changed) == (((A, "1", "2"), (B, "1", "2")), ((A, "2", "1"),))
+    kept = {name: mesh.history.replaced(ROUTE, name, Version("2")) for name in (A, B)}
+    assert kept == {A: rejected[0], B: rejected[1]}
+    assert mesh.history.replaced(SECRET, ResourceName("s"), Version("2")) is None
+    mesh.publish(resource("a", "3"), moved=True)  # offered the next version, it leaves its own group
+    assert mesh.history.replaced(ROUTE, A, Version("1")) == resource("a")
+
+
+def test_what_a_proxy_leaves_with_its_group_is_kept(mesh: Mesh) -> None:
+    """Also if the group goes with it, or changes at once; of one that is not there nothing is."""
+    mesh.send(resource("a"), resource("b"))
+    other, step = GroupKey("h"), Snapshot.of([resource("a", "2"), resource("b")])
+    mesh.move({other: step, GROUP: None}, dict.fromkeys((NODE, OTHER), other))
+    assert mesh.history.replaced(ROUTE, A, Version("1")) == resource("a")
+    assert mesh.history.replaced(ROUTE, B, Version("1")) is None, "it has that one still"
+    mesh.history.closed(NODE, 1.0)
+    mesh.move({GROUP: Snapshot.of([resource("a", "3")]), other: None}, dict.fromkeys((NODE, OTHER), GROUP))
+    assert mesh.history.replaced(ROUTE, A, Version("2")) is None
+
+
+def test_however_often_versions_are_rejected_what_is_kept_is_bounded(mesh: Mesh) -> None:
+    """By what all of it takes, the oldest first: who rejects everything takes no more than others."""
+    size = 200_000
+    for version in range(2, 102):
+        bad = replace(resource("a", str(version)), kept=bytes(size))
+        mesh.publish(bad, moved=True)
+        mesh.history.answered(NODE, mesh.send(bad), Rejection(13, "no"), 0.0)
+        mesh.withhold(resource("a"))
+        mesh.send(resource("a"))
+    kept = [each for each in range(2, 102) if mesh.history.replaced(ROUTE, A, Version(str(each))) is not None]
+    assert 0 < sum(size for _ in kept) <= BYTES
+    assert kept == list(range(102 - len(kept), 102))
 
 
 def test_proxies_of_a_group_share_what_they_were_sent(mesh: Mesh) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from delivery.history.old_resources import BESIDE, Replaced
-from xds.protocol.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import ROUTE, SECRET, Renewal, Resource, ResourceName, TypeUrl, Version
 
 NAME = ResourceName("a")
 
@@ -26,3 +26,10 @@ def test_a_secret_is_never_kept() -> None:
     kept = Replaced()
     kept.keep(replace(_resource("1", SECRET), secret=True))
     assert kept.find(SECRET, NAME, Version("1")) is None
+
+
+def test_what_it_was_made_from_is_not_kept() -> None:
+    """That is policy, which is not counted, and which nobody asks of it."""
+    kept = Replaced()
+    kept.keep(replace(_resource("1"), recipe=object(), renewal=Renewal(lambda *_: False, lambda one, _: one)))
+    assert kept.find(ROUTE, NAME, Version("1")) == _resource("1")

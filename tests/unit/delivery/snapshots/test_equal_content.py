@@ -163,12 +163,15 @@ WAYS = (_after, _after_last, _batches, _looked_through)
 def test_a_resource_of_equal_content_takes_the_place_of_the_other(
     way: Callable[[Batch, Batch], tuple[ResourceSet, ResourceSet]], what: str, count: int
 ) -> None:
-    """In a set, in a snapshot of it, in one with parts that stay, and in the cache; clients see no step."""
+    """In a set, in a snapshot of it, in one with parts that stay, and in the cache.
+
+    Clients see a step where they are shown it no more, or may keep it for another time.
+    """
     old = _batch(count)
     now = OTHERS[what](old[-1])
     before, found = way(old, (*old[:-1], now))
     beside = ResourceSet.of([replace(_resource(CLUSTER, count), references=())])
-    seen = {ENDPOINT: {now.name}} if what == "on demand" else {}
+    seen = {ENDPOINT: {now.name}} if what in ("on demand", "time to live") else {}
     assert found.changed_since(before) == seen
     assert found.resources(ENDPOINT).version == before.resources(ENDPOINT).version
     for parts in ((), (beside,)):

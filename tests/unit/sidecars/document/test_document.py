@@ -5,9 +5,11 @@ import ssl
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 
 from catalog.policy.proxy import ProxyPolicy, Reachable
 from catalog.policy.whole import proxy_policy
@@ -17,20 +19,22 @@ from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
 from mesh.names import Namespace, TrustDomain
 from mesh.workload import WorkloadKey
+from sidecars.contract.contexts import Clients
 from sidecars.contract.driver import Credentials
+from sidecars.contract.errors import NothingThereError
 from sidecars.document.driver import DocumentDriver
 from sidecars.document.readers import LINGER_SECONDS, Readers
-from sidecars.document.server import contents, version
+from sidecars.document.server import PATH, DocumentServer, contents, version
 from sidecars.document.tls import server_context
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from tests.meshes import values as a
 from tests.meshes.views import POLICY, view, workload
-from xds.cache import NodeKey, SnapshotCache
+from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.type_urls import Version
 from xds.protocol.wire import Nonce, Rejection, Response
-from xds.server.hooks import Ending, Peer, Unobserved
+from xds.server.hooks import AnyNode, Ending, Peer, Unobserved
 from xds.server.limits import Limits
 from xds.server.status import SyncState, Variant
 from xds.server.tls import TlsIdentity
@@ -260,3 +264,62 @@ def test_certificates_and_roots_are_renewed_without_a_restart(tmp_path: Path) ->
     with pytest.raises(ssl.SSLError):
         _shown(server, foreign)
     assert server.minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+async def test_whose_document_there_is_not_is_said() -> None:
+    """Not a document that is null: of nobody there is none, nor of a proxy of another driver."""
+    cache = SnapshotCache()
+    cache.publish({GroupKey("g"): _snapshot()}, {NODE: GroupKey("g")})
+    clients = Clients(AnyNode(NODE), Unobserved(), Limits())
+    server = DocumentServer(SimpleNamespace(catalog=cache, clients=clients))  # type: ignore[arg-type]
+    found = await server.shown({"proxy": NODE})
+    assert found["version"] == version(_snapshot())
+    assert await server.shown({}) == {"readers": []}
+    with pytest.raises(NothingThereError, match=r"no document is made for 'two\.store\.shop'"):
+        await server.shown({"proxy": "two.store.shop"})
+
+
+async def _asked(cache: SnapshotCache, method: str = "GET", **headers: str) -> tuple[int, str, bytes, Any]:
+    """Ask a server, as the proxy NODE; return its status, ETag and content, and what was shown of it then."""
+    clients = Clients(AnyNode(NODE), Unobserved(), Limits())
+    server = DocumentServer(SimpleNamespace(catalog=cache, clients=clients))  # type: ignore[arg-type]
+    said = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with TestClient(TestServer(server.application())) as client:
+        answer = await client.request(method, PATH, headers=said)
+        (reader,) = server.readers.shown()
+        return answer.status, answer.headers.get("ETag", ""), await answer.read(), reader
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ('"{}"', 304),
+        ('W/"{}"', 304),
+        ('"old", "{}"', 304),
+        ('W/"old" ,W/"{}","older"', 304),
+        ("*", 304),
+        ("{}", 304),  # as those have it that leave the quotes away
+        ('"old"', 200),
+        ('"old, {}"', 200),
+        ('"{}x"', 200),
+        ('"*"', 200),  # which is a tag
+        ("", 200),
+    ],
+)
+async def test_a_document_is_not_sent_to_who_has_it(said: str, status: int) -> None:
+    """If-None-Match is a list of entity tags, or any (RFC 9110, 13.1.2), compared weakly (8.8.3.2)."""
+    cache = SnapshotCache()
+    cache.publish({GroupKey("g"): _snapshot()}, {NODE: GroupKey("g")})
+    newest = version(_snapshot())
+    found, tag, body, reader = await _asked(cache, If_None_Match=said.format(newest))
+    assert (found, tag, bool(body)) == (status, f'"{newest}"', status == 200)
+    has_it = status == 304 and said != "*"
+    assert reader["confirmed"] == (newest if has_it else None)
+
+
+async def test_head_gives_nobody_a_document() -> None:
+    """The same headers (RFC 9110, 9.3.2): it is not waited for that somebody says that it has it."""
+    cache = SnapshotCache()
+    cache.publish({GroupKey("g"): _snapshot()}, {NODE: GroupKey("g")})
+    status, tag, body, reader = await _asked(cache, "HEAD")
+    assert (status, tag, body, reader["given"]) == (200, f'"{version(_snapshot())}"', b"", None)

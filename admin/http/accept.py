@@ -1,0 +1,78 @@
+"""What a client would rather have, as RFC 9110 reads its `Accept` (12.5.1)."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+_WORD: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_VALUE: Final = rf'{_WORD}|"(?:[^"\\]|\\.)*"'
+_ELEMENT: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+')
+_RANGE: Final = re.compile(rf"\s*({_WORD})(?:/({_WORD}))?\s*((?:;\s*(?:{_WORD}\s*=\s*(?:{_VALUE})\s*)?)*)")
+_PARAMETER: Final = re.compile(rf"({_WORD})\s*=\s*({_VALUE})")
+_WEIGHT: Final = re.compile(r"0?(?:\.\d*)?|1(?:\.0*)?")
+
+HTML: Final = "text/html"
+JSON: Final = "application/json"
+_ENCODED: Final = {"charset": "utf-8"}
+"""The parameters of what we answer; of JSON the name says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A media range with its weight; `*` stands for anything."""
+
+    kind: str
+    subtype: str
+    parameters: Mapping[str, str]
+    weight: float
+
+    def specificity(self, media_type: str) -> int | None:
+        """Return how closely it names a type (12.5.1): None where the type is not in it."""
+        kind, _, subtype = media_type.partition("/")
+        if self.parameters.items() - _ENCODED.items():
+            return None
+        if (self.kind, self.subtype) == (kind, subtype):
+            return 2 + len(self.parameters)
+        if self.subtype != "*" or self.kind not in ("*", kind):
+            return None
+        return 1 if self.kind == kind else 0
+
+
+def prefers_html(request: web.Request) -> bool:
+    """Say whether a page is wanted rather than JSON.
+
+    Where both are wanted as much it is what is named more closely, as `text/html, */*` does; else it is JSON.
+    A line that nothing can be read of is passed over, and what suits nobody is answered all the same: with
+    JSON, as 12.5.1 leaves to the server.
+    """
+    ranges = list(_ranges(request.headers.getall("Accept", ())))
+    return _wanted(ranges, HTML) > max(_wanted(ranges, JSON), (0.0, -1))
+
+
+def _wanted(ranges: Iterable[_Range], media_type: str) -> tuple[float, int]:
+    """Return the weight that a type has, by the range that names it most closely, and how closely."""
+    found = (
+        (closely, each.weight) for each in ranges if (closely := each.specificity(media_type)) is not None
+    )
+    closely, weight = max(found, default=(-1, 0.0))
+    return weight, closely if weight else -1
+
+
+def _ranges(lines: Iterable[str]) -> Iterator[_Range]:
+    """Yield the ranges of all lines, which are one list (5.3); what is none is passed over."""
+    for element in _ELEMENT.findall(",".join(lines)):
+        found = _RANGE.fullmatch(element)
+        if found is None or (found[2] is None and found[1] != "*"):  # `*` alone is how Java says it
+            continue
+        given = {name.lower(): _plain(value).lower() for name, value in _PARAMETER.findall(found[3])}
+        weight = given.pop("q", "1")
+        if _WEIGHT.fullmatch(weight) and weight not in ("", "."):
+            yield _Range(found[1].lower(), (found[2] or "*").lower(), given, float(weight))
+
+
+def _plain(value: str) -> str:
+    """Return what a token or quoted string says (5.6.4)."""
+    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
