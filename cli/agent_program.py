@@ -18,8 +18,9 @@ from admin.http.log_levels import add_log_levels
 from agent import app
 from agent.envoy.lifecycle import Ending
 from agent.errors import AgentError
+from cli.ending import ending_in_words
 from cli.environment import say_unknown
-from cli.errors import AnsweredNo, CommandFailed, ending_in_words
+from cli.errors import AnsweredNo, CommandFailed
 from cli.handover import Told, handed_over
 from cli.signals import until_told
 from controller.process import logs

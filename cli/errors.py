@@ -5,6 +5,7 @@
     ├── ServerRefused   the server answered, and said no
     │   └── NotUnderstood   it answered what another version of it says
     ├── OfflineError    a directory of manifests cannot be read
+    ├── StreamError     standard output cannot be written, or standard input not be read
     ├── IssuingError    a certificate was not issued, revoked or written
     └── AnsweredNo      it was found out, and the answer is no
 
@@ -13,8 +14,6 @@ Every message is one sentence for whoever typed the command.
 
 import contextlib
 import enum
-import sys
-import traceback
 from collections.abc import Iterator
 
 
@@ -80,19 +79,3 @@ class AnsweredNo(CommandFailed):
     """What the command was to find out is a no; the message says why."""
 
     status = Status.NO
-
-
-@contextlib.contextmanager
-def ending_in_words() -> Iterator[None]:
-    """End the process where a command fails: with one sentence on standard error, and a status.
-
-    A fault of the program's own is no NO.
-    """
-    try:
-        yield
-    except CommandFailed as failed:
-        sys.stderr.write(failed.in_words())
-        sys.exit(failed.status)
-    except Exception:  # noqa: BLE001 - whatever it is, it has been printed, and the status is said
-        traceback.print_exc()
-        sys.exit(Status.UNKNOWN)

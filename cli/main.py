@@ -33,7 +33,7 @@ from cli.commands.tap import tap
 from cli.commands.unit import unit
 from cli.commands.version import printed, version
 from cli.commands.webhook import webhook
-from cli.errors import ending_in_words
+from cli.ending import ending_in_words
 from cli.program import Program
 
 app = typer.Typer(

@@ -8,10 +8,9 @@ from mesh.names import Port
 from mesh.spelling import nearest
 from specs.codes import Code
 from specs.notes import Notes
+from specs.quotes import TEXT_RULE, Fits, advised
 
 T = TypeVar("T")
-
-TEXT_RULE: Final = "must be text; put it in quotes"
 
 _LIKE: Final = 0.8
 """How much a field that nobody asked for must look like one to be taken for it with a slip in it."""
@@ -62,33 +61,37 @@ class Fields:
         """Warn of the value at a key; this does not count as asking for it."""
         self.notes.warn(code, self.at(_cut(name)), expected, self._mapping.get(name))
 
-    def text(self, name: str, default: str | None = None, expected: str = TEXT_RULE) -> str | None:
+    def text(
+        self, name: str, default: str | None = None, expected: str = TEXT_RULE, fits: Fits | None = None
+    ) -> str | None:
         """Return the text at the key, `default` if there is none; `expected` is said of what is no text.
 
         A text with a form of its own says that: whoever puts a number in quotes is else told of it only then.
+        That it is to stand in quotes is said where it `fits` in them.
         """
         value = self.raw(name)
         if value is None:
             return default
         if isinstance(value, str):
             return value
-        self.wrong(name, expected, Code.WRONG_TYPE)
+        self.wrong(name, advised(expected, value, fits), Code.WRONG_TYPE)
         return default
 
-    def required_text(self, name: str, expected: str = "must be text") -> str:
+    def required_text(self, name: str, expected: str = TEXT_RULE, fits: Fits = bool) -> str:
         """Return the text at the key, which must be there and not be empty."""
         if not self.has(name):
             self._missing(name, expected)
             return ""
-        value = self.text(name, default="", expected=f"{expected}; put it in quotes")
+        value = self.text(name, default="", expected=expected, fits=fits)
         if value == "" and self.raw(name) == "":
             self.wrong(name, expected)
         return value or ""
 
     def choice(self, name: str, allowed: Collection[str], default: str) -> str:
         """Return one of the `allowed` texts, `default` if there is none."""
-        # In quotes, since to YAML an `off` may be false.
-        value = self.text(name, default=default, expected=f"{one_of(allowed)}; put it in quotes") or default
+        # To YAML an `off` may be false.
+        fits = frozenset(map(str, allowed)).__contains__
+        value = self.text(name, default=default, expected=one_of(allowed), fits=fits) or default
         if value not in allowed:
             self.wrong(name, one_of(allowed))
             return default
@@ -177,15 +180,15 @@ class Fields:
                 self.notes.refuse(Code.WRONG_TYPE, path, "must be a mapping", item)
         return tuple(found)
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Return the list of texts at the key, in its order."""
+    def texts(self, name: str, expected: str = TEXT_RULE, fits: Fits | None = None) -> tuple[str, ...]:
+        """Return the list of texts at the key, in its order; what is said of others is as in `text`."""
         found = []
         for path, item in self.items(name):
             if isinstance(item, str) and item:
                 found.append(item)
             else:
-                expected = "must not be empty" if item == "" else TEXT_RULE
-                self.notes.refuse(Code.WRONG_TYPE, path, expected, item)
+                said = "must not be empty" if item == "" else advised(expected, item, fits)
+                self.notes.refuse(Code.WRONG_TYPE, path, said, item)
         return tuple(found)
 
     def ports(self, name: str) -> tuple[Port, ...]:
@@ -209,7 +212,8 @@ class Fields:
             if isinstance(key, str) and isinstance(value, str):
                 found.append((key, value))
             elif value is not None or not isinstance(key, str):
-                self.notes.refuse(Code.WRONG_TYPE, f"{self.path}[{key!s:.60}]", TEXT_RULE, value)
+                said = advised(TEXT_RULE, value if isinstance(key, str) else key, None)
+                self.notes.refuse(Code.WRONG_TYPE, f"{self.path}[{key!s:.60}]", said, value)
         return tuple(sorted(found))
 
     def asked(self) -> frozenset[str]:

@@ -57,7 +57,9 @@ def is_value(text: str) -> bool:
 def changes(fields: Fields) -> HeaderChanges:
     """Read `set`, `add` and `remove` of a section, and close it; of one name there is one change."""
     put, add = _headers(fields, "set"), _headers(fields, "add")
-    remove = tuple(each.lower() for each in fields.texts("remove"))
+    remove = tuple(
+        each.lower() for each in fields.texts("remove", CHANGE_RULE, lambda text: _may_change(text.lower()))
+    )
     for index, name in enumerate(remove):
         if not _may_change(name):
             fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at('remove')}[{index}]", CHANGE_RULE, name)

@@ -79,10 +79,10 @@ def check_metadata(document: Mapping[str, object], notes: Notes, path: str = "")
     metadata = body.section("metadata", required=True)
     if notes.refused:
         return
-    name = metadata.required_text("name", NAME_RULE)
+    name = metadata.required_text("name", NAME_RULE, is_dns_subdomain)
     if name and not is_dns_subdomain(name):
         metadata.wrong("name", NAME_RULE, Code.BAD_NAME)
-    namespace = metadata.text("namespace")
+    namespace = metadata.text("namespace", expected=LABEL_RULE, fits=is_dns_label)
     if namespace and not is_dns_label(namespace):
         metadata.wrong("namespace", LABEL_RULE, Code.BAD_NAME)
 

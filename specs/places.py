@@ -7,6 +7,7 @@ from mesh.names import Namespace, ServiceName, is_dns_label
 from mesh.service import ServiceKey
 from specs.fields import Fields
 from specs.manifest import LABEL_RULE
+from specs.quotes import never
 from specs.references import NETWORK_RULE, object_name, parse_network
 
 IP_RANGE: Final = "IPRange"
@@ -27,7 +28,7 @@ class Places:
     def read_service(self, fields: Fields) -> None:
         """Read a Service with its namespace, as OSM demands: gateways live elsewhere."""
         name = object_name(fields, "name")
-        namespace = fields.text("namespace") or ""
+        namespace = fields.text("namespace", expected=LABEL_RULE, fits=is_dns_label) or ""
         if not namespace:
             fields.wrong("namespace", "must be the namespace of the Service")
         elif not is_dns_label(namespace):
@@ -36,7 +37,7 @@ class Places:
 
     def read_range(self, fields: Fields) -> None:
         """Read a range of addresses."""
-        text = fields.required_text("name", NETWORK_RULE)
+        text = fields.required_text("name", NETWORK_RULE, never)
         if not text:
             return
         if (found := parse_network(text)) is None:

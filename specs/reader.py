@@ -143,31 +143,34 @@ def _manifest(document: Mapping[str, object], key: ObjectKey, version: str, note
 def _reader(document: Mapping[str, object], notes: Notes, path: str) -> tuple[Reader | None, str]:
     """Find the reader for a document, which in a list stands at `path`, or note why there is none."""
     name, api_version = document.get("kind"), document.get("apiVersion")
+    before = f"{path}." if path and notes.key is None else ""  # else its name says which one it is
     for field, value in (("apiVersion", api_version), ("kind", name)):
         if not isinstance(value, str) or not value:
-            code = Code.NO_KIND
-            at = f"{path}.{field}" if path and notes.key is None else field
-            notes.refuse(code, at, "must be text, such as apiVersion: v1 and kind: Service", value)
+            expected = "must be text, such as apiVersion: v1 and kind: Service"
+            notes.refuse(Code.NO_KIND, f"{before}{field}", expected, value)
     if not isinstance(name, str) or not isinstance(api_version, str) or notes.refused:
         return None, ""
     group, version = split_api_version(api_version)
     kind = Kind(name, group)
     reader = READ.get(kind)
     if reader is None:
-        _note_unread(notes, kind, api_version)
+        _note_unread(notes, kind, api_version, before)
     elif version in reader.versions:
         return reader, version
     else:
-        _refuse_version(notes, reader, version, api_version)
+        _refuse_version(notes, reader, version, api_version, before)
     return None, ""
 
 
-def _note_unread(notes: Notes, kind: Kind, api_version: str) -> None:
-    """Note that a kind is not read, each in its own way: policy, somebody else's, or a slip."""
+def _note_unread(notes: Notes, kind: Kind, api_version: str, before: str) -> None:
+    """Note that a kind is not read, each in its own way: policy, somebody else's, or a slip.
+
+    `before` is what stands before the name of a field, of an item that has no name itself.
+    """
     if (instead := UNENFORCED.get(kind)) is not None:
-        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), kind.name)
+        notes.warn(Code.NOT_ENFORCED, f"{before}kind", not_enforced(instead), kind.name)
     elif not is_foreign(kind):
-        _refuse_kind(notes, kind, api_version)
+        _refuse_kind(notes, kind, api_version, before)
     elif kind == CONFIG_MAP and notes.key is not None and notes.key.name == PRESETS:
         instead = "OSM makes its MeshConfig of it; write one, with these presets as its spec"
         notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), kind.name)
@@ -176,10 +179,10 @@ def _note_unread(notes: Notes, kind: Kind, api_version: str) -> None:
         notes.inform(Code.OTHER_KIND, "kind", "is no part of a mesh and not read", kind.full)
 
 
-def _refuse_kind(notes: Notes, kind: Kind, api_version: str) -> None:
+def _refuse_kind(notes: Notes, kind: Kind, api_version: str, before: str) -> None:
     """Note that a group has no such kind, and what may be meant: another group, or another name."""
     if elsewhere := api_versions_of(kind.name):
-        notes.refuse(Code.UNKNOWN_VERSION, "apiVersion", one_of(elsewhere), api_version)
+        notes.refuse(Code.UNKNOWN_VERSION, f"{before}apiVersion", one_of(elsewhere), api_version)
         return
     there = kinds_of(kind.group)
     if near := nearest(kind.name, there):
@@ -188,13 +191,14 @@ def _refuse_kind(notes: Notes, kind: Kind, api_version: str) -> None:
         meant = f"did you mean {kind_meant(kind.name, api_version).name} of {elsewhere[0]}?"
     else:
         meant = f"known are {', '.join(there)}"
-    notes.refuse(Code.UNKNOWN_KIND, "kind", f"is no kind of {cut(api_version)}; {meant}", kind.name)
+    expected = f"is no kind of {cut(api_version)}; {meant}"
+    notes.refuse(Code.UNKNOWN_KIND, f"{before}kind", expected, kind.name)
 
 
-def _refuse_version(notes: Notes, reader: Reader, version: str, api_version: str) -> None:
+def _refuse_version(notes: Notes, reader: Reader, version: str, api_version: str, before: str) -> None:
     expected = f"must be one of {', '.join(reader.api_versions)}"
     if version in reader.drafts:
         expected = f"is a draft of {reader.kind} that is not read; {expected}"
-        notes.refuse(Code.DRAFT_VERSION, "apiVersion", expected, api_version)
+        notes.refuse(Code.DRAFT_VERSION, f"{before}apiVersion", expected, api_version)
     else:
-        notes.refuse(Code.UNKNOWN_VERSION, "apiVersion", expected, api_version)
+        notes.refuse(Code.UNKNOWN_VERSION, f"{before}apiVersion", expected, api_version)

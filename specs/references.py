@@ -43,7 +43,7 @@ _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 
 def object_name(fields: Fields, name: str) -> str:
     """Return a required name of another object."""
-    value = fields.required_text(name, NAME_RULE)
+    value = fields.required_text(name, NAME_RULE, is_dns_subdomain)
     if value and not is_dns_subdomain(value):
         fields.wrong(name, NAME_RULE)
     return value
@@ -51,7 +51,7 @@ def object_name(fields: Fields, name: str) -> str:
 
 def namespace_name(fields: Fields, name: str, default: Namespace) -> Namespace:
     """Return a namespace's name, `default` where there is none."""
-    value = fields.text(name) or default
+    value = fields.text(name, expected=LABEL_RULE, fits=is_dns_label) or default
     if not is_dns_label(value):
         fields.wrong(name, LABEL_RULE)
         return default
@@ -94,7 +94,7 @@ def parse_service(text: str, namespace: Namespace) -> ServiceKey | None:
 
 def service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
     """Return a required service, by one of the texts it is called by."""
-    value = fields.required_text(name, SERVICE_RULE)
+    value = fields.required_text(name, SERVICE_RULE, is_dns_subdomain)
     found = parse_service(value, namespace) if value else None
     if value and found is None:
         fields.wrong(name, SERVICE_RULE)

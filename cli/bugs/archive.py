@@ -6,7 +6,7 @@ import os
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from cli.errors import CommandFailed
 
@@ -24,8 +24,16 @@ def write(path: Path, files: Mapping[str, str], at: int) -> None:
         raise CommandFailed(f"{path} is there already: give another name with --out") from error
     except OSError as error:
         raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "wb") as raw:
+            _pack(raw, files, at)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise CommandFailed(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _pack(raw: IO[bytes], files: Mapping[str, str], at: int) -> None:
     with (
-        os.fdopen(descriptor, "wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=at) as packed,
         tarfile.open(fileobj=packed, mode="w") as made,
     ):

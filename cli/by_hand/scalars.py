@@ -1,8 +1,10 @@
 """Scalars that are written again as they stood: readers of YAML 1.1 and 1.2 differ in what they mean.
 
-`defaultMode: 0444` is 292 to kubectl, and another number to others; here nobody has to know.
+`defaultMode: 0444` is 292 to kubectl, and another number to others. Where a number is looked at, it is the
+one that kubectl takes it for (sigs.k8s.io/yaml).
 """
 
+import math
 import re
 from typing import Final
 
@@ -14,7 +16,13 @@ _BOOLEANS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false
 _NUMERIC: Final = re.compile(
     r"[-+]?\.?[0-9][0-9a-fxo_.:+-]*|[0-9]{4}-[0-9].*|[-+]?\.(?:inf|nan)", re.IGNORECASE
 )
-_OCTAL: Final = re.compile(r"0[0-7]+")
+_INTEGER: Final = re.compile(
+    r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)", re.ASCII
+)
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_LONGEST: Final = 100
+_WHOLE: Final = 1e21
+"""From here on kubectl writes a float in JSON with an exponent."""
 
 
 class Integer(int):
@@ -38,18 +46,31 @@ class Plain(str):
 def scalar(event: yaml.ScalarEvent) -> object:
     """Give a scalar its type; raise ValueError with a sentence where it has none."""
     found = resolve(event)
-    if event.tag is not None or not event.implicit[0] or isinstance(found, bool):
+    if event.tag is not None or not event.implicit[0] or found is None or isinstance(found, bool):
         return found
-    if isinstance(found, str):
-        return Plain(found) if is_ambiguous(found) else found
-    if not isinstance(found, int | float):
-        return found
-    if _OCTAL.fullmatch(event.value):
-        number: Integer | Decimal = Integer(int(event.value, 8))
-    else:
-        number = Integer(found) if isinstance(found, int) else Decimal(found)
+    number = _number(event.value)
+    if number is None:
+        return Plain(event.value) if is_ambiguous(event.value) else event.value
     number.text = event.value
     return number
+
+
+def _number(text: str) -> Integer | Decimal | None:
+    """Return the number that kubectl takes a text without quotes for, None for what is no number to it.
+
+    An underscore is nothing between digits, a leading zero is octal, and a float without a fraction is whole.
+    """
+    plain = text if text.startswith((".", "_")) else text.replace("_", "")
+    if len(plain) > _LONGEST:
+        return None
+    if match := _INTEGER.fullmatch(plain):
+        sign, digits = match.groups()
+        is_octal = len(digits) > 1 and digits.isdigit() and digits.startswith("0")
+        return Integer(f"{sign}{digits}", 8) if is_octal else Integer(f"{sign}{digits}", 0)
+    number = float(plain) if _FLOAT.fullmatch(plain) else math.inf
+    if not math.isfinite(number):
+        return None
+    return Integer(number) if number.is_integer() and abs(number) < _WHOLE else Decimal(number)
 
 
 def is_ambiguous(text: str) -> bool:

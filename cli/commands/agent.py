@@ -1,19 +1,15 @@
 """`meshwright agent`: a proxy beside its workload; `meshwright agent request`: asking it."""
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from cli.errors import AnsweredNo, CommandFailed, Status
-from cli.options import AsJson, host_port, require_file
+from cli.options import AsJson, host_port
 from cli.printing.answers import print_json
 from sidecars.layout import ADMIN_PORT, CHAIN_FILE, STATUS_PORT
-
-if TYPE_CHECKING:
-    from agent.enrolment.settings import EnrolmentSettings
 
 # Reading says better than access(2) what may be read: that leaves out what a capability allows.
 _NOT_ASKED: Final = False
@@ -124,6 +120,7 @@ def run(
 
     Status: 0 if it was told to stop, 1 if Envoy failed again and again, 2 if it could not begin.
     """
+    told = dict(locals())
     if context.invoked_subcommand is not None:
         return
     from cli.signals import not_hung_up
@@ -133,79 +130,11 @@ def run(
         raise CommandFailed(
             "--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)"
         )
-    from agent.envoy.command import EnvoyOptions
-    from agent.envoy.draining import DrainSettings
-    from agent.envoy.lifecycle import RestartSettings
-    from agent.settings import AgentSettings
-    from agent.status.probes import Probes, read_probes
+    from cli.agent_settings import agent_settings
     from cli.environment import of_program
     from cli.handover import Told, become_agent
-    from sidecars.envoy.bootstrap import AdsProtocol
 
-    ports = frozenset(application_port or ())
-    try:
-        by_path = {} if probes is None else read_probes(json.loads(probes.read_text("utf-8")))
-        settings = AgentSettings(
-            credentials=credentials.absolute(),
-            ads=host_port("--ads", ads, ADMIN_PORT),
-            run=run_directory.absolute(),
-            envoy=EnvoyOptions(
-                envoy,
-                concurrency,
-                envoy_log_level,
-                drain_seconds,
-                parent_shutdown_seconds,
-                hot_restart,
-            ),
-            admin=host_port("--admin", admin, ADMIN_PORT),
-            status=host_port("--status", status, STATUS_PORT),
-            protocol=AdsProtocol(protocol),
-            restart=RestartSettings(hot_restart=hot_restart),
-            drain=DrainSettings(termination_least_seconds, termination_most_seconds),
-            probes=Probes(application_address, by_path, ports),
-            application_ports=ports,
-            metrics_url=application_metrics,
-            override=None if override is None else override.absolute(),
-            hosts=None if hosts_file is None else hosts_file.absolute(),
-            cluster_domain=cluster_domain,
-            shared_credentials=shared_credentials,
-            enrolment=_enrolment(enrol, join_token, kubernetes_token, authority, renewal),
-        )
-    except (ValueError, OSError) as error:
-        raise CommandFailed(error) from error
-    become_agent(Told(settings, log_level, as_json, of_program()))
-
-
-def _enrolment(
-    enrol: str | None,
-    join_token: Path | None,
-    kubernetes_token: Path | None,
-    authority: Path | None,
-    renewal: str | None,
-) -> "EnrolmentSettings | None":
-    """Return what is told of enrolment; raise CommandFailed for what goes with nothing."""
-    from agent.enrolment.settings import EnrolmentSettings
-
-    require_file("--join-token", join_token)
-    require_file("--kubernetes-token", kubernetes_token)
-    proofs = [each for each in (join_token, kubernetes_token) if each is not None]
-    if len(proofs) != (0 if enrol is None else 1):
-        raise CommandFailed(
-            "--enrol goes with --join-token or with --kubernetes-token: where to join, and by what"
-        )
-    if kubernetes_token is not None and authority is None:
-        raise CommandFailed("--kubernetes-token needs --ca: it does not say whom to believe")
-    if authority is not None and enrol is None:
-        raise CommandFailed("--ca is for joining: give --enrol and --join-token as well")
-    if enrol is None and renewal is None:
-        return None
-    return EnrolmentSettings(
-        join=None if enrol is None else host_port("--enrol", enrol),
-        kind="join-token" if kubernetes_token is None else "kubernetes",
-        proof=proofs[0].absolute() if proofs else None,
-        authority=None if authority is None else authority.absolute(),
-        renewal=None if renewal is None else host_port("--renewal", renewal),
-    )
+    become_agent(Told(agent_settings(told), log_level, as_json, of_program()))
 
 
 @agent.command()

@@ -8,6 +8,7 @@ import typer
 from cli.errors import CommandFailed
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.standard_streams import print_text
 
 
 def bootstrap(
@@ -26,7 +27,7 @@ def bootstrap(
 
     made = text(credentials, ads, admin, protocol)
     if output is None:
-        print(made, end="")
+        print_text(made)
         return
     from cli.printing.files import write
 

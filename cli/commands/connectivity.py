@@ -11,6 +11,7 @@ from cli.client import api
 from cli.errors import CommandFailed, Status
 from cli.options import AsJson, host_port
 from cli.printing.answers import Found, print_json
+from cli.standard_streams import read_text
 from sidecars.layout import STATUS_PORT
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _asked(state: Path | None, source: str, to: str, method: str, path: str, hea
 def _given(file: Path) -> Found:
     """Read what was printed where the server is."""
     try:
-        found = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text("utf-8"))
+        found = json.loads(read_text() if str(file) == "-" else file.read_text("utf-8"))
         facts = found["facts"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CommandFailed(f"{file} is not what `meshwright connectivity --json` prints: {error}") from error

@@ -1,12 +1,12 @@
 """`meshwright crds`: the kinds that a Kubernetes cluster has to know, as manifests."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.standard_streams import print_text
 
 
 def crds(
@@ -26,4 +26,4 @@ def crds(
     if as_json:
         print_json({"apiVersion": "v1", "kind": "List", "items": found})
     else:
-        sys.stdout.write(printed(found))
+        print_text(printed(found))

@@ -21,6 +21,7 @@ from cli.options import (
     require_cluster,
 )
 from cli.printing.answers import Found, print_json, records, texts
+from cli.standard_streams import read_text
 from providers.text.printed import printed
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _asked(method: str, path: str) -> dict[str, str]:
     """Return what is asked for, or what the line that is given says."""
     if method != "-" and not method.startswith("{"):
         return {"method": method, "path": path}
-    lines = (sys.stdin.read() if method == "-" else method).strip().splitlines()
+    lines = (read_text() if method == "-" else method).strip().splitlines()
     if len(lines) != 1:
         raise CommandFailed(f"give one line of an access log, not {len(lines)}")
     return {"line": lines[0]}

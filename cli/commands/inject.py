@@ -1,7 +1,6 @@
 """`meshwright inject` and `meshwright uninject`: sidecars in manifests, by hand."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 from cli.errors import AnsweredNo, CommandFailed
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.standard_streams import print_text, read_bytes
 
 if TYPE_CHECKING:
     from cli.by_hand.text import Piece
@@ -108,7 +108,7 @@ def pieces_of(file: Path) -> "tuple[Piece, ...]":
 def _content(file: Path, name: str) -> bytes:
     try:
         if str(file) == "-":
-            content = sys.stdin.buffer.read(_MOST_BYTES + 1)
+            content = read_bytes(_MOST_BYTES + 1)
         else:
             with file.open("rb") as opened:
                 content = opened.read(_MOST_BYTES + 1)
@@ -189,7 +189,7 @@ def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: 
             piece.written(outcome.manifest) if outcome.changed else piece.text
             for piece, outcome in zip(found, outcomes, strict=True)
         ]
-        sys.stdout.buffer.write("".join(texts).encode())  # whatever the terminal's encoding
+        print_text("".join(texts))
 
 
 def _told(each: "Said") -> dict[str, object]:

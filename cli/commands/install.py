@@ -1,6 +1,5 @@
 """`meshwright install`: the control plane's manifests, as Helm would make them of the chart."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ import typer
 from cli.errors import CommandFailed
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.standard_streams import print_text
 from mesh.names import is_dns_label
 
 
@@ -55,7 +55,7 @@ def install(
 
         print_json({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(each) for each in found]})
     else:
-        sys.stdout.write("".join(f"---\n{each}" for each in found))
+        print_text("".join(f"---\n{each}" for each in found))
 
 
 def read_values(files: Iterable[Path], told: Iterable[str]) -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
 """`meshwright intercept`: from the words of the command line to rules, and what to say of them."""
 
-from typing import Annotated, Final
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -12,9 +13,11 @@ from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception,
 from cli.errors import AnsweredNo, CommandFailed, Status
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.standard_streams import print_text
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 
+_Value = TypeVar("_Value")
 _LIST: Final = "Only these, such as 80,8000-8010; * is all."
 _LESS: Final = "All but these."
 _NOT_SET: Final = (
@@ -98,33 +101,10 @@ def intercept(
 
     Included ports and ranges narrow what is captured, together; what is excluded wins.
     """
+    told = dict(locals())
     marked = Marked(mark, route_table)
     try:
-        if dry_run + only_check + probe + clean > 1:
-            raise InterceptionError("--dry-run, --check, --probe and --clean exclude each other")
-        wanted = (
-            None
-            if clean
-            else Interception(
-                uid=uid,
-                capture=capture,
-                inbound=inbound,
-                outbound=outbound,
-                families=_families(ipv4=ipv4, ipv6=ipv6 or ipv6_by_address),
-                ipv6_by_address=ipv6_by_address and not ipv6,
-                inbound_port=inbound_port,
-                outbound_port=outbound_port,
-                inbound_included=ports("--include-inbound-ports", include_inbound_ports),
-                inbound_excluded=excluded("--exclude-inbound-ports", exclude_inbound_ports, ports),
-                outbound_included=ports("--include-outbound-ports", include_outbound_ports),
-                outbound_excluded=excluded("--exclude-outbound-ports", exclude_outbound_ports, ports),
-                ranges_included=ranges("--include-outbound-ranges", include_outbound_ranges),
-                ranges_excluded=excluded("--exclude-outbound-ranges", exclude_outbound_ranges, ranges),
-                interfaces_excluded=excluded("--exclude-interfaces", exclude_interfaces, interfaces),
-                mark=mark,
-                route_table=route_table,
-            )
-        )
+        wanted = wanted_of(told)
         if wanted is not None and dry_run:
             _script(script(wanted), as_json=as_json)
         elif wanted is not None and probe:
@@ -137,6 +117,40 @@ def intercept(
         raise CommandFailed(error) from error
 
 
+def wanted_of(told: Mapping[str, Any]) -> Interception | None:
+    """Return what is to be led, None for nothing, of values by the names of the command's parameters.
+
+    Raises InterceptionError for what cannot be had.
+    """
+    if told["dry_run"] + told["only_check"] + told["probe"] + told["clean"] > 1:
+        raise InterceptionError("--dry-run, --check, --probe and --clean exclude each other")
+    if told["clean"]:
+        return None
+
+    def less(name: str, read: Callable[[str, str | None], tuple[_Value, ...] | None]) -> tuple[_Value, ...]:
+        return excluded(f"--exclude-{name.replace('_', '-')}", told[f"exclude_{name}"], read)
+
+    return Interception(
+        uid=told["uid"],
+        capture=told["capture"],
+        inbound=told["inbound"],
+        outbound=told["outbound"],
+        families=_families(ipv4=told["ipv4"], ipv6=told["ipv6"] or told["ipv6_by_address"]),
+        ipv6_by_address=told["ipv6_by_address"] and not told["ipv6"],
+        inbound_port=told["inbound_port"],
+        outbound_port=told["outbound_port"],
+        inbound_included=ports("--include-inbound-ports", told["include_inbound_ports"]),
+        inbound_excluded=less("inbound_ports", ports),
+        outbound_included=ports("--include-outbound-ports", told["include_outbound_ports"]),
+        outbound_excluded=less("outbound_ports", ports),
+        ranges_included=ranges("--include-outbound-ranges", told["include_outbound_ranges"]),
+        ranges_excluded=less("outbound_ranges", ranges),
+        interfaces_excluded=less("interfaces", interfaces),
+        mark=told["mark"],
+        route_table=told["route_table"],
+    )
+
+
 def _families(*, ipv4: bool, ipv6: bool) -> frozenset[Family]:
     return frozenset(family for family, on in ((Family.IPV4, ipv4), (Family.IPV6, ipv6)) if on)
 
@@ -145,7 +159,7 @@ def _script(text: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"script": text})
     else:
-        print(text, end="")
+        print_text(text)
 
 
 def _report(differences: tuple[str, ...], *, as_json: bool) -> None:

@@ -20,6 +20,7 @@ from cli.options import (
     require_cluster,
 )
 from cli.printing.answers import print_json
+from cli.standard_streams import print_text
 
 if TYPE_CHECKING:
     from mesh.problems import Problem, Problems
@@ -56,7 +57,7 @@ def lint(
         if as_json:
             print_json([{"code": code, "meaning": meaning} for code, meaning in meanings()])
         else:
-            sys.stdout.write(document())
+            print_text(document())
         return
     if kubernetes:
         from cli.offline.cluster import brought, reached
@@ -77,13 +78,13 @@ def lint(
 
 
 def _problems(where: Path | None) -> "Problems":
-    from cli.offline.mesh import read
+    from cli.offline.mesh import held_some, seen
 
     if where is None:
         raise CommandFailed(
             "give a directory or a file of manifests, - for standard input, --kubernetes, or --codes"
         )
-    return read(where).problems
+    return seen(held_some(where)).problems
 
 
 def text(found: "Sequence[Problem]", standing: int = 0) -> str:

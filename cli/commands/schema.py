@@ -1,6 +1,5 @@
 """`meshwright schema`: what can be written in a manifest, for editors, and as the page of the documents."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 from cli.errors import CommandFailed
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.standard_streams import print_text
 
 
 def schema(
@@ -34,7 +34,7 @@ def schema(
     if page and as_json:
         print_json(reference.records())
     elif page:
-        sys.stdout.write(reference.page())
+        print_text(reference.page())
     elif directory is None:
         print_json(reference.schema(kind))
     elif as_json:

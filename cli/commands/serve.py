@@ -132,9 +132,10 @@ def named(settings: Iterable[str]) -> Mapping[str, object]:
 
 def _print_settings(*, as_json: bool) -> None:
     from cli.printing.answers import print_json
+    from cli.standard_streams import print_text
     from controller.settings_page import as_records, page
 
     if as_json:
         print_json(as_records())
     else:
-        print(page(), end="")
+        print_text(page())

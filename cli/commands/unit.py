@@ -3,7 +3,7 @@
 import enum
 import os
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Final
 
@@ -11,9 +11,11 @@ import typer
 from typer.core import TyperCommand
 
 from cli import units
+from cli.agent_settings import agent_settings
 from cli.errors import CommandFailed
-from cli.options import AsJson, host_port, require_file
+from cli.options import AsJson, require_file
 from cli.printing.answers import print_json
+from cli.standard_streams import print_text
 
 _FOLDER: Final = PurePosixPath("/etc/systemd/system")
 _LOW: Final = 1024
@@ -79,12 +81,11 @@ def unit(
         case Which.AGENT:
             text = _agent(found, told, user or "meshwright-proxy", low_ports=low_ports, tproxy=tproxy)
         case Which.INTERCEPT:
-            _require_lists(found.values)
-            text = units.intercept_unit(told)
+            text = _intercept(found, told)
     if as_json:
         print_json({"file": str(_FOLDER / _NAMES[which]), "unit": text})
     else:
-        print(text, end="")
+        print_text(text)
 
 
 class _Typed:
@@ -209,8 +210,7 @@ def _agent(found: _Typed, told: units.Command, user: str, *, low_ports: bool, tp
         _require_seen("--envoy", values["envoy"], "install it below /opt or /usr")
     if values["ads"] is None:
         raise CommandFailed("--ads is missing: the control plane's HOST:PORT, after --")
-    for name in ("ads", "admin", "status"):
-        host_port(f"--{name}", values[name])
+    agent_settings(values)
     return units.agent_unit(
         units.Agent(
             told,
@@ -224,25 +224,15 @@ def _agent(found: _Typed, told: units.Command, user: str, *, low_ports: bool, tp
     )
 
 
-def _require_lists(values: Mapping[str, Any]) -> None:
-    """Raise CommandFailed for ports and ranges that `intercept` would not take."""
-    from agent.interception.options import excluded, interfaces, ports, ranges
+def _intercept(found: _Typed, told: units.Command) -> str:
     from agent.interception.settings import InterceptionError
+    from cli.commands.intercept import wanted_of
 
-    readers: Mapping[str, Callable[[str, str | None], tuple[Any, ...] | None]] = {
-        "ports": ports,
-        "ranges": ranges,
-        "interfaces": interfaces,
-    }
     try:
-        for name, value in values.items():
-            read = readers.get(name.rpartition("_")[2])
-            if read is not None and name.startswith("exclude_"):
-                excluded(f"--{name.replace('_', '-')}", value, read)
-            elif read is not None:
-                read(f"--{name.replace('_', '-')}", value)
+        wanted_of(found.values)
     except InterceptionError as error:
         raise CommandFailed(error) from error
+    return units.intercept_unit(told)
 
 
 def _written(values: Mapping[str, Any]) -> Iterator[PurePosixPath]:

@@ -1,7 +1,6 @@
 """`meshwright webhook`: what a cluster is to be told of the server's webhooks, as manifests."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 from cli.errors import CommandFailed
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.standard_streams import print_text
 
 
 def webhook(
@@ -54,7 +54,7 @@ def webhook(
     if as_json:
         print_json(found if injection else found[0])
     else:
-        sys.stdout.write(printed(found))
+        print_text(printed(found))
 
 
 def roots(path: Path) -> bytes:

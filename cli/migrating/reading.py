@@ -48,19 +48,22 @@ def from_files(where: Path) -> list[Document]:
                     f"{listing.unlisted[0].folder} cannot be listed: it is not all of the mesh"
                 )
             names, root = tuple(listing.files), where
-        return [each for name in names for each in _of_file(root, name)]
+        found = [each for name in names for each in _of_file(root, name)]
     except DirectoryError as error:
         raise CommandFailed(error) from error
+    if not found:
+        raise CommandFailed(f"{where} has no manifest: there is nothing to move")
+    return [dict(each) for document in found for each in objects_in(document)]
 
 
-def _of_file(root: Path, name: str) -> Iterator[Document]:
+def _of_file(root: Path, name: str) -> Iterator[object]:
     content = read_content(root, name)
     if content is None or isinstance(content, Unreadable):
         raise CommandFailed(f"{root / name}: {content.expected if content else 'there is no such file'}")
     for each in documents(content, as_json=name.endswith(".json")):
         for fault in each.faults:
             raise CommandFailed(f"{root / name}, line {fault.line}: {fault.expected}")
-        yield from map(dict, objects_in(each.value))
+        yield each.value
 
 
 def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from cli.errors import OfflineError
-from cli.offline.mesh import Held, Offline, held, seen
+from cli.offline.mesh import Held, Offline, held_some, seen
 from controller.cluster import Cluster, Reached, cluster
 from controller.errors import StartupError
 from kube.api import Api
@@ -59,13 +59,13 @@ def new(before: Offline, after: Offline) -> Problems:
 def before_and_after(asked: Reached, where: Path) -> tuple[Offline, Offline]:
     """Return what a cluster comes to as it is, and with manifests applied; raise OfflineError."""
     there = listed(asked)
-    return seen(there), seen(there.below(held(where)))
+    return seen(there), seen(there.below(held_some(where)))
 
 
 def together(asked: Reached, where: Path | None) -> Offline:
     """Return what a cluster comes to, with manifests applied where there are any; raise OfflineError."""
     there = listed(asked)
-    return seen(there if where is None else there.below(held(where)))
+    return seen(there if where is None else there.below(held_some(where)))
 
 
 def listed(asked: Reached, patience: timedelta = SECONDS) -> Held:

@@ -1,7 +1,6 @@
 """Manifests as the server would read them, without a server: a directory, a file, or standard input."""
 
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,15 +9,23 @@ from typing import Final
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from cli.errors import OfflineError
+from cli.standard_streams import read_bytes
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile
 from mesh.picture import Picture
 from mesh.problems import Problem, Problems, ordered
 from providers.directory.file_form import Content
-from providers.directory.files import DirectoryError, Unlisted, content_of, list_directory, read_content
+from providers.directory.files import (
+    EXTENSIONS,
+    DirectoryError,
+    Unlisted,
+    content_of,
+    list_directory,
+    read_content,
+)
 from providers.directory.manifests import Manifests
 from providers.merge import merge
-from providers.text.documents import MAX_BYTES
+from providers.text.documents import MAX_BYTES, documents
 from sidecars import lint
 from sidecars.contract.errors import DriverError
 from sidecars.registry import DriverRegistry
@@ -33,6 +40,8 @@ class Held:
 
     objects: Picture[ObjectKey, Sourced] = field(default_factory=Picture)
     problems: Problems = ()
+    nothing: str = ""
+    """Why there is not one document in what was read, as a sentence; empty where there is one."""
 
     def below(self, other: "Held") -> "Held":
         """Return both, the other's objects in the place of ours of the same names."""
@@ -59,11 +68,23 @@ def read(where: Path, settings: MeshSettings | None = None) -> Offline:
 def held(where: Path) -> Held:
     """Return the objects of a directory, a file, or standard input; raise OfflineError."""
     unlisted: list[Unlisted] = []
+    alone = _alone(where)
     try:
-        manifests = Manifests().apply_each(_contents(where, unlisted))
+        manifests = Manifests().apply_each(_contents(where, alone, unlisted))
+        objects, problems = manifests.objects(), (*map(_unlisted, unlisted), *manifests.problems())
+        if objects or problems:
+            return Held(objects, ordered(problems))
+        return Held(nothing=_nothing(where, _contents(where, alone, unlisted)))
     except DirectoryError as error:
         raise OfflineError(str(error)) from error
-    return Held(manifests.objects(), ordered((*map(_unlisted, unlisted), *manifests.problems())))
+
+
+def held_some(where: Path) -> Held:
+    """Do as `held`; raise OfflineError, too, where there is not one document: nothing could be said of it."""
+    found = held(where)
+    if found.nothing:
+        raise OfflineError(found.nothing)
+    return found
 
 
 def seen(found: Held, settings: MeshSettings | None = None) -> Offline:
@@ -76,16 +97,47 @@ def seen(found: Held, settings: MeshSettings | None = None) -> Offline:
     return Offline(view, ordered(said), len(found.objects))
 
 
-def _contents(where: Path, unlisted: list[Unlisted]) -> Iterator[tuple[str, Content]]:
-    """Yield files by name; folders that are not listed go into `unlisted`. Raises DirectoryError."""
+def _alone(where: Path) -> tuple[str, str] | None:
+    """Return the name and the text of one file, None for a directory; raise OfflineError.
+
+    Of several files, one that cannot be read is a problem among others; here it is all there is.
+    """
+    content: Content
     if where == STANDARD_INPUT:
-        yield "standard input", content_of(sys.stdin.buffer.read(MAX_BYTES + 1))
+        name, content = "standard input", content_of(read_bytes(MAX_BYTES + 1))
     elif where.exists() and not where.is_dir():
-        yield where.name, read_content(where.parent, where.name)
+        name, content = where.name, read_content(where.parent, where.name)
+    else:
+        return None
+    if not isinstance(content, str):
+        why = "it has gone" if content is None else content.expected
+        raise OfflineError(f"{name if where == STANDARD_INPUT else where} cannot be read: {why}")
+    return name, content
+
+
+def _contents(
+    where: Path, alone: tuple[str, str] | None, unlisted: list[Unlisted]
+) -> Iterator[tuple[str, Content]]:
+    """Yield files by name; folders that are not listed go into `unlisted`. Raises DirectoryError."""
+    if alone is not None:
+        yield alone
     else:
         listing = list_directory(where)
         unlisted.extend(listing.unlisted)
         yield from ((name, read_content(where, name)) for name in listing.files)
+
+
+def _nothing(where: Path, contents: Iterator[tuple[str, Content]]) -> str:
+    """Say why there is no document in files, which hold no object; nothing if there is one."""
+    files = 0
+    for name, content in contents:
+        if isinstance(content, str) and documents(content, as_json=name.endswith(".json")):
+            return ""
+        files += 1
+    if not files:
+        return f"directory {where} has no manifests: they are files that end in {', '.join(EXTENSIONS)}"
+    what = "standard input" if where == STANDARD_INPUT else str(where)
+    return f"{what} has no manifest: there is nothing, or comments alone"
 
 
 def _of_drivers(view: View) -> Problems:

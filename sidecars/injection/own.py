@@ -32,8 +32,11 @@ class OwnContainer:
 
     @property
     def patch(self) -> Mapping[str, object]:
-        """Return what it says, as a patch of what is made; a null says nothing: no API server keeps it."""
-        said = cast("Mapping[str, object]", _without_nulls(self.container))
+        """Return what it says, as a patch of what is made; a null says nothing: no API server keeps it.
+
+        Values are as the notes have them, so that what is made of those is written the same.
+        """
+        said = cast("Mapping[str, object]", _without_nulls(json.loads(json.dumps(self.container))))
         return {key: value for key, value in said.items() if key != "image" or value != AUTO}
 
 

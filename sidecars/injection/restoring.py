@@ -116,7 +116,9 @@ def _called(there: Mapping[str, Any], said: Mapping[str, Any]) -> Mapping[str, A
     """Return a probe that calls as its author said, and as often as it does now."""
     times = {name: value for name, value in there.items() if name != "httpGet"}
     call = {name: value for name, value in said.items() if name in BY_NETWORK}
-    return said if call | times == said else call | times
+    found = call | times
+    # In its author's order; a number is written as it stands there, which the notes do not know.
+    return {name: found[name] for name in said} if found == said else found
 
 
 def _asks_agent(asked: object) -> bool:

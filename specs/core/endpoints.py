@@ -24,6 +24,7 @@ from specs.codes import Code
 from specs.core.services import is_tcp
 from specs.fields import Fields
 from specs.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
+from specs.quotes import never
 from specs.references import ADDRESS_RULE, address, parse_address
 
 UUID_LABELS = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
@@ -179,7 +180,7 @@ def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
     zones: dict[IpAddress, str] = {}
     for endpoint in body.sections("endpoints"):
         conditions = endpoint.section("conditions")
-        there = _addresses(endpoint, endpoint.texts("addresses"))
+        there = _addresses(endpoint, endpoint.texts("addresses", ADDRESS_RULE))
         found[_sliced_health(conditions)].update(there)
         if zone := endpoint.text("zone"):
             zones.update(dict.fromkeys(there, zone))
@@ -233,7 +234,7 @@ def _of_subsets(subsets: Iterable[Fields], name: str) -> set[IpAddress]:
         found
         for subset in subsets
         for entry in subset.sections(name)
-        for found in _addresses(entry, (entry.required_text("ip", ADDRESS_RULE),))
+        for found in _addresses(entry, (entry.required_text("ip", ADDRESS_RULE, never),))
     }
 
 

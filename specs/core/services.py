@@ -47,7 +47,7 @@ def service(manifest: Manifest) -> Service | None:
         return None
     first = spec.text("clusterIP", expected=f"{ADDRESS_RULE}; or None")
     given = _given_addresses(spec, first)
-    headless = first == "None" or (not given and "None" in spec.texts("clusterIPs"))
+    headless = first == "None" or (not given and "None" in spec.texts("clusterIPs", ADDRESS_RULE))
     ports = _ports(spec)
     annotations = manifest.metadata.section("annotations")
     if not ports and not headless and not manifest.notes.problems:
@@ -70,7 +70,7 @@ def service(manifest: Manifest) -> Service | None:
 def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
     """Read the addresses of a Service, each once however it is written; `said` is that of `clusterIP`."""
     first = None if said in (None, "", "None") else address(spec, "clusterIP")
-    texts = tuple(each for each in spec.texts("clusterIPs") if each not in ("", "None"))
+    texts = tuple(each for each in spec.texts("clusterIPs", ADDRESS_RULE) if each not in ("", "None"))
     every = addresses(spec, "clusterIPs", texts)
     return tuple(dict.fromkeys(every if first is None else (first, *every)))
 

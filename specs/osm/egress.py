@@ -13,6 +13,7 @@ from mesh.policy import PolicyKey
 from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.manifest import Manifest
+from specs.quotes import never
 from specs.references import NETWORK_RULE, account, object_name, parse_address, parse_network
 
 HOST_RULE: Final = (
@@ -94,7 +95,7 @@ def _networks(spec: Fields) -> tuple[str, ...]:
 
 def _port(fields: Fields) -> EgressPort:
     number = fields.required_port("number")
-    said = fields.required_text("protocol", one_of(_PROTOCOLS)).lower()
+    said = fields.required_text("protocol", one_of(_PROTOCOLS), never).lower()
     fields.close()
     if said and said not in _PROTOCOLS:
         fields.wrong("protocol", one_of(_PROTOCOLS))
@@ -108,7 +109,7 @@ def _matches(spec: Fields) -> tuple[tuple[str, ...], str | None]:
     """
     groups, settings = set[str](), list[tuple[Fields, str]]()
     for section in spec.sections("matches"):
-        kind = section.required_text("kind", one_of(tuple(MATCHES)))
+        kind = section.required_text("kind", one_of(tuple(MATCHES)), never)
         group = section.text("apiGroup")
         name = object_name(section, "name")
         section.close()

@@ -27,7 +27,7 @@ def gateway_certificate(fields: Fields, secret: Fields, home: Namespace) -> Gate
 
 
 def _dns_names(fields: Fields) -> tuple[str, ...]:
-    found = fields.texts(_NAMES)
+    found = fields.texts(_NAMES, _NAME_RULE, is_dns_subdomain)
     for index, each in enumerate(found):
         if not is_dns_subdomain(each):
             fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at(_NAMES)}[{index}]", _NAME_RULE, each)

@@ -17,6 +17,7 @@ from specs.codes import Code
 from specs.fields import Fields, duplicates, one_of
 from specs.manifest import Manifest
 from specs.places import IP_RANGE, Places
+from specs.quotes import never
 from specs.references import own_service, route_group
 
 HTTP: Final = "http"
@@ -134,7 +135,7 @@ def _backend(fields: Fields, namespace: Namespace) -> IngressPort:
 def _protocol(fields: Fields) -> str:
     """Read http or https, in any case."""
     rule = f"{one_of((HTTP, HTTPS))}: gRPC is http, or with TLS https"
-    text = fields.required_text("protocol", rule)
+    text = fields.required_text("protocol", rule, never)
     if text and text.lower() not in (HTTP, HTTPS):
         fields.wrong("protocol", rule)
     return text.lower()

@@ -16,6 +16,7 @@ from specs.durations import wait
 from specs.fields import Fields, duplicates, one_of
 from specs.manifest import Manifest
 from specs.osm.unenforced import not_enforced
+from specs.quotes import never
 from specs.references import namespace_name, object_name
 
 WITHOUT_EFFECT: Final = ("http3-post-connect-failure", "retriable-headers", "retriable-status-codes")
@@ -86,7 +87,7 @@ def _retries(fields: Fields) -> Retries:
 
 
 def _on(fields: Fields) -> tuple[FailedWith, ...]:
-    text = fields.required_text("retryOn", ON_RULE)
+    text = fields.required_text("retryOn", ON_RULE, never)
     words = [each.strip() for each in text.split(",")] if text else []
     if any(each not in _WORDS and each not in WITHOUT_EFFECT for each in words):
         fields.wrong("retryOn", ON_RULE)

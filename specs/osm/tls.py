@@ -49,7 +49,7 @@ def _known(fields: Fields, name: str, expected: str, is_known: Callable[[str], b
     for path, each in fields.items(name):
         if isinstance(each, str) and each and not is_known(each):
             fields.notes.refuse(Code.WRONG_VALUE, path, expected, each)
-    return fields.texts(name)
+    return fields.texts(name, expected, is_known)
 
 
 def _are_suites(text: str) -> bool:

@@ -18,6 +18,7 @@ from specs.headers import VALUE_RULE, is_name, is_value
 from specs.manifest import Manifest
 from specs.osm import global_rates
 from specs.osm.unenforced import not_enforced
+from specs.quotes import never
 from specs.regexes import regex_fault
 
 MOST: Final = 2**32 - 1
@@ -130,7 +131,7 @@ def _rate(
             Code.MISSING, fields.at(counted), f"is missing; must be a whole number from 1 to {MOST}"
         )
     amount = fields.whole(counted, 1, MOST, default=1) or 1
-    unit = fields.required_text("unit", one_of(UNITS))
+    unit = fields.required_text("unit", one_of(UNITS), never)
     if unit and unit not in UNITS:
         fields.wrong("unit", one_of(UNITS))
     burst = fields.whole("burst", 0, MOST, default=0) or 0

@@ -41,7 +41,7 @@ MAX_WEIGHT = 1000
 def workload(manifest: Manifest) -> Workload:
     """Read a Workload; no two of its listeners may share an address and port."""
     spec = manifest.spec()
-    account = spec.text("serviceAccount") or "default"
+    account = spec.text("serviceAccount", expected=NAME_RULE, fits=is_dns_subdomain) or "default"
     if not is_dns_subdomain(account):
         spec.wrong("serviceAccount", NAME_RULE)
     if not spec.has("address"):
@@ -69,21 +69,21 @@ def workload(manifest: Manifest) -> Workload:
 
 def _other_addresses(spec: Fields, own: IpAddress) -> tuple[IpAddress, ...]:
     """Read further addresses, each once; in explicit interception the sidecar binds `spec.address` alone."""
-    found = addresses(spec, "otherAddresses", spec.texts("otherAddresses"))
+    found = addresses(spec, "otherAddresses", spec.texts("otherAddresses", ADDRESS_RULE))
     if found and (spec.has("applicationAddress") or spec.has("upstreams")):
         spec.wrong("otherAddresses", "is for transparent interception: upstreams, applicationAddress are not")
     return tuple(dict.fromkeys(each for each in found if each != own))
 
 
 def _service(spec: Fields, account: str) -> ServiceName:
-    name = spec.text("service") or account
+    name = spec.text("service", expected=LABEL_RULE, fits=is_dns_label) or account
     if not is_dns_label(name) and (spec.has("service") or is_dns_subdomain(account)):
         spec.wrong("service", f"{LABEL_RULE}; it stands in the proxy's common name")
     return ServiceName(name)
 
 
 def _uuid(spec: Fields) -> ProxyUuid | None:
-    value = spec.text("uuid")
+    value = spec.text("uuid", expected=LABEL_RULE, fits=is_dns_label)
     if value is not None and not is_dns_label(value):
         spec.wrong("uuid", f"{LABEL_RULE}; a UUID is")
     return None if value is None else ProxyUuid(value)

@@ -8,6 +8,7 @@ from mesh.upstreams import HealthCheck
 from specs.codes import Code
 from specs.durations import bounded
 from specs.fields import Fields
+from specs.quotes import never
 
 MOST_IN_A_ROW: Final = 100
 LONGEST_PATH: Final = 1024
@@ -81,7 +82,7 @@ def _service(fields: Fields) -> str:
 
 
 def _path(fields: Fields) -> str:
-    path = fields.required_text("path", CHECKED_PATH_RULE)
+    path = fields.required_text("path", CHECKED_PATH_RULE, never)
     if path and not (_PATH.fullmatch(path) and len(path) <= LONGEST_PATH):
         fields.wrong("path", CHECKED_PATH_RULE)
     return path

@@ -21,7 +21,7 @@ def subjects(fields: Fields) -> tuple[tuple[ServiceAccountName, ...], tuple[Port
 
 def _accounts(fields: Fields) -> tuple[ServiceAccountName, ...]:
     found = set()
-    for index, name in enumerate(fields.texts("serviceAccounts")):
+    for index, name in enumerate(fields.texts("serviceAccounts", NAME_RULE, is_dns_subdomain)):
         if is_dns_subdomain(name):
             found.add(ServiceAccountName(name))
         else:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mesh.names import Port
-from specs.fields import TEXT_RULE, Fields
+from specs.fields import Fields
 from specs.notes import Notes
+from specs.quotes import TEXT_RULE, Fits
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 
@@ -156,10 +157,12 @@ class Recorder(Fields):
             self._note(name, Untouched())
         super().accept(*names)
 
-    def text(self, name: str, default: str | None = None, expected: str = TEXT_RULE) -> str | None:
+    def text(
+        self, name: str, default: str | None = None, expected: str = TEXT_RULE, fits: Fits | None = None
+    ) -> str | None:
         """Note a text."""
         self._note(name, Text())
-        return super().text(name, default, expected)
+        return super().text(name, default, expected, fits)
 
     def choice(self, name: str, allowed: Collection[str], default: str) -> str:
         """Note a choice."""
@@ -196,10 +199,10 @@ class Recorder(Fields):
         self._note(name, Items())
         return super().items(name, required=required)
 
-    def texts(self, name: str) -> tuple[str, ...]:
+    def texts(self, name: str, expected: str = TEXT_RULE, fits: Fits | None = None) -> tuple[str, ...]:
         """Note a list of texts."""
         self._note(name, Texts())
-        return super().texts(name)
+        return super().texts(name, expected, fits)
 
     def ports(self, name: str) -> tuple[Port, ...]:
         """Note a list of ports."""

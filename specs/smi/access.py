@@ -13,6 +13,7 @@ from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
 from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.manifest import Manifest
+from specs.quotes import never
 from specs.references import account, object_name, port_or_digits
 
 _ROUTE_KINDS: Final = tuple(RouteKind)
@@ -53,7 +54,7 @@ def _destination(manifest: Manifest, fields: Fields) -> tuple[ServiceIdentity, P
 
 
 def _rule(fields: Fields) -> Rule:
-    kind = fields.required_text("kind", _KIND_RULE)
+    kind = fields.required_text("kind", _KIND_RULE, never)
     name = object_name(fields, "name")
     matches = fields.texts("matches")
     fields.close()

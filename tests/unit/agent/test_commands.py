@@ -40,7 +40,7 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         ((*CREDENTIALS, "--renewal", "x"), "--renewal is 'x': must be HOST:PORT"),
         ((*CREDENTIALS, "--drain-seconds", "60"), "must be later than its drain time of 60 s"),
         ((*CREDENTIALS, "--termination-least-seconds", "50"), "is impossible"),
-        ((*CREDENTIALS, "--protocol", "x"), "'x' is not a valid AdsProtocol"),
+        ((*CREDENTIALS, "--protocol", "x"), "--protocol is 'x': must be delta or sotw"),
         (("agent", "request", "GET", "clusters"), "the path is 'clusters': must begin with /"),
         (("agent", "request", "GET", "/", "--admin", "127.0.0.1:1"), "at 127.0.0.1:1 does not answer"),
         (("agent", "wait", "--seconds", "0", "--status", "127.0.0.1:1"), "at 127.0.0.1:1 does not answer"),

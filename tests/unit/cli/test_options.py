@@ -1,5 +1,7 @@
 """Options that several commands have."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.unit.cli.commands.test_explain import Run
@@ -23,7 +25,8 @@ def test_what_is_of_a_cluster_says_so_where_none_is_asked(
     assert f"{flag} is of a cluster, and none is asked: give --kubernetes as well" in done.stderr
 
 
-def test_what_stands_in_the_environment_is_for_others(run: Run) -> None:
+def test_what_stands_in_the_environment_is_for_others(run: Run, tmp_path: Path) -> None:
     """A directory is looked at without a cluster all the same."""
-    done = run("lint", "-", MESHWRIGHT_KUBECONFIG="/etc/kubeconfig", MESHWRIGHT_NAMESPACES="shop")
+    (tmp_path / "list.yaml").write_text("{apiVersion: v1, kind: List, items: []}")
+    done = run("lint", ".", MESHWRIGHT_KUBECONFIG="/etc/kubeconfig", MESHWRIGHT_NAMESPACES="shop")
     assert (done.returncode, done.stdout) == (0, "nothing to say\n"), done.stderr

@@ -248,6 +248,42 @@ def test_a_file_or_standard_input_is_linted(run: Run, folder: Path) -> None:
     assert done.stdout.startswith("error: MW1101 standard input:2 (document 1): ")
 
 
+NOTHING = {
+    "lint empty": "directory empty has no manifests: they are files that end in .yaml, .yml, .json",
+    "lint comments": "comments has no manifest: there is nothing, or comments alone",
+    "lint comments/a.yaml": "comments/a.yaml has no manifest: there is nothing, or comments alone",
+    "lint -": "standard input has no manifest: there is nothing, or comments alone",
+    "lint - --json": "standard input has no manifest: there is nothing, or comments alone",
+    "lint binary/a.yaml": "binary/a.yaml cannot be read: must be UTF-8 text; byte 0 is not",
+    "lint /dev/null": "/dev/null cannot be read: must be a regular file",
+    "explain --mesh binary/a.yaml --from a/b --to c/d:80": (
+        "binary/a.yaml cannot be read: must be UTF-8 text; byte 0 is not"
+    ),
+    "migrate osm -f empty": "empty has no manifest: there is nothing to move",
+    "migrate osm -f comments": "comments has no manifest: there is nothing to move",
+}
+
+
+@pytest.mark.parametrize("line", NOTHING)
+def test_of_nothing_nothing_is_said_to_be_well(run: Run, tmp_path: Path, line: str) -> None:
+    """It may be a slip in the path, or a pipe whose other end has failed; of one file, all there is."""
+    for name in ("empty", "comments", "binary"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "comments" / "a.yaml").write_text("# apiVersion: v1\n---\n\n--- # and\n")
+    (tmp_path / "binary" / "a.yaml").write_bytes(b"\xff\xfe")
+    assert run(*line.split()) == Done(2, "", f"meshwright: {NOTHING[line]}\n")
+
+
+def test_what_holds_no_object_may_be_a_document(run: Run, tmp_path: Path) -> None:
+    """As an API server's list is where there is none of the kind; a file among others is a problem of it."""
+    (tmp_path / "list.yaml").write_text("{apiVersion: v1, kind: List, items: []}")
+    assert run("lint", "list.yaml") == Done(0, "nothing to say\n", "")
+    assert run("lint", ".") == Done(0, "nothing to say\n", "")
+    (tmp_path / "a.yaml").write_bytes(b"\xff")
+    said = "error: MW1105 a.yaml:1 (document 1): document: must be UTF-8 text; byte 0 is not\n1 error\n"
+    assert run("lint", ".") == Done(1, said, "")
+
+
 def test_a_name_that_no_workload_has_is_not_certified(run: Run, folder: Path) -> None:
     """It is said which may be meant, nothing is made, and --anyway is a way."""
     arguments = ("certs", "issue-proxy", "--state", "s", "--mesh", "mesh", "--uuid", "u2", *NAME)

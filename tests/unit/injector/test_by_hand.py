@@ -194,6 +194,68 @@ def test_scalars_of_a_touched_document_stand_as_they_stood() -> None:
     assert "    lines: |" in lines
 
 
+NUMBERS = {
+    "8": 8,
+    "08": 8,
+    "+8": 8,
+    "010": 8,
+    "+010": 8,
+    "-010": -8,
+    "0o10": 8,
+    "00": 0,
+    "0_7": 7,
+    "1_000": 1000,
+    "0x1F": 31,
+    "0x1_0": 16,
+    "0b11": 3,
+    "1e1": 10,
+    "1.0": 1,
+    "1.": 1,
+}
+"""Each with what `kubectl label --local -o json` made of it."""
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_number_is_what_kubectl_takes_it_for_and_stands_as_it_stood(text: str) -> None:
+    """Also what is injected a second time, and goes back: the notes have the number, the pod its text."""
+    probe = f"{{httpGet: {{port: 80, path: /}}, periodSeconds: {text}, timeoutSeconds: {text}}}"
+    own = f"{{name: meshwright-sidecar, image: auto, livenessProbe: {{exec: {{}}, periodSeconds: {text}}}}}"
+    pod = POD.replace("{name: a, image: b}", f"{own}, {{name: a, image: b, livenessProbe: {probe}}}")
+    found = injected(pod)
+    assert (found.exit_code, found.stderr) == (0, "")
+    annotations = yaml.safe_load(found.stdout)["metadata"]["annotations"]
+    (noted,) = json.loads(annotations["meshwright.dev/original-probes"]).values()
+    assert noted["livenessProbe"]["periodSeconds"] == NUMBERS[text]
+    (mine,) = json.loads(annotations["meshwright.dev/own-containers"])
+    assert mine["container"]["livenessProbe"]["periodSeconds"] == NUMBERS[text]
+    assert f"      periodSeconds: {text}\n      timeoutSeconds: {text}\n" in found.stdout
+    again = injected(found.stdout)
+    assert (again.stdout, again.stderr, again.exit_code) == (found.stdout, "", 0)
+    back = run("uninject", "-f", "-", given=found.stdout).stdout
+    assert f"      periodSeconds: {text}\n      timeoutSeconds: {text}\n" in back
+    assert injected(back).stdout == found.stdout
+
+
+@pytest.mark.parametrize("text", ["190:20", "1__e", "0x", "0b2", "1e9999", "_8", ".5"])
+def test_what_is_no_whole_number_to_kubectl_is_refused(text: str) -> None:
+    """Where one must stand."""
+    probe = f"{{httpGet: {{port: 80}}, timeoutSeconds: {text}}}"
+    found = injected(POD.replace("image: b", f"image: b, livenessProbe: {probe}"))
+    said = (
+        "meshwright: Pod default/pod: spec.containers[0].livenessProbe.timeoutSeconds must be a whole number"
+    )
+    assert (found.exit_code, found.stdout, found.stderr) == (1, "", f"{said}\n")
+
+
+def test_what_stands_in_an_own_container_is_written_the_same_again() -> None:
+    """It is made of the notes from then on, in which texts and numbers are unambiguous."""
+    said = "env: [{name: A, value: 1_0}, {name: B, value: 12:30}, {name: C, value: y}]"
+    own = f"{{name: meshwright-sidecar, image: auto, {said}, terminationMessagePath: 0444}}"
+    found = injected(POD.replace("[{name: a", f"[{own}, {{name: a"))
+    assert found.exit_code == 0
+    assert injected(found.stdout).stdout == found.stdout
+
+
 def test_a_namespace_of_the_same_file_counts() -> None:
     """Its labels and annotations; the pod's own are nearer."""
     pod = f"---\n{POD.replace('name: pod', 'name: %s, namespace: shop%s')}"

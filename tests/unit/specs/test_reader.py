@@ -100,7 +100,30 @@ items:
     assert [(problem.code, problem.field) for problem in found.problems] == [
         ("MW1010", "spec"),
         ("MW1001", "items[2]"),
-        ("MW1003", "kind"),
+        ("MW1003", "items[3].kind"),
+    ]
+
+
+def test_an_item_without_a_name_is_told_by_its_index_whatever_its_kind_is() -> None:
+    """One with a name is told by that."""
+    found = reading("""
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Sevrice, metadata: {}}
+- {apiVersion: v1, kind: Sevrice, metadata: {name: a}}
+- {apiVersion: v2, kind: Service}
+- {apiVersion: v2, kind: Service, metadata: {name: b}}
+- {apiVersion: acess.smi-spec.io/v1alpha3, kind: TrafficTarget}
+- {apiVersion: policy.openservicemesh.io/v1alpha1, kind: Egres}
+""")
+    assert [(problem.code, problem.field, str(problem.key)) for problem in found.problems] == [
+        ("MW1003", "items[0].kind", "None"),
+        ("MW1003", "kind", "Service default/a"),
+        ("MW1004", "items[2].apiVersion", "None"),
+        ("MW1004", "apiVersion", "Service default/b"),
+        ("MW1004", "items[4].apiVersion", "None"),
+        ("MW1003", "items[5].kind", "None"),
     ]
 
 
@@ -223,7 +246,47 @@ items:
         (
             "policy.openservicemesh.io/v1alpha1, kind: Retry",
             "{source: {kind: 7, name: a}, destinations: [], retryPolicy: {retryOn: 5xx}}",
-            "must be ServiceAccount; put it in quotes",
+            "must be ServiceAccount",
+        ),
+        (
+            "meshwright.dev/v1alpha1, kind: Workload",
+            "{address: 10.0.0.1, uuid: 5}",
+            "must be a DNS label: 1 to 63 of a-z, 0-9 and inner hyphens; put it in quotes",
+        ),
+        (
+            "meshwright.dev/v1alpha1, kind: Workload",
+            "{address: 10.0.0.1, uuid: 1.5}",
+            "must be a DNS label: 1 to 63 of a-z, 0-9 and inner hyphens",
+        ),
+        (
+            "meshwright.dev/v1alpha1, kind: Workload",
+            "{address: 10.0.0.1, otherAddresses: [10]}",
+            "must be an IP address of one machine, such as 10.0.0.7 or fd00::7",
+        ),
+        (
+            "meshwright.dev/v1alpha1, kind: Workload",
+            "{address: 10.0.0.1, locality: [a]}",
+            "must be text",
+        ),
+        (
+            "meshwright.dev/v1alpha1, kind: Workload",
+            "{address: 10.0.0.1, locality: 7}",
+            "must be text; put it in quotes",
+        ),
+        (
+            "v1, kind: Service",
+            "{selector: {app: [a]}, ports: [{port: 80}]}",
+            "must be text",
+        ),
+        (
+            "v1, kind: Service",
+            "{selector: {app: 7}, ports: [{port: 80}]}",
+            "must be text; put it in quotes",
+        ),
+        (
+            "policy.openservicemesh.io/v1alpha1, kind: Retry",
+            "{source: {kind: ServiceAccount, name: -3}, destinations: [], retryPolicy: {retryOn: 5xx}}",
+            "must be a name as Kubernetes has them: a-z, 0-9, hyphens and dots, at most 253 characters",
         ),
     ],
 )

@@ -58,6 +58,11 @@ class Served:
         del name
         return ""
 
+    def pushes(self, name: ProxyName) -> tuple[object, ...]:
+        """Say that a proxy was sent nothing."""
+        del name
+        return ()
+
     def rejected(self, name: ProxyName) -> tuple[object, ...]:
         """Say that a proxy has rejected nothing."""
         del name

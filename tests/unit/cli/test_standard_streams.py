@@ -1,0 +1,186 @@
+"""Standard input, output and error as a shell gives them: closed, full, of another encoding, or read no more.
+
+Each command is a process of its own: what is asked for here happens below Python's own streams.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.typed import ROOT, Done
+
+VERSION = "0.1.0\n"
+CLOSED = "it is closed, or not open for"
+FULL = "meshwright: standard output cannot be written: No space left on device\n"
+NO_OUTPUT = f"meshwright: standard output cannot be written: {CLOSED} writing\n"
+NO_INPUT = f"meshwright: standard input cannot be read: {CLOSED} reading\n"
+SERVICE_ACCOUNT = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: store, namespace: shop}\n"
+HOST_NETWORK = (
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+    "spec: {hostNetwork: true, containers: [{name: a, image: b}]}\n"
+)
+NOT_INSTALLED = (
+    "meshwright: nothing is installed by itself: `meshwright install --print | kubectl apply -f -`\n"
+)
+
+
+def shell(
+    line: str, folder: Path, given: bytes | None = None, variables: Mapping[str, str] | None = None
+) -> tuple[int, bytes, str]:
+    """Run a line of a shell in which `meshwright` stands for the program."""
+    program = f'meshwright() {{ "{sys.executable}" -m meshwright "$@"; }}\n'
+    done = subprocess.run(
+        ["sh", "-c", program + line],
+        input=given,
+        capture_output=True,
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **(variables or {})},
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("line", "done"),
+    [
+        ("meshwright version > /dev/full", Done(2, "", FULL)),
+        ("meshwright version >&-", Done(2, "", NO_OUTPUT)),
+        ("meshwright lint --codes > /dev/full", Done(2, "", FULL)),
+        ("meshwright lint --codes --json >&-", Done(2, "", NO_OUTPUT)),
+        ("PYTHONUNBUFFERED=1 meshwright crds > /dev/full", Done(2, "", FULL)),
+        ("meshwright --help > /dev/full", Done(2, "", FULL)),
+        ("meshwright version 2> /dev/full", Done(0, VERSION, "")),
+        ("meshwright version 2>&-", Done(0, VERSION, "")),
+        ("meshwright install 2> /dev/full", Done(2, "", "")),
+        ("meshwright install 2>&-", Done(2, "", "")),
+        ("meshwright install <&- >&-", Done(2, "", NOT_INSTALLED)),
+        ("meshwright inject -f pod.yaml 2> /dev/full", Done(2, HOST_NETWORK, "")),
+        ("meshwright inject -f pod.yaml 2>&-", Done(0, HOST_NETWORK, "")),
+        ("meshwright serve --mesh none 2>&-", Done(2, "", "")),
+    ],
+)
+def test_what_cannot_be_printed_or_said_ends_in_a_sentence_and_a_status(
+    tmp_path: Path, line: str, done: Done
+) -> None:
+    """However much it is. A remark that is lost is no yes; whoever closes standard error wants none."""
+    (tmp_path / "pod.yaml").write_text(HOST_NETWORK)
+    status, printed, said = shell(line, tmp_path)
+    assert Done(status, printed.decode(), said) == done
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("bug-report --state none --out new", "new cannot be written: File too large"),
+        ("schema --directory new", "the schemas cannot be written: [Errno 27] File too large"),
+        ("migrate osm -f a.yaml --out new", "--out is 'new': File too large"),
+        ("certs token create --state new --service a --namespace b", "new/.ca.new/ca.key cannot be written"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_said(tmp_path: Path, arguments: str, said: str) -> None:
+    """As on a full disk: here no file may be larger than nothing."""
+    (tmp_path / "a.yaml").write_text(SERVICE_ACCOUNT)
+    status, printed, words = shell(f"ulimit -f 0; meshwright {arguments}", tmp_path)
+    assert (status, printed, words.count("\n")) == (2, b"", 1)
+    assert words.startswith(f"meshwright: {said}")
+    assert not (tmp_path / "new").is_file()
+
+
+@pytest.mark.parametrize("arguments", [("version",), ("lint", "--codes")])
+def test_who_reads_no_more_is_told_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """However little was printed; the status is that of a program which SIGPIPE has ended, and no answer."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "meshwright", *arguments],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "lint -",
+        "explain - --mesh .",
+        "inject -f -",
+        "uninject -f -",
+        "explain-injection -f -",
+        "connectivity --facts -",
+    ],
+)
+def test_a_closed_standard_input_is_said(tmp_path: Path, arguments: str) -> None:
+    """By each command that reads it."""
+    assert shell(f"meshwright {arguments} <&-", tmp_path) == (2, b"", NO_INPUT)
+
+
+@pytest.mark.parametrize("arguments", ["explain - --mesh .", "connectivity --facts -", "inject -f -"])
+def test_what_is_no_text_is_said(tmp_path: Path, arguments: str) -> None:
+    """Whatever the encoding of the terminal."""
+    said = "meshwright: standard input is no text in UTF-8 (byte 1)\n"
+    assert shell(f"meshwright {arguments}", tmp_path, b"a\xff") == (2, b"", said)
+
+
+BARE = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+ENCODINGS = [BARE, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}]
+WRONG = "apiVersion: v1\nkind: Service\nmetadata: {name: šč, namespace: shop}\n"
+
+
+@pytest.mark.parametrize("variables", ENCODINGS)
+def test_what_an_encoding_lacks_is_printed_as_its_escape(
+    tmp_path: Path, variables: Mapping[str, str]
+) -> None:
+    """For people; a program is given JSON that says the same."""
+    (tmp_path / "a.yaml").write_text(WRONG, "utf-8")
+    status, printed, said = shell("meshwright lint a.yaml", tmp_path, variables=variables)
+    assert (status, said) == (1, "")
+    rule = "must be a name as Kubernetes has them: a-z, 0-9, hyphens and dots, at most 253 characters"
+    assert printed.decode("ascii") == (
+        f'error: MW1006 a.yaml:1 (document 1): document: metadata.name is "\\u0161\\u010d": {rule}\n1 error\n'
+    )
+    status, printed, said = shell("meshwright lint a.yaml --json", tmp_path, variables=variables)
+    assert (status, said, json.loads(printed)[0]["value"]) == (1, "", '"šč"')
+
+
+@pytest.mark.parametrize("variables", ENCODINGS)
+def test_what_programs_read_is_utf_8(tmp_path: Path, variables: Mapping[str, str]) -> None:
+    """Whatever the terminal's encoding: YAML and units are what they would be elsewhere."""
+    (tmp_path / "values.yaml").write_text("image: {repository: reg.example/š}\n", "utf-8")
+    install = "meshwright install --print -f values.yaml"
+    status, printed, said = shell(install, tmp_path, variables=variables)
+    assert (status, said) == (0, "")
+    images = [
+        container["image"]
+        for each in yaml.safe_load_all(printed.decode("utf-8"))
+        if "template" in each.get("spec", {})
+        for container in each["spec"]["template"]["spec"]["containers"]
+    ]
+    assert images == [f"reg.example/š:{VERSION.strip()}"]
+    unit = "meshwright unit agent --program /opt/m -- --ads a:1 --hosts-file /etc/š"
+    status, printed, said = shell(unit, tmp_path, variables=variables)
+    assert (status, said) == (0, "")
+    # In a locale of ASCII the path is bytes to Python, and stands in quotes.
+    assert "\nReadWritePaths=/etc/š\n" in printed.decode("utf-8").replace('"', "")
+
+
+def test_a_line_of_a_log_is_read_as_utf_8(tmp_path: Path) -> None:
+    """As it was written, also where the terminal is set to something else."""
+    (tmp_path / "a.yaml").write_text(SERVICE_ACCOUNT)
+    line = {"start_time": "", "local_address": "10.0.0.1:8080", "caller": "é"}
+    given = json.dumps(line, ensure_ascii=False).encode()
+    said = "meshwright: caller is 'é': no identity of a mesh\n"
+    assert shell("meshwright explain - --mesh .", tmp_path, given) == (2, b"", said)
+    said = "meshwright: caller is '\\xe9': no identity of a mesh\n"
+    assert shell("meshwright explain - --mesh .", tmp_path, given, BARE) == (2, b"", said)
