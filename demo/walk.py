@@ -47,6 +47,8 @@ SETTLE_SECONDS: Final = 60.0
 """How long a change may take until real requests show it."""
 _PAUSE: Final = 0.1
 _SPLIT_CONCURRENCY: Final = 8
+_LOOPS: Final = (BOOKBUYER, BOOKTHIEF)
+"""Who buys for ever."""
 _SERVERS: Final[dict[ServiceKey, tuple[Place, ...]]] = {
     BOOKSTORE: (STORE_V1, STORE_V2),
     BOOKSTORE_V1: (STORE_V1,),
@@ -117,7 +119,7 @@ class Walk:
         await self.bookstore.change(phase.manifests)
         await self._settle(phase)
         cells = asyncio.gather(*(self._cell(phase, cell, request) for cell, request in self.cells))
-        loops = asyncio.gather(*(self._loop(phase, place) for place in (BOOKBUYER, BOOKTHIEF)))
+        loops = asyncio.gather(*(self._loop(phase, place) for place in _LOOPS))
         found = [verdict for part in await asyncio.gather(cells, loops) for verdict in part]
         if phase.split:
             found.append(await self._split(phase))
@@ -134,6 +136,7 @@ class Walk:
         waits: list[Awaitable[None]] = [
             self._settle_cell(is_served(cell, phase), req) for cell, req in self.cells
         ]
+        waits += [self._settle_loop(is_served(_row(place), phase), place) for place in _LOOPS]
         if phase.split:
             waits.append(self._settle_split(phase))
         await asyncio.gather(*waits)
@@ -143,6 +146,17 @@ class Walk:
             found, _ = await self._ask(request, 1)
             (outcome,) = found.results
             return outcomes.is_allowed(outcome) if served else outcomes.is_denied(outcome)
+
+        await self._until(shown)
+
+    async def _settle_loop(self, served: bool, place: Place) -> None:
+        """Wait for a round of a standing client: its connections are others, and of another worker's."""
+        last = await self._standing(place)
+
+        async def shown() -> bool:
+            nonlocal last
+            before, last = last, await self._standing(place)
+            return last[0] > before[0] and (last[1] > before[1]) is served
 
         await self._until(shown)
 
@@ -184,11 +198,6 @@ class Walk:
 
     async def _loop(self, phase: Phase, place: Place) -> Verdict:
         """Watch a standing client: what it is served must rise, or stand still, by both sides' counts."""
-        row = next(
-            cell
-            for cell, request in CELLS
-            if request.source is place and request.destination == BOOKSTORE and "book/new" in request.path
-        )
         before_tried, before_served = await self._standing(place)
         limit = time.monotonic() + SETTLE_SECONDS
         tried, served = before_tried, before_served
@@ -198,7 +207,7 @@ class Walk:
         tried, served = tried - before_tried, served - before_served
         what = f"standing loop of {place.name}"
         observed = f"{tried} tried, the stores counted {served}"
-        if is_served(row, phase):
+        if is_served(_row(place), phase):
             return Verdict(phase.name, what, "count rises", observed, served >= LOOP_ROUNDS - 1)
         return Verdict(phase.name, what, "count stands still", observed, tried >= LOOP_ROUNDS and served == 0)
 
@@ -242,3 +251,12 @@ class Walk:
                 if self._has(place)
             }
         )
+
+
+def _row(place: Place) -> str:
+    """Return the row of the table that says whether a standing client is served."""
+    return next(
+        cell
+        for cell, request in CELLS
+        if request.source is place and request.destination == BOOKSTORE and "book/new" in request.path
+    )
