@@ -143,8 +143,8 @@ async def test_a_page_that_loses_a_field_breaks_no_promise_silently(
     """Its answer is an error then, which schemathesis finds."""
     whole = shown_pushes.push
 
-    def less(shown: Any) -> dict[str, Any]:
-        return {name: each for name, each in whole(shown).items() if name != "nonce"}
+    def less(shown: Any, kept: Any) -> dict[str, Any]:
+        return {name: each for name, each in whole(shown, kept).items() if name != "nonce"}
 
     monkeypatch.setattr("admin.pages.proxy.push", less)
     path = f"/proxies/{TWO}/pushes"
