@@ -298,6 +298,21 @@ async def test_n5_a_listener_with_a_time_to_live_lives_while_it_hears_of_us(benc
         assert await who_answers(bench.port) == "one"
 
 
+async def test_n5_a_time_to_live_that_is_taken_away_is_forgotten(bench: Any) -> None:
+    """The same listener without one stays when nobody speaks of it any more (Resource.ttl)."""
+    await bench.running()
+    edition = listener(bench.port, edition=2)
+    for one in (replace(edition, ttl_seconds=LIFE), edition):
+        await bench.plane.update(*upstream("one", bench.one), one, route("one"))
+    await bench.plane.stop()
+    loop = asyncio.get_running_loop()
+    async with Load(bench.port) as load:
+        end = loop.time() + 2.5 * LIFE
+        while loop.time() < end:
+            await load.more(1)
+    assert load.failures == {}
+
+
 def shown(port: int) -> bytes:
     """Return the certificate that a new connection is shown."""
     return ssl.get_server_certificate(("127.0.0.1", port), timeout=30).encode()
