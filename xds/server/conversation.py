@@ -334,16 +334,22 @@ class Conversation:
         self._keep_alive()
 
     def _keep_alive(self) -> None:
-        """Send word of resources with a time to live three times in the shortest (N5)."""
-        if self._heartbeat is not None:
+        """Send word of resources with a time to live three times in the shortest (N5).
+
+        What is to be said in time is not put off by whatever else there is to say meanwhile.
+        """
+        ttl = self._stream.shortest_ttl if isinstance(self._stream, DeltaStream) else None
+        due = None if ttl is None else asyncio.get_running_loop().time() + ttl / 3
+        if self._heartbeat is not None and (due is None or due < self._heartbeat.when()):
             self._heartbeat.cancel()
             self._heartbeat = None
-        if isinstance(self._stream, DeltaStream) and (ttl := self._stream.shortest_ttl) is not None:
-            self._heartbeat = asyncio.get_running_loop().call_later(ttl / 3, self._beat, self._stream)
+        if due is not None and self._heartbeat is None:
+            self._heartbeat = asyncio.get_running_loop().call_at(due, self._beat)
 
-    def _beat(self, stream: DeltaStream) -> None:
-        self._send(stream.on_heartbeat)
+    def _beat(self) -> None:
         self._heartbeat = None
+        if isinstance(self._stream, DeltaStream):
+            self._send(self._stream.on_heartbeat)
         self._keep_alive()
 
     def _write_one(self, response: Response) -> int:

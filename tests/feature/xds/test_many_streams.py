@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -111,6 +112,23 @@ async def test_n9_a_burst_of_updates_is_sent_as_the_latest_state(
         value = body.value if variant is Variant.SOTW else body.resource.value
         edition = endpoint_pb2.ClusterLoadAssignment.FromString(value).policy.overprovisioning_factor.value
     assert count <= 10
+
+
+async def test_n5_a_heartbeat_is_put_off_by_nothing(serve: Serve, connect: Connect) -> None:
+    """Something else changes without end, each time before the heartbeat would be due."""
+    served = await serve()
+    mortal = replace(endpoints("a"), ttl_seconds=1.5)
+    publish(served.cache, mortal, endpoints("b"))
+    client, edition = connect(served.port, Variant.DELTA), 0
+    await client.ask(ENDPOINT, "a", "b")
+    async with asyncio.timeout(20):
+        response = await client.response()
+        while {each.name for each in response.resources} != {"a"}:
+            edition += 1
+            publish(served.cache, mortal, endpoints("b", edition))
+            response = await client.response()
+    assert not response.resources[0].HasField("resource")
+    assert response.resources[0].version == mortal.version
 
 
 async def test_s15_a_response_of_more_than_four_megabytes_arrives(serve: Serve, connect: Connect) -> None:
