@@ -13,11 +13,10 @@ from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from protos.envoy.service.status.v3 import csds_pb2
+from tests.feature.xds.authenticators import ByCertificate
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, SECRET, Resource, ResourceName, encode
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.wire import Node
-from xds.server.hooks import Peer
 from xds.server.services import CLIENT_STATUS
 from xds.server.status import SyncState, Variant
 
@@ -27,19 +26,6 @@ Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 FETCH = f"/{CLIENT_STATUS}/FetchClientStatus"
 STREAM = f"/{CLIENT_STATUS}/StreamClientStatus"
 READ = csds_pb2.ClientStatusResponse.FromString
-
-
-class ByCertificate:
-    """Calls a peer by an attribute that the test sets."""
-
-    key = NodeKey("one")
-
-    def authenticate(self, peer: Peer) -> NodeKey:
-        """Return the present key."""
-        return self.key
-
-    def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Accept."""
 
 
 async def test_csds_tells_a_client_of_itself_and_never_a_secret(serve: Serve, connect: Connect) -> None:

@@ -14,8 +14,6 @@ from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, encode
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.wire import Node
-from xds.server.hooks import Peer
 from xds.server.services import DISCOVERY, HEALTH, Discovery
 from xds.server.status import Variant
 
@@ -23,19 +21,6 @@ Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 PER_TYPE = [discovery for discovery in DISCOVERY if discovery.type_url is not None]
-
-
-class ByCertificate:
-    """Calls a peer by an attribute that the test sets."""
-
-    key = NodeKey("one")
-
-    def authenticate(self, peer: Peer) -> NodeKey:
-        """Return the present key."""
-        return self.key
-
-    def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Accept."""
 
 
 async def test_s1_what_is_not_served_says_so(serve: Serve, connect: Connect) -> None:
