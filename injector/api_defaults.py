@@ -1,8 +1,6 @@
 """What an API server makes of a pod's fields that says nothing (Kubernetes API, core/v1, its defaults)."""
 
-import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Final
 
 _FILLED_IN: Final[Mapping[str, tuple[object, ...]]] = {
@@ -34,11 +32,6 @@ _KEYS: Final[Mapping[str, str]] = {
     "volumes": "name",
 }
 """By what the items of a list are known, as a strategic merge patch knows them."""
-_AMOUNT: Final = re.compile(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i))?")
-_SUFFIXES: Final[Mapping[str, Decimal]] = {
-    **{each: Decimal(1000) ** (at - 3) for at, each in enumerate(("n", "u", "m", "", "k", *"MGTPE"))},
-    **{f"{each}i": Decimal(1024) ** (at + 1) for at, each in enumerate("KMGTPE")},
-}
 
 
 def is_nothing(value: object) -> bool:
@@ -57,11 +50,3 @@ def key_of(name: str, *lists: Sequence[Any]) -> str | None:
     items = [each for one in lists for each in one]
     known = key is not None and all(isinstance(each, Mapping) and key in each for each in items)
     return key if known else None
-
-
-def amount(value: object) -> object:
-    """Return a quantity as a number, that 1000m is 1; what is none comes back as it is."""
-    if (found := _AMOUNT.fullmatch(str(value))) is None or found[1].count(".") > 1:
-        return value
-    number = Decimal(found[1])
-    return number.scaleb(int(found[2])) if found[2] else number * _SUFFIXES[found[3] or ""]

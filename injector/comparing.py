@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from injector.api_defaults import amount, is_filled_in, is_nothing, key_of
+from injector.api_defaults import is_filled_in, is_nothing, key_of
 from injector.configuration import Identity
 from injector.injecting import TO_COME, Known, injected
 from mesh.objects import NamespaceObject
@@ -19,16 +19,18 @@ from sidecars.injection.names import (
     OWN_ANNOTATION,
     PROBES_ANNOTATION,
     REASON_ANNOTATION,
+    RESOURCES_ANNOTATION,
     ROOTS_ANNOTATION,
     SCRAPED_ANNOTATION,
     SIDECAR_CONTAINER,
 )
+from sidecars.injection.quantities import amount
 from sidecars.injection.restoring import restored
 
 _NOTES: Final = frozenset(
     {
         *(ADDED_ANNOTATION, ORIGINALS_ANNOTATION, OWN_ANNOTATION, PROBES_ANNOTATION),
-        *(REASON_ANNOTATION, SCRAPED_ANNOTATION),
+        *(REASON_ANNOTATION, RESOURCES_ANNOTATION, SCRAPED_ANNOTATION),
     }
 )
 """What is noted of the pod itself, and for the way back: it follows from the rest."""

@@ -25,6 +25,8 @@ OSM_MONITORED: Final = "openservicemesh.io/monitored-by"
 OSM_UUID: Final = "osm-proxy-uuid"
 DATA_PLANE: Final = "istio.io/dataplane-mode"
 
+_MIRROR: Final = "kubernetes.io/config.mirror"
+"""A kubelet's annotation of the Pod by which a cluster sees a static pod (Kubernetes, `types.go`)."""
 _ISTIO: Final = "sidecar.istio.io/status"
 _LINKERD: Final = "linkerd.io/proxy-version"
 _OTHERS: Final = frozenset({"istio-proxy", "linkerd-proxy", "osm-init"})
@@ -39,6 +41,7 @@ _OSM_WORDS: Final[Mapping[str, bool]] = {
 class Reason(enum.StrEnum):
     """What decided."""
 
+    MIRROR = "mirror"
     HOST_NETWORK = "host-network"
     SYSTEM_NAMESPACE = "system-namespace"
     CONTROL_PLANE = "control-plane"
@@ -90,6 +93,9 @@ def _policy(config: InjectionConfig) -> Decision:
 def _never(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Decision | None:
     """Return why there cannot be a sidecar, whatever anybody says; None where there can."""
     labels = dict(namespace.labels)
+    if _MIRROR in (pod.get("metadata", {}).get("annotations") or {}):
+        # What runs is the file on the node; API servers refuse a mirror that has a token or a ConfigMap.
+        return Decision(False, Reason.MIRROR, f"it mirrors a static pod: annotation {_MIRROR} is there")
     if spec_of(pod).get("hostNetwork"):
         words = "spec.hostNetwork is true: the traffic of the whole node would be led through the sidecar"
         return Decision(False, Reason.HOST_NETWORK, words)

@@ -13,8 +13,10 @@ from injector.shapes import checked
 from mesh.identity import ProxyName
 from mesh.objects import NamespaceObject
 from sidecars.contract.errors import CannotPatchError, DriverError
-from sidecars.injection.names import ADDED_ANNOTATION, REASON_ANNOTATION
+from sidecars.contract.kubernetes import Pod
+from sidecars.injection.names import REASON_ANNOTATION
 from sidecars.injection.patching import MOST_ANNOTATED
+from sidecars.injection.restoring import is_patched
 
 DECISION: Final = "injection"
 """The audit annotation of what was decided; the API server puts the webhook's name before it."""
@@ -71,7 +73,7 @@ def answer(
         return Answer(Result.REFUSED, " ".join(str(error).split()), Cause.CANNOT)
     decision = found.decision
     if found.pod is None:
-        patch = tuple(operations(document, _noted(document, decision.words)))
+        patch = tuple(operations(document, _noted(document, pod, decision.words)))
         return Answer(Result.SKIPPED, decision.words, decision.reason, patch)
     patch = tuple(operations(document, cast("Mapping[str, Any]", found.pod)))
     result = Result.INJECTED if patch else Result.UNCHANGED
@@ -116,12 +118,12 @@ def response(uid: str, said: Answer) -> Mapping[str, object]:
     return found
 
 
-def _noted(document: Mapping[str, Any], words: str) -> Mapping[str, Any]:
+def _noted(document: Mapping[str, Any], pod: Pod, words: str) -> Mapping[str, Any]:
     """Return a pod that gets no sidecar with the reason in its annotation."""
     metadata = document.get("metadata") or {}
     annotations = {**(metadata.get("annotations") or {}), REASON_ANNOTATION: f"none: {words}"}
     size = sum(len(name.encode()) + len(said.encode()) for name, said in annotations.items())
-    if ADDED_ANNOTATION in annotations or size > MOST_ANNOTATED:
+    if is_patched(pod) or size > MOST_ANNOTATED:
         return document  # it has one that was put there by hand, or there is no room for a word
     return {**document, "metadata": {**metadata, "annotations": annotations}}
 

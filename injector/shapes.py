@@ -39,6 +39,7 @@ POD: Final[Shape] = {
         "initContainers": [_CONTAINER],
         "nodeSelector": {"*": str},
         "os": {"name": str},
+        "resources": {"limits": {"*": (float, int, str)}, "requests": {"*": (float, int, str)}},
         "restartPolicy": str,
         "securityContext": {"fsGroup": int, "runAsUser": int},
         "serviceAccount": str,
@@ -47,7 +48,12 @@ POD: Final[Shape] = {
     },
 }
 _MUST_BE_NAMED: Final = ("containers", "initContainers", "volumes", "imagePullSecrets")
-_WORDS: Final[Mapping[type, str]] = {bool: "true or false", int: "a whole number", str: "text"}
+_WORDS: Final[Mapping[type, str]] = {
+    bool: "true or false",
+    float: "a number",
+    int: "a whole number",
+    str: "text",
+}
 
 
 def checked(document: object, path: str = "") -> Pod:

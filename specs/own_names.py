@@ -38,6 +38,7 @@ INJECTED: Final = frozenset(
     PREFIX + name
     for name in (
         *("mesh", "injected-driver", "probes", "original-probes", "original-scraping"),
+        "original-resources",
         *("own-containers", "joining-roots", "injection", "injected", "interception"),
     )
 )

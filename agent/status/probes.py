@@ -4,23 +4,22 @@ A kubelet's own probe would go through the proxy without a certificate, and be r
 """
 
 import asyncio
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 import aiohttp
 
 from agent.errors import AgentError
 from agent.interception.addresses import has_ipv6
+from agent.status.http_probe import Caller, get
 from sidecars.layout import PROBE_PREFIX
 
 PORT_HEADER: Final = "istio-app-probe-port"
 """With this header, any path is asked of that port of the application."""
-_MOST_BYTES: Final = 10 * 1024
 _LOOPBACK: Final = "127.0.0.1"
 _LOOPBACK_IPV6: Final = "::1"
+_NOBODY: Final = Caller()
 
 
 class ProbeConfigError(AgentError, ValueError):
@@ -125,27 +124,27 @@ def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
     return found if found is not None else Outcome(404, f"there is no probe {path}")
 
 
-async def carry_out(probe: Probe, address: str) -> Outcome:
-    """Ask the application; never raises: what goes wrong is the outcome, 503.
+async def carry_out(probe: Probe, address: str, caller: Caller = _NOBODY) -> Outcome:
+    """Ask the application on behalf of a caller; never raises: what goes wrong is the outcome, 503.
 
     Where it is asked at IPv4's loopback and takes no connection there, it may listen for IPv6 alone, and does
     so as well for whom its sidecar calls.
     """
     try:
         async with asyncio.timeout(probe.seconds):
-            found = await _carried_out(probe, address)
+            found = await _carried_out(probe, address, caller)
             if found.status < 400 or address != _LOOPBACK or not await _is_deaf(address, probe.how.port):
                 return found
-            return await _carried_out(probe, _LOOPBACK_IPV6)
+            return await _carried_out(probe, _LOOPBACK_IPV6, caller)
     except TimeoutError:
         return Outcome(503, f"no answer in {probe.seconds:g} s")
 
 
-async def _carried_out(probe: Probe, address: str) -> Outcome:
+async def _carried_out(probe: Probe, address: str, caller: Caller) -> Outcome:
     try:
         match probe.how:
             case HttpProbe() as http:
-                return await _http(http, address)
+                return await _http(http, address, caller)
             case TcpProbe(port):
                 _, writer = await asyncio.open_connection(address, port)
                 writer.close()
@@ -154,7 +153,7 @@ async def _carried_out(probe: Probe, address: str) -> Outcome:
                 return await _grpc(f"{_bracketed(address)}:{port}", service)
     except TimeoutError:
         raise
-    except (aiohttp.ClientError, OSError) as error:
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a redirect to no URL
         return Outcome(503, f"{type(error).__name__}: {error}")
 
 
@@ -172,27 +171,11 @@ async def _is_deaf(address: str, port: int) -> bool:
     return False
 
 
-async def _http(probe: HttpProbe, address: str) -> Outcome:
-    """GET as a kubelet does: certificates are not verified, redirects within the host are followed."""
+async def _http(probe: HttpProbe, address: str, caller: Caller) -> Outcome:
     scheme = "https" if probe.secure else "http"
-    insecure = ssl.create_default_context()
-    insecure.check_hostname = False
-    insecure.verify_mode = ssl.CERT_NONE
-    connector = aiohttp.TCPConnector(ssl=insecure, force_close=True)
     path = probe.path if probe.path.startswith("/") else f"/{probe.path}"
-    async with aiohttp.ClientSession(connector=connector) as session:
-        for _ in range(10):
-            async with session.get(
-                f"{scheme}://{_bracketed(address)}:{probe.port}{path}",
-                headers=dict(probe.headers),
-                allow_redirects=False,
-            ) as response:
-                await response.content.read(_MOST_BYTES)
-                target = urlsplit(response.headers.get("Location", ""))
-                if response.status not in (301, 302, 303, 307, 308) or target.netloc:
-                    return Outcome(response.status, response.reason or "")
-                path = target.path or "/"
-    return Outcome(503, "more than 10 redirects")
+    url = f"{scheme}://{_bracketed(address)}:{probe.port}{path}"
+    return Outcome(*await get(url, probe.headers, caller))
 
 
 async def _grpc(target: str, service: str) -> Outcome:

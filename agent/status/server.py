@@ -9,6 +9,7 @@ import aiohttp
 from aiohttp import web
 
 from agent.status import probes, scraping
+from agent.status.http_probe import Caller
 from agent.status.probes import Probes
 from mesh.listening import plain
 from sidecars.layout import DRAIN_PATH, LIVE_PATH, METRICS_PATH, READY_PATH, STATUS_PATH
@@ -79,9 +80,11 @@ def application(
         return web.Response(body=text.encode(), headers={"Content-Type": scraping.CONTENT_TYPE})
 
     async def probe(request: web.Request) -> web.Response:
-        found = probes.chosen(known, request.path, request.headers.get(probes.PORT_HEADER))
+        port = request.headers.get(probes.PORT_HEADER)
+        found = probes.chosen(known, request.path if port is None else request.path_qs, port)
         if isinstance(found, probes.Probe):
-            found = await probes.carry_out(found, known.address)
+            caller = Caller(request.headers.get("User-Agent"), request.host)
+            found = await probes.carry_out(found, known.address, caller)
         return web.Response(status=found.status, text=f"{found.words}\n")
 
     async def drain(_request: web.Request) -> web.Response:

@@ -143,6 +143,7 @@ class PodSpec(TypedDict, total=False):
     initContainers: list[Container]
     volumes: list[Volume]
     imagePullSecrets: list[dict[str, str]]
+    resources: Mapping[str, Mapping[str, str]]
     securityContext: PodSecurity
     dnsPolicy: str
     restartPolicy: str

@@ -25,6 +25,11 @@ class Parts:
     interception: Container | None
     volumes: tuple[Volume, ...]
 
+    @property
+    def containers(self) -> tuple[Container, ...]:
+        """Return the containers that there are."""
+        return (self.sidecar,) if self.interception is None else (self.sidecar, self.interception)
+
     def under(self, overlays: Iterable[Overlay]) -> "Parts":
         """Return them with overlays laid over them, one after the other."""
         found = self

@@ -8,7 +8,7 @@ from typing import Final
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Pod, Probe
 from sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, RulesBy
-from sidecars.injection import hooks, names, own, probes, scraping
+from sidecars.injection import hooks, names, own, probes, resources, scraping
 from sidecars.injection.checks import all_containers, check
 from sidecars.injection.hooks import OriginalHook
 from sidecars.injection.interception import arguments
@@ -43,6 +43,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     called = hooks.originals(pod) if sidecar.carries_out_probes else ()
     told = {**probes.for_agent(pod, kept), **hooks.for_agent(pod, called)}
     said = _said(context, pod, theirs) | _led(context, sidecar, pod)
+    said |= resources.widen(pod, made.containers)
     if sidecar.carries_out_probes:
         said |= _noted(pod, kept, called, told)
     for each in all_containers(pod):

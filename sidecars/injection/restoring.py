@@ -8,13 +8,17 @@ from typing import Any, Final, Literal, cast
 
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import BY_NETWORK, Container, Pod
-from sidecars.injection import names, own, scraping
+from sidecars.injection import copies, names, own, resources, scraping
 from sidecars.injection.own import FIELDS
 from sidecars.layout import PROBE_PREFIX, STATUS_PORT
 
 _NAMES: Final = (names.SIDECAR_CONTAINER, names.INIT_CONTAINER)
 _LISTS: Final[tuple[Literal["imagePullSecrets", "initContainers", "volumes"], ...]] = (
     *("imagePullSecrets", "initContainers", "volumes"),
+)
+_COPIED: Final = (
+    "the pod was copied without its annotations, which kubectl debug keeps with --keep-annotations "
+    "--keep-labels"
 )
 _WORDS: Final[tuple[Literal["annotations", "labels"], ...]] = ("annotations", "labels")
 
@@ -63,7 +67,11 @@ def empty(pod: Pod) -> tuple[str, ...]:
 
 
 def is_patched(pod: Pod) -> bool:
-    """Say whether a pod has a sidecar that was put there."""
+    """Say whether a pod has a sidecar that was put there, also one that came along without the notes."""
+    return _is_noted(pod) or copies.is_copy(pod)
+
+
+def _is_noted(pod: Pod) -> bool:
     return names.ADDED_ANNOTATION in (pod.get("metadata", {}).get("annotations") or {})
 
 
@@ -71,10 +79,16 @@ def restored(pod: Pod) -> Pod:
     """Return a patched pod as it was before; one that was never patched comes back as it is.
 
     What others have added or changed since stays: a probe is the author's again where it still asks the
-    agent. Raises CannotPatchError where the notes were changed, or do not say what one stands for.
+    agent. A copy without the notes is known by its shape, and keeps the pull secrets. Raises CannotPatchError
+    where the notes were changed, or do not say what a probe stands for.
     """
     plain = copy.deepcopy(pod)
-    if not is_patched(pod):
+    if not _is_noted(pod):
+        if copies.is_copy(plain):
+            plain.setdefault("metadata", {})
+            resources.narrow(plain, [each for each in _containers(plain) if each.get("name") in _NAMES])
+            _take_out(plain, Added(volumes=copies.volumes(plain)))
+            _require_no_others(plain, _COPIED)
         return plain
     annotations = plain["metadata"]["annotations"]
     name = names.ADDED_ANNOTATION
@@ -86,7 +100,10 @@ def restored(pod: Pod) -> Pod:
         theirs = own.read(annotations.get(name, "[]"))
         name = names.SCRAPED_ANNOTATION
         scraped = scraping.read(annotations.get(name, "{}"))
+        name = names.RESOURCES_ANNOTATION
+        asked = resources.read(annotations.get(name, '{"is": {}, "was": {}}'))
         _take_out(plain, added)
+        resources.put_back(plain, asked)
         scraping.put_back(plain, scraped)
         name = names.ORIGINALS_ANNOTATION
         for each in _containers(plain):
@@ -96,7 +113,7 @@ def restored(pod: Pod) -> Pod:
             f"annotation {name} is not as it was written, so that the sidecar cannot be taken out: "
             "make the pod anew from its author's manifest"
         ) from error
-    _require_no_others(plain)
+    _require_no_others(plain, "the container had another name")
     own.put_back(plain, theirs)
     return plain
 
@@ -129,7 +146,7 @@ def _asks_agent(asked: object) -> bool:
     return str(call.get("path")).startswith(PROBE_PREFIX)
 
 
-def _require_no_others(pod: Pod) -> None:
+def _require_no_others(pod: Pod, why: str) -> None:
     """Raise CannotPatchError for a call of the agent that nothing is known of: nobody would answer it."""
     for each in _containers(pod):
         fields = cast("Mapping[str, Any]", each)
@@ -138,7 +155,7 @@ def _require_no_others(pod: Pod) -> None:
             if _asks_agent(value):
                 raise CannotPatchError(
                     f"{name} of container {each.get('name')} asks the sidecar, and annotation "
-                    f"{names.ORIGINALS_ANNOTATION} does not say for what: the container had another name"
+                    f"{names.ORIGINALS_ANNOTATION} does not say for what: {why}"
                 )
 
 

@@ -99,6 +99,7 @@ def test_selectors_stand_between_the_pod_and_its_namespace(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
+        ({"annotations": {"kubernetes.io/config.mirror": "5e3f"}}, Reason.MIRROR),
         ({"pod": {"hostNetwork": True}}, Reason.HOST_NETWORK),
         *(
             ({"name": each}, Reason.SYSTEM_NAMESPACE)

@@ -84,6 +84,22 @@ def test_a_pod_that_is_left_alone_says_why() -> None:
     assert audit == {"injection": "skipped: label meshwright.dev/inject is false"}
 
 
+def test_a_mirror_of_a_static_pod_is_left_as_it_is() -> None:
+    """As a kubelet makes one: an API server refuses it with a token, a Secret or a ConfigMap in it."""
+    about = {
+        "annotations": {
+            **dict.fromkeys(("kubernetes.io/config.hash", "kubernetes.io/config.mirror"), "5e3f"),
+            "kubernetes.io/config.seen": "2026-01-01T00:00:00Z",
+            "kubernetes.io/config.source": "file",
+        },
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n1", "controller": True}],
+    }
+    said = answer(KNOWN, SHOP, _pod(**about))
+    assert (said.result, [each["path"] for each in said.patch]) == (Result.SKIPPED, ["/metadata/annotations"])
+    noted = _done(_pod(**about), said.patch)["metadata"]["annotations"]["meshwright.dev/injection"]
+    assert noted == "none: it mirrors a static pod: annotation kubernetes.io/config.mirror is there"
+
+
 @pytest.mark.parametrize(
     "annotations",
     [{"x": "y" * (256 * 1024 - 9)}, {"meshwright.dev/injected": "{}"}],

@@ -218,6 +218,7 @@ def test_names_that_are_read_or_another_s_are_not_said() -> None:
     ours = {names.MESH_ANNOTATION, names.DRIVER_ANNOTATION, names.PROBES_ANNOTATION}
     ours |= {names.REASON_ANNOTATION, names.ADDED_ANNOTATION, names.OWN_ANNOTATION, names.ROOTS_ANNOTATION}
     ours |= {names.ORIGINALS_ANNOTATION, names.INTERCEPTION_ANNOTATION, names.SCRAPED_ANNOTATION}
+    ours |= {names.RESOURCES_ANNOTATION}
     assert ours == INJECTED
     assert (
         complaints(pod(f"{{{', '.join(f'{each}: x' for each in sorted(INJECTED))}, other.dev/x: y}}")) == []

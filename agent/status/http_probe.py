@@ -1,0 +1,86 @@
+"""An HTTP probe as a kubelet asks it (Kubernetes 1.34, pkg/probe/http): the headers, and which redirects."""
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import aiohttp
+
+_MOST_BYTES: Final = 10 * 1024
+_MOST_REQUESTS: Final = 10
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+_SINGLE: Final = ("Accept", "Host", "User-Agent")
+"""Headers of which a kubelet sends the first value, and none where that is empty."""
+_NOT_OURS: Final = ("Accept", "Accept-Encoding", "User-Agent")
+"""What the client would send of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks the agent: what the application shall see of it, and by which host (`Host`) it asks."""
+
+    user_agent: str | None = None
+    host: str = ""
+
+
+async def get(url: str, headers: Sequence[tuple[str, str]], caller: Caller) -> tuple[int, str]:
+    """GET a URL of the application; return the last answer's status and reason.
+
+    Certificates are not verified. A redirect is followed within the host, which may also be called as the
+    caller calls it; one to another host is an answer as any other. Raises ClientError, OSError, or ValueError
+    for a URL that is none.
+    """
+    sent = _headers(headers, caller)
+    connector = aiohttp.TCPConnector(ssl=_insecure(), force_close=True)
+    async with aiohttp.ClientSession(
+        connector=connector, skip_auto_headers=_NOT_OURS, auto_decompress=False
+    ) as session:
+        for _ in range(_MOST_REQUESTS):
+            async with session.get(url, headers=sent, allow_redirects=False) as response:
+                await response.content.read(_MOST_BYTES)
+                location = response.headers.get("Location", "")
+                following = _following(url, location, caller) if response.status in _REDIRECTS else None
+                if following is None:
+                    return response.status, response.reason or ""
+            url = following
+            if urlsplit(location).scheme:
+                # As Go's client: a whole URL says its host itself.
+                sent = [each for each in sent if each[0] != "Host"]
+    return 503, f"more than {_MOST_REQUESTS - 1} redirects"
+
+
+def _following(url: str, location: str, caller: Caller) -> str | None:
+    """Return where a redirect leads, None where it is not followed."""
+    if not location:
+        return None
+    here, there = urlsplit(url), urlsplit(urljoin(url, location))
+    if there.hostname is None or there.hostname not in (here.hostname, urlsplit(f"//{caller.host}").hostname):
+        return None
+    return _at(there, here).geturl()
+
+
+def _at(there: SplitResult, here: SplitResult) -> SplitResult:
+    """Return a URL with the address of another: asked by the pod's own, it would go through the proxy."""
+    name = f"[{here.hostname}]" if ":" in (here.hostname or "") else here.hostname
+    return there._replace(netloc=f"{name}" if there.port is None else f"{name}:{there.port}")
+
+
+def _headers(own: Sequence[tuple[str, str]], caller: Caller) -> list[tuple[str, str]]:
+    """Return a probe's headers, and of a kubelet's those that it does not give itself."""
+    kubelets = {"Accept": "*/*"}
+    if caller.user_agent is not None:
+        kubelets["User-Agent"] = caller.user_agent
+    given = {name.title() for name, _ in own}
+    sent = [*own, *((name, value) for name, value in kubelets.items() if name not in given)]
+    firsts = {name: next((value for each, value in sent if each.title() == name), "") for name in _SINGLE}
+    others = [(name, value) for name, value in sent if name.title() not in _SINGLE]
+    return [*others, *((name, value) for name, value in firsts.items() if value)]
+
+
+def _insecure() -> ssl.SSLContext:
+    found = ssl.create_default_context()
+    found.check_hostname = False
+    found.verify_mode = ssl.CERT_NONE
+    return found

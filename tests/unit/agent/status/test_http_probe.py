@@ -1,0 +1,150 @@
+"""HTTP probes as a kubelet asks them: redirects, and the headers that an application sees.
+
+What a kubelet does is that of Kubernetes' pkg/probe/http (1.34); the answers come from a real server.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from unittest.mock import Mock
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from agent.status.http_probe import Caller
+from agent.status.probes import HttpProbe, Probe, Probes, carry_out
+from agent.status.server import Proxied, application
+
+HERE = "127.0.0.1"
+KUBELET = "kube-probe/1.34"
+
+
+class Application:
+    """A server with pages that redirect, and what it was asked."""
+
+    def __init__(self) -> None:
+        """Listen nowhere yet."""
+        self.port = 0
+        self.paths: list[str] = []
+        self.headers: list[Mapping[str, str]] = []
+
+    async def page(self, request: web.Request) -> web.Response:
+        """Answer: well at two pages only, and elsewhere a redirect or that it is sick."""
+        self.paths.append(request.path_qs)
+        self.headers.append(request.headers)
+        here = f"http://{HERE}:{self.port}"
+        to = {
+            "/query": "/need?token=1",
+            "/dir/relative": "next",
+            "/dir/only-query": "?x=1",
+            "/whole": f"{here}/dir/next",
+            "/whole-and-sick": f"{here}/sick",
+            "/no-scheme": f"//{HERE}:{self.port}/sick",
+            "/pod": f"http://192.0.2.7:{self.port}/sick",
+            "/away": "http://192.0.2.1/sick",
+            "/mail": "mailto:somebody@example.com",
+            "/other-scheme": f"ftp://{HERE}/",
+            "/nonsense": "http://[::1/",
+            "/nowhere": None,
+            "/round": "/round",
+        }
+        if request.path in to and "x" not in request.query:
+            location = to[request.path]
+            return web.Response(status=302, headers={} if location is None else {"Location": location})
+        well = request.path_qs in {"/need?token=1", "/dir/next", "/dir/only-query?x=1", "/ok"}
+        return web.Response(status=200 if well else 500)
+
+
+@pytest.fixture
+async def app() -> AsyncIterator[Application]:
+    """Serve an application at a free port."""
+    made = Application()
+    server = web.Application()
+    server.router.add_get("/{path:.*}", made.page)
+    runner = web.AppRunner(server, shutdown_timeout=0.01)
+    await runner.setup()
+    await web.TCPSite(runner, HERE, 0).start()
+    made.port = int(runner.addresses[0][1])
+    yield made
+    await runner.cleanup()
+
+
+async def ask(app: Application, path: str, caller: Caller | None = None, *headers: tuple[str, str]) -> int:
+    """Return the outcome's status for a path."""
+    probe = Probe(HttpProbe(app.port, path, headers=headers), 5)
+    return (await carry_out(probe, HERE, caller or Caller())).status
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "then"),
+    [
+        ("/query", 200, ["/need?token=1"]),
+        ("/dir/relative", 200, ["/dir/next"]),
+        ("/dir/only-query", 200, ["/dir/only-query?x=1"]),
+        ("/whole", 200, ["/dir/next"]),
+        ("/whole-and-sick", 500, ["/sick"]),
+        ("/no-scheme", 500, ["/sick"]),
+        ("/pod", 500, ["/sick"]),
+        ("/away", 302, []),
+        ("/mail", 302, []),
+        ("/nowhere", 302, []),
+        ("/other-scheme", 503, []),
+        ("/nonsense", 503, []),
+        ("/round", 503, ["/round"] * 9),
+    ],
+)
+async def test_redirects_are_followed_as_by_a_kubelet(
+    app: Application, path: str, status: int, then: list[str]
+) -> None:
+    """Within the host, resolved against where they come from (RFC 9110 10.2.2), and at most nine of them.
+
+    A redirect to another host, or to nowhere, is success. The pod's own address, by which a kubelet asks, is
+    the same host.
+    """
+    assert await ask(app, path, Caller(host="192.0.2.7:15020")) == status
+    assert app.paths == [path, *then]
+
+
+async def test_an_application_sees_the_kubelet(app: Application) -> None:
+    """Its User-Agent and Accept, and nothing that a kubelet does not send."""
+    assert await ask(app, "/ok", Caller(user_agent=KUBELET)) == 200
+    assert {name: value for name, value in app.headers[0].items() if name != "Host"} == {
+        "User-Agent": KUBELET,
+        "Accept": "*/*",
+        "Connection": "close",
+    }
+    await ask(app, "/query", Caller(user_agent=KUBELET))
+    assert app.headers[-1]["User-Agent"] == KUBELET  # after a redirect as well
+
+
+async def test_a_probes_own_headers_win(app: Application) -> None:
+    """Also over those of a kubelet, whatever their case; an empty one means none, and a name may be twice."""
+    by = Caller(user_agent=KUBELET)
+    await ask(app, "/ok", by, ("user-agent", "mine/1"), ("accept", "text/html"), ("x", "1"), ("x", "2"))
+    await ask(app, "/ok", by, ("User-Agent", ""), ("Accept", ""), ("Host", ""))
+    await ask(app, "/whole", by, ("Host", "shop.example"))
+    own, empty, named, led = app.headers
+    assert (own["User-Agent"], own["Accept"]) == ("mine/1", "text/html")
+    assert [value for name, value in own.items() if name == "x"] == ["1", "2"]
+    assert not {"User-Agent", "Accept"} & set(empty)
+    here = f"{HERE}:{app.port}"
+    assert [each["Host"] for each in (empty, named, led)] == [here, "shop.example", here]
+
+
+async def test_what_asks_the_agent_is_handed_on(app: Application) -> None:
+    """The agent's own port: by a probe's path, and by a header with the port, there with its query."""
+    known = Probes(HERE, {"/app-health/a/livez": Probe(HttpProbe(app.port, "/ok"))}, frozenset({app.port}))
+    runner = web.AppRunner(application(Mock(spec=Proxied), known, None), shutdown_timeout=0.01)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, HERE, 0).start()
+        agent = f"http://{HERE}:{runner.addresses[0][1]}"
+        async with aiohttp.ClientSession(headers={"User-Agent": KUBELET}) as session:
+            async with session.get(f"{agent}/app-health/a/livez") as response:
+                assert response.status == 200
+            port = {"istio-app-probe-port": str(app.port)}
+            async with session.get(f"{agent}/need?token=1", headers=port) as response:
+                assert response.status == 200
+    finally:
+        await runner.cleanup()
+    assert app.paths == ["/ok", "/need?token=1"]
+    assert [each["User-Agent"] for each in app.headers] == [KUBELET] * 2
