@@ -4,27 +4,27 @@ For programs that end: the agent at rest does not import it, and has `agent.read
 """
 
 from pathlib import Path
-from typing import Final
 
-from agent.credentials import Credentials, CredentialsError, Files, Shows, required
+from agent.credentials import Credentials, CredentialsError, Files, Shows, domain_beside, required
 from certs.errors import PeerRefused
-from certs.leaf import stands_below
+from certs.leaf import stands_below, trust_domains
 from certs.material import PeerCertificate
 from certs.pair import matched_pair
 from certs.peer import read_peer
+from certs.pem import PLAIN, is_plain
 from mesh.identity import ProxyName, ProxyNameError
 from mesh.names import TrustDomain
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
-
-_SPIFFE: Final = "spiffe://"
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
 
 
-def read(directory: Path, *, shared: bool = False, user: int | None = None) -> Credentials:
+def read(
+    directory: Path, *, shared: bool = False, user: int | None = None, told: TrustDomain | None = None
+) -> Credentials:
     """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError where they cannot be used.
 
-    As `Files.taken`, and where they do not fit together.
+    As `Files.taken`, and where they do not fit together. `told` is the mesh's trust domain, as an option.
     """
-    files = Files.taken(directory, shared=shared, user=user)
+    files = Files.taken(directory, shared=shared, user=user, trust_domain=told)
     return Credentials.of(files, judged(files))
 
 
@@ -41,8 +41,11 @@ def judged(files: Files) -> Shows:
         raise CredentialsError(f"{authority} is no certificate in PEM") from error
     if not trusted:
         raise CredentialsError(f"{chain} was not issued by an authority in {authority}")
+    for path, pem in ((chain, files.chain), (key, files.key.reveal()), (authority, files.authority)):
+        if not is_plain(pem):
+            raise CredentialsError(f"Envoy cannot read {path} as it is written: {PLAIN}")
     shown = _certificate(chain, files.chain)
-    return Shows(_name(chain, shown), _domain(authority, _certificate(authority, files.authority)), shown)
+    return Shows(_name(chain, shown), domain_of(files.authority, files.trust_domain, authority), shown)
 
 
 def proxy_name(chain: Path) -> ProxyName:
@@ -50,14 +53,39 @@ def proxy_name(chain: Path) -> ProxyName:
     return _name(chain, certificate(chain))
 
 
-def trust_domain(authority: Path) -> TrustDomain:
-    """Return the one trust domain that an authority's certificate names."""
-    return _domain(authority, certificate(authority))
+def trust_domain(directory: Path, told: TrustDomain | None = None) -> TrustDomain:
+    """Return the mesh's trust domain: as told, as written beside `ca.pem`, or as that says it.
+
+    Raises CredentialsError.
+    """
+    path = directory / AUTHORITY_FILE
+    return domain_of(required(path), told or domain_beside(directory), path)
 
 
-def domain_of(roots: bytes) -> TrustDomain:
-    """Return the one trust domain that roots (PEM) name, which are not in a file yet."""
-    return _domain(Path("the root of the control plane"), _certificate(Path("the root"), roots))
+def domain_of(roots: bytes, told: TrustDomain | None, where: object) -> TrustDomain:
+    """Return the mesh's trust domain, which may have been told, by roots (PEM) that may name it.
+
+    Raises CredentialsError, which says `where` the roots are, if nobody says it or they contradict.
+    """
+    try:
+        named = trust_domains(roots)
+    except ValueError as error:
+        raise CredentialsError(f"{where} is no certificate in PEM") from error
+    says = f"{where} names the trust domain {' and '.join(named)}"
+    if told is not None and set(named) - {told}:
+        raise CredentialsError(
+            f"{says}, and {told} was told (by --trust-domain, MESHWRIGHT_TRUST_DOMAIN or the file "
+            f"{TRUST_DOMAIN_FILE}): one of them is another mesh's"
+        )
+    if told is None and len(named) > 1:
+        raise CredentialsError(f"{says}: the roots of a mesh name one; take out those of others")
+    if told is None and not named:
+        raise CredentialsError(
+            f"{where} names no trust domain (a URI spiffe://<trust domain>), as a CA of somebody else's need "
+            "not: say the mesh's with --trust-domain (or MESHWRIGHT_TRUST_DOMAIN), or in a file "
+            f"{TRUST_DOMAIN_FILE} beside {AUTHORITY_FILE}"
+        )
+    return told or named[0]
 
 
 def certificate(path: Path) -> PeerCertificate:
@@ -77,10 +105,3 @@ def _name(chain: Path, shown: PeerCertificate) -> ProxyName:
         return ProxyName.parse(shown.common_name)
     except ProxyNameError as error:
         raise CredentialsError(f"{chain} is not a proxy's certificate: {error}") from error
-
-
-def _domain(authority: Path, shown: PeerCertificate) -> TrustDomain:
-    found = [uri.removeprefix(_SPIFFE) for uri in shown.uri_sans if uri.startswith(_SPIFFE)]
-    if len(found) != 1:
-        raise CredentialsError(f"{authority} does not name one trust domain (a URI {_SPIFFE}<trust domain>)")
-    return TrustDomain(found[0])

@@ -11,8 +11,8 @@ from agent.errors import AgentError
 from certs.material import PeerCertificate, PrivateKey
 from certs.privacy import exposure_of
 from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from mesh.names import TrustDomain, is_dns_subdomain
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
 
 
 class CredentialsError(AgentError):
@@ -30,25 +30,37 @@ class Shows:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The content of `proxy.pem`, `proxy.key` and `ca.pem`, of which nothing is known yet."""
+    """The content of `proxy.pem`, `proxy.key` and `ca.pem`, of which nothing is known yet.
+
+    `trust_domain` is the mesh's as it was told, None where only the roots can say it.
+    """
 
     directory: Path
     chain: bytes
     key: PrivateKey
     authority: bytes
+    trust_domain: TrustDomain | None = None
 
     @classmethod
-    def taken(cls, directory: Path, *, shared: bool = False, user: int | None = None) -> "Files":
+    def taken(
+        cls,
+        directory: Path,
+        *,
+        shared: bool = False,
+        user: int | None = None,
+        trust_domain: TrustDomain | None = None,
+    ) -> "Files":
         """Read them; raise CredentialsError where that cannot be.
 
         So it is where others than `user` (None: than we) can get at the key, or put other files in their
-        place, unless they are `shared`.
+        place, unless they are `shared`. Without a `trust_domain` it is what stands beside them.
         """
         chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
         if not shared:
             _require_private(directory, chain, key, authority, user)
         private = PrivateKey(required(key))
-        return cls(directory, required(chain), private, required(authority))
+        told = trust_domain or domain_beside(directory)
+        return cls(directory, required(chain), private, required(authority), told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,7 @@ class Credentials:
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the one trust domain of the authority."""
+        """Return the mesh's trust domain."""
         return self.shows.trust_domain
 
     @property
@@ -91,6 +103,24 @@ def digest(directory: Path) -> str:
     return _digest(*(_content(directory / name) for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE)))
 
 
+def domain_beside(directory: Path) -> TrustDomain | None:
+    """Return the trust domain that is written beside roots, None where none is; raise CredentialsError."""
+    path = directory / TRUST_DOMAIN_FILE
+    if not path.exists():
+        return None
+    text = required(path).decode("ascii", "replace").strip()
+    if not is_dns_subdomain(text):
+        raise CredentialsError(
+            f"{path} holds {text[:80]!r}: must be the mesh's trust domain, such as cluster.local"
+        )
+    return TrustDomain(text)
+
+
+def written_beside(directory: Path) -> bytes:
+    """Return what is written as the trust domain, whatever it is."""
+    return _content(directory / TRUST_DOMAIN_FILE)
+
+
 def required(path: Path) -> bytes:
     """Return what is in a file; raise CredentialsError."""
     try:
@@ -101,7 +131,9 @@ def required(path: Path) -> bytes:
 
 def _require_private(directory: Path, chain: Path, key: Path, authority: Path, user: int | None) -> None:
     """Raise CredentialsError where others can read the key, or write anything."""
-    public = (exposure_of(path, user, public=True) for path in (directory, chain, authority))
+    domain = directory / TRUST_DOMAIN_FILE
+    paths = (directory, chain, authority, *((domain,) if domain.exists() else ()))
+    public = (exposure_of(path, user, public=True) for path in paths)
     if found := next(filter(None, (exposure_of(key, user), *public)), ""):
         raise CredentialsError(f"{found}, or say --shared-credentials if that is meant")
 

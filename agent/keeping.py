@@ -120,7 +120,8 @@ class Agent:
         if enrolment is None or enrolment.renewal is None:
             await self._stop.wait()
         else:
-            await EjectionsTold(self._admin, enrolment.renewal, self._settings.credentials).run()
+            own, domain = self._settings.credentials, self._settings.trust_domain
+            await EjectionsTold(self._admin, enrolment.renewal, own, told=domain).run()
 
     async def tell_figures(self) -> None:
         """Tell the control plane what Envoy has counted, if it is known where, while the agent runs."""
@@ -279,7 +280,8 @@ class Agent:
 
     def _digest(self) -> str:
         """Return a name for the files as they are, and for another try where they could not be read."""
-        found = f"{credentials.digest(self._settings.credentials)} {self._unread}"
+        directory = self._settings.credentials
+        found = f"{credentials.digest(directory)} {credentials.written_beside(directory)!r} {self._unread}"
         try:
             return f"{found} {self._override()}"
         except (OSError, ValueError):  # what is no text is no override, and is said when it is looked at
@@ -292,7 +294,9 @@ class Agent:
         """Read the files, and bring into use what is new: certificates at once, a bootstrap by an epoch."""
         settings = self._settings
         try:
-            read = await reading.read(settings.credentials, shared=settings.shared_credentials)
+            read = await reading.read(
+                settings.credentials, shared=settings.shared_credentials, told=settings.trust_domain
+            )
         except ApartFailed:
             self._unread += 1
             raise

@@ -14,7 +14,8 @@ from certs.material import PrivateKey
 
 def answer(question: Question) -> Answer:
     """Return what the files show, or the sentence that says why they cannot be used."""
-    files = Files(question.directory, question.chain, PrivateKey(question.key), question.authority)
+    key = PrivateKey(question.key)
+    files = Files(question.directory, question.chain, key, question.authority, question.trust_domain)
     try:
         return judged(files)
     except CredentialsError as error:

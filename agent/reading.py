@@ -12,6 +12,7 @@ from typing import Final
 
 from agent.apart import ApartFailed, apart
 from agent.credentials import Credentials, CredentialsError, Files, Shows
+from mesh.names import TrustDomain
 
 PROGRAM: Final = "agent.reader"
 PATIENCE_SECONDS: Final = 60.0
@@ -27,6 +28,7 @@ class Question:
     chain: bytes = field(repr=False)
     key: bytes = field(repr=False)
     authority: bytes = field(repr=False)
+    trust_domain: TrustDomain | None = None
 
 
 Answer = Shows | str
@@ -37,12 +39,17 @@ async def read(
     directory: Path,
     *,
     shared: bool = False,
+    told: TrustDomain | None = None,
     program: Sequence[str] | None = None,
     seconds: float = PATIENCE_SECONDS,
 ) -> Credentials:
-    """Read the three files; raise CredentialsError where they cannot be used, or ApartFailed."""
-    files = await asyncio.to_thread(Files.taken, directory, shared=shared)
-    question = Question(files.directory, files.chain, files.key.reveal(), files.authority)
+    """Read the three files; raise CredentialsError where they cannot be used, or ApartFailed.
+
+    `told` is the mesh's trust domain, as an option says it.
+    """
+    files = await asyncio.to_thread(Files.taken, directory, shared=shared, trust_domain=told)
+    key = files.key.reveal()
+    question = Question(files.directory, files.chain, key, files.authority, files.trust_domain)
     found = await apart(program or PROGRAM, question, seconds, _WHO)
     match found:
         case Shows():

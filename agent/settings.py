@@ -10,6 +10,7 @@ from agent.envoy.lifecycle import RestartSettings
 from agent.status.probes import Probes
 from agent.watching import LOOK_SECONDS
 from mesh.host_port import HostPort
+from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol
 from sidecars.layout import ADMIN_PORT, STATUS_PORT
 
@@ -22,6 +23,7 @@ class AgentSettings:
     others write, or we do: who joins and renews as `enrolment` says. `override` is a JSON file that is
     laid over the bootstrap. Readiness waits for listeners of `application_ports`. The names of the services
     that can be called are kept in the file `hosts`. `shared_credentials`: others may get at the key.
+    `trust_domain` is the mesh's, where it was said.
     """
 
     credentials: Path
@@ -42,3 +44,4 @@ class AgentSettings:
     look_seconds: float = LOOK_SECONDS
     shared_credentials: bool = False
     enrolment: EnrolmentSettings | None = None
+    trust_domain: TrustDomain | None = None

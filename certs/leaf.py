@@ -1,10 +1,11 @@
 """Reading certificates: what a leaf says, and whether it stands below a root."""
 
+import contextlib
 import hashlib
 import itertools
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -15,7 +16,9 @@ from certs.pem import UNREADABLE, first_in, loaded
 from certs.possession import written
 from certs.profile import common_name
 from certs.serial import serial_text
+from mesh.names import TrustDomain
 
+_SPIFFE: Final = "spiffe://"
 _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 
@@ -76,6 +79,20 @@ def serial_and_end(pem: bytes) -> tuple[str, datetime]:
 def roots(bundle_pem: bytes) -> tuple[tuple[str, datetime], ...]:
     """Return serial and end of validity of each root of a bundle. Raises ValueError if it is no PEM."""
     return tuple(map(_serial_and_end, loaded(bundle_pem)))
+
+
+def trust_domains(bundle_pem: bytes) -> tuple[TrustDomain, ...]:
+    """Return the trust domains that roots name (SPIFFE X509-SVID, section 2), sorted; a root may name none.
+
+    One whose names cannot be read names none. Raises ValueError if it is no PEM.
+    """
+    found = set[TrustDomain]()
+    for each in loaded(bundle_pem):
+        with contextlib.suppress(*UNREADABLE):
+            uris = _names(each).uris
+            parts = (uri.removeprefix(_SPIFFE) for uri in uris if uri.startswith(_SPIFFE))
+            found.update(TrustDomain(part.partition("/")[0]) for part in parts)
+    return tuple(sorted(found))
 
 
 def fingerprint_of(certificate: x509.Certificate) -> str:

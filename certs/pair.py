@@ -166,7 +166,9 @@ def matched_pair(chain_pem: bytes, key: PrivateKey) -> Pair:
         raise ValueError("there is no certificate that can be read") from None
     try:
         private = serialization.load_pem_private_key(key.reveal(), password=None)
-    except (ValueError, TypeError):
+    except TypeError:
+        raise ValueError("the private key is encrypted: it must be PEM without a pass phrase") from None
+    except ValueError:
         raise ValueError("the private key cannot be read") from None
     if private.public_key() != certificate.public_key():
         raise ValueError("the private key does not belong to the certificate")

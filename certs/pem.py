@@ -17,6 +17,28 @@ UNREADABLE: Final = (
 """All that the library raises of what it can make nothing of: few of them are ValueErrors."""
 
 
+PLAIN: Final = (
+    "each -----BEGIN ...----- and -----END ...----- must be a line of its own, with no byte order mark or "
+    "other text beside it, and no headers below it"
+)
+_LINE: Final = 253
+"""A line as long as BoringSSL's buffer, or several times that, looks to it as if an empty one followed."""
+
+
+def is_plain(pem: bytes) -> bool:
+    """Say whether a text is PLAIN: our library reads more than BoringSSL does, and so than Envoy and gRPC."""
+    inside = False
+    for line in map(bytes.rstrip, pem.split(b"\n")):
+        if b"-----BEGIN " in line or b"-----END " in line:
+            inside = line.startswith(b"-----BEGIN ")
+            alone = line.endswith(b"-----") and line.count(b"-----") == 2
+            if not (alone and line.startswith(b"-----")):
+                return False
+        elif inside and (b":" in line or (line and len(line) % _LINE == 0)):
+            return False
+    return True
+
+
 def first_in(pem: bytes) -> x509.Certificate:
     """Return the first certificate of a PEM text, as far as it must be read to be one; raises ValueError."""
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.errors import CommandFailed
-from cli.options import host_port, require_file
+from cli.options import host_port, require_file, trust_domain_of
 from sidecars.layout import ADMIN_PORT, STATUS_PORT
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def agent_settings(told: Told) -> "AgentSettings":
             cluster_domain=told["cluster_domain"],
             shared_credentials=told["shared_credentials"],
             enrolment=_enrolment(told),
+            trust_domain=trust_domain_of(told["trust_domain"]),
         )
     except ValueError as error:
         raise CommandFailed(error) from error
@@ -120,4 +121,5 @@ def _enrolment(told: Told) -> "EnrolmentSettings | None":
         proof=_absolute(proofs[0]) if proofs else None,
         authority=_absolute(told["authority"]),
         renewal=None if renewal is None else host_port("--renewal", renewal),
+        trust_domain=trust_domain_of(told["trust_domain"]),
     )

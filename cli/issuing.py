@@ -77,7 +77,8 @@ def issue(
     def by_server() -> Issued:
         answer = asked_of_server(state, "/certs/issue-proxy", body)
         issued = Issued(answer["name"], answer["serial"], answer["not_after"])
-        _write(out, issued, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
+        files = answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"]
+        _write(out, issued, files, answer.get("trust_domain", ""))  # an older server does not say it
         return issued
 
     def here() -> Issued:
@@ -179,7 +180,8 @@ def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Pat
         authority = issuing.trust_bundle()
         new = issuing.made
     issued = Issued(str(made.name), made.serial, made.not_after.isoformat(), new)
-    _write(out, issued, made.chain_pem.decode(), made.key.reveal().decode(), authority.decode())
+    files = made.chain_pem.decode(), made.key.reveal().decode(), authority.decode()
+    _write(out, issued, files, trust_domain)
     return issued
 
 
@@ -217,9 +219,10 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def _write(out: Path, issued: Issued, chain: str, key: str, authority: str) -> None:
+def _write(out: Path, issued: Issued, files: tuple[str, str, str], trust_domain: str) -> None:
+    chain, key, authority = (each.encode("ascii") for each in files)
     try:
-        write_credentials(out, chain.encode("ascii"), key.encode("ascii"), authority.encode("ascii"))
+        write_credentials(out, chain, key, authority, trust_domain)
     except OSError as error:
         raise IssuingError(
             f"cannot write to {out}: {error.strerror}; certificate {issued.serial} is issued, and nobody "

@@ -8,12 +8,22 @@ import typer
 
 from cli.errors import CommandFailed
 from mesh.host_port import HostPort
+from mesh.names import TrustDomain, is_dns_subdomain
 
 State = Annotated[
     Path, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False)
 ]
 Trust = Annotated[
     str, typer.Option(envvar="MESHWRIGHT_TRUST_DOMAIN", help="Of the state directory, if no server runs.")
+]
+Domain = Annotated[
+    str | None,
+    typer.Option(
+        "--trust-domain",
+        envvar="MESHWRIGHT_TRUST_DOMAIN",
+        metavar="NAME",
+        help="The mesh's. [by the file trust-domain, or the roots]",
+    ),
 ]
 Shared = Annotated[
     bool,
@@ -81,6 +91,17 @@ def host_port(flag: str, text: str, example: int = 9092) -> HostPort:
         return HostPort.parse(text, example)
     except ValueError as error:
         raise CommandFailed(f"{flag} is {text!r}: {error}") from error
+
+
+def trust_domain_of(text: str | None) -> TrustDomain | None:
+    """Read a trust domain that may have been told; raise CommandFailed."""
+    if text is None:
+        return None
+    if not is_dns_subdomain(text):
+        raise CommandFailed(
+            f"--trust-domain is {text!r}: must be a DNS name in lower case, such as cluster.local"
+        )
+    return TrustDomain(text)
 
 
 _TOKEN: Final = re.compile(r"[0-9a-f]{12}\.[\w-]{43}(\.[0-9a-f]+)*|eyJ[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)

@@ -89,6 +89,11 @@ class ProxyIssuing:
         return self._issuer.trust_bundle()
 
     @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the mesh's trust domain."""
+        return self._issuer.trust_domain
+
+    @property
     def changes_roots(self) -> bool:
         """Say whether the root is being changed."""
         return bool(self._issuer.other)

@@ -17,6 +17,8 @@ STATUS_PORT: Final = 15020
 CHAIN_FILE: Final = "proxy.pem"
 KEY_FILE: Final = "proxy.key"
 AUTHORITY_FILE: Final = "ca.pem"
+TRUST_DOMAIN_FILE: Final = "trust-domain"
+"""Beside `ca.pem`: the mesh's trust domain, which roots of somebody else's CA need not name."""
 
 PROBE_PREFIX: Final = "/app-health/"
 READY_PATH: Final = "/healthz/ready"

@@ -19,7 +19,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate
 from certs.terms import MOST_DAYS
 from mesh.identity import ProxyName, is_proxy_name
-from mesh.names import Namespace, ProxyUuid, ServiceName
+from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
 from sidecars.type_words import short_type
 from xds.protocol.resource import Reference
 
@@ -73,6 +73,10 @@ class ProxyCertificates(Protocol):
 
     def trust_bundle(self) -> bytes:
         """Return the roots the proxies are to trust, as PEM."""
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the mesh's trust domain."""
 
 
 def read_proxy_request(body: object) -> ProxyRequest:
@@ -135,6 +139,7 @@ class Commands:
                 "chain_pem": issued.chain_pem.decode("ascii"),
                 "key_pem": issued.key.reveal().decode("ascii"),
                 "trust_bundle_pem": self.proxies.trust_bundle().decode("ascii"),
+                "trust_domain": self.proxies.trust_domain,
             },
             headers=_NO_STORE,
         )

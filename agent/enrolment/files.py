@@ -9,7 +9,8 @@ from typing import Final
 
 from certs import files
 from certs.material import PrivateKey
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from mesh.names import TrustDomain
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
 
 NEXT_KEY: Final = f"{KEY_FILE}.next"
 NEXT_CHAIN: Final = f"{CHAIN_FILE}.next"
@@ -30,17 +31,26 @@ def complete(directory: Path) -> None:
     files.sync_directory(directory)
 
 
-def put(directory: Path, chain: bytes, authority: bytes) -> None:
+def put(directory: Path, chain: bytes, authority: bytes, domain: TrustDomain | None = None) -> None:
     """Put a certificate for the next key, and its roots, in their places; raise StateError, OSError."""
-    put_authority(directory, authority)
+    put_authority(directory, authority, domain)
     files.write_private(directory / NEXT_CHAIN, chain)
     complete(directory)
 
 
-def put_authority(directory: Path, authority: bytes) -> None:
-    """Put roots in their place, if they are others; raise StateError."""
-    if files.read(directory / AUTHORITY_FILE) != authority:
-        files.write_private(directory / AUTHORITY_FILE, authority)
+def put_authority(directory: Path, authority: bytes, domain: TrustDomain | None = None) -> None:
+    """Put roots in their place, if they are others, and their mesh's trust domain; raise StateError.
+
+    The next roots need not name it.
+    """
+    _put(directory / AUTHORITY_FILE, authority)
+    if domain is not None:
+        _put(directory / TRUST_DOMAIN_FILE, f"{domain}\n".encode("ascii"))
+
+
+def _put(path: Path, content: bytes) -> None:
+    if files.read(path) != content:
+        files.write_private(path, content)
 
 
 def next_key(directory: Path) -> PrivateKey | None:

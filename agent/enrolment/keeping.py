@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ import structlog
 
 from agent import reading
 from agent.apart import ApartFailed, apart
+from agent.credentials import domain_beside
 from agent.enrolment import files
 from agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
 from agent.enrolment.times import LEAST_BETWEEN, Plan, alarming, clock_words, planned, retry_after
@@ -34,8 +36,13 @@ Replace = Callable[[Callable[[], None]], Awaitable[bool]]
 
 
 def now() -> datetime:
-    """Return the time."""
+    """Return the time, by a clock that may be set."""
     return datetime.now(UTC)
+
+
+def monotonic() -> float:
+    """Return seconds by a clock that nobody sets: for pauses of our own."""
+    return time.monotonic()
 
 
 class Enrolled:
@@ -59,7 +66,8 @@ class Enrolled:
         self._ask_program = ask or _program
         self._token = ""
         self._renew_after: datetime | None = None
-        self._retry: datetime | None = None
+        self._retry: float | None = None  # by the monotonic clock, as is `_trust_at`
+        self._trust_at = 0.0
         self._failures = 0
         self._untold = 0
         self._why = ""
@@ -84,7 +92,7 @@ class Enrolled:
             failures += 1
             wait = retry_after(failures, timedelta.max, random.random())  # noqa: S311 - no secret
             if answered.refused or await self._can_wait():
-                self._retry = None if answered.refused else now() + wait
+                self._retry = None if answered.refused else monotonic() + wait.total_seconds()
                 ends = await self._ends()
                 said = {} if ends is None else {"ends": ends.isoformat(timespec="seconds")}
                 _log.error("cannot join; what there is goes on", reason=answered.why, **said)
@@ -98,15 +106,25 @@ class Enrolled:
         if self._settings.renewal is None:
             _log.warning("the certificate is not renewed by itself: --renewal is not given")
             await asyncio.Event().wait()
-        trust_at = now()
+        self._trust_at = monotonic()
         while True:
-            plan = planned(self._shows(), self._renew_after, trust_at, self._retry)
-            while (left := (plan.next - now()).total_seconds()) > 0:  # noqa: ASYNC110 - it is a clock
-                await asyncio.sleep(min(left, LONGEST_SLEEP))
-            if now() >= plan.renew:
+            plan, at = self._plan(), now()
+            if (left := (plan.next - at).total_seconds()) > 0:
+                await asyncio.sleep(min(left, LONGEST_SLEEP))  # then the clock may be another: see the plan
+            elif at >= plan.renew:
                 await self._renew()
             else:
-                trust_at = now() + await self._trust(plan)
+                pause = await self._trust()
+                self._trust_at = monotonic() + pause.total_seconds()
+
+    def _plan(self) -> Plan:
+        """Return what is due when, by the clock as it is now."""
+        retry = None if self._retry is None else _clock_at(self._retry)
+        return planned(self._shows(), self._renew_after, _clock_at(self._trust_at), retry)
+
+    def _due(self) -> datetime:
+        """Return when the certificate in use is to be renewed, whatever has failed meanwhile."""
+        return planned(self._shows(), self._renew_after, now(), None).renew
 
     def remark(self) -> str:
         """Say that the certificate runs out, if it does and is not renewed."""
@@ -116,7 +134,7 @@ class Enrolled:
         return f"the certificate ends at {until} and is not renewed: {self._why}"
 
     async def _renew(self) -> None:
-        due = planned(self._shows(), self._renew_after, now(), None).renew <= now()
+        due = self._due() <= now()
         joins = await self._must_join()
         answered = await self._asked(Asking.JOIN if joins else Asking.RENEW)
         if joins and due and isinstance(answered, Failed):
@@ -137,7 +155,7 @@ class Enrolled:
         shows, at = self._shows(), now()
         wait = retry_after(self._failures, shows.not_after - at, random.random())  # noqa: S311 - no secret
         # A token that is not accepted is looked at again when the certificate is due.
-        self._retry = None if answered.refused and not due else at + wait
+        self._retry = None if answered.refused and not due else monotonic() + wait.total_seconds()
         say = _log.error if alarming(shows, at) else _log.warning
         until = shows.not_after.isoformat(timespec="seconds")
         say(
@@ -147,24 +165,26 @@ class Enrolled:
             again_in=round(wait.total_seconds(), 1),
         )
 
-    def _not_at_once(self) -> datetime | None:
+    def _not_at_once(self) -> float | None:
         """Return when a certificate that is new may be renewed where that would be now."""
         due = renew_at(self._shows())
-        return None if due > now() else now() + LEAST_BETWEEN
+        return None if due > now() else monotonic() + LEAST_BETWEEN.total_seconds()
 
-    async def _trust(self, plan: Plan) -> timedelta:
+    async def _trust(self) -> timedelta:
         """Ask whom to trust, and return when to ask again."""
         answered = await self._asked(Asking.TRUST)
         drawn = random.random()  # noqa: S311 - no secret
         if isinstance(answered, Failed):
             _log.warning("not told whom to trust", reason=answered.why)
             if self._retry is None and await self._must_join():
-                self._retry = now()
+                self._retry = monotonic()
             self._untold += 1
             return retry_after(self._untold, timedelta.max, drawn)
-        self._renew_after = min(answered.renew_after, plan.renew)
-        authority = answered.authority
-        if authority and not await self._replace(lambda: files.put_authority(self._directory, authority)):
+        self._renew_after = min(answered.renew_after, self._due())
+        authority, domain = answered.authority, answered.trust_domain
+        if authority and not await self._replace(
+            lambda: files.put_authority(self._directory, authority, domain)
+        ):
             self._untold += 1
             return retry_after(self._untold, timedelta.max, drawn)
         self._untold = 0
@@ -198,7 +218,8 @@ class Enrolled:
     async def _ends(self) -> datetime | None:
         """Return when the certificate in its file ends; None where that cannot be told."""
         try:
-            found = await reading.read(self._directory, shared=self._shared)
+            domain = self._settings.trust_domain
+            found = await reading.read(self._directory, shared=self._shared, told=domain)
         except AgentError:
             return None  # whoever reads them for Envoy says what is wrong with them
         return found.shows.certificate.not_after
@@ -207,7 +228,7 @@ class Enrolled:
         by = self._token if self._settings.kind == _TOKEN else self._settings.kind
 
         def put() -> None:
-            files.put(self._directory, obtained.chain, obtained.authority)
+            files.put(self._directory, obtained.chain, obtained.authority, obtained.trust_domain)
             files.note_joined(self._directory, by)
 
         if at_start:
@@ -218,7 +239,8 @@ class Enrolled:
         return True
 
     async def _put(self, obtained: Obtained) -> bool:
-        return await self._replace(lambda: files.put(self._directory, obtained.chain, obtained.authority))
+        new = obtained.chain, obtained.authority, obtained.trust_domain
+        return await self._replace(lambda: files.put(self._directory, *new))
 
     async def _asked(self, asking: Asking) -> Answer:
         """Ask, and say if a clock is wrong; whatever goes wrong is an answer too."""
@@ -239,12 +261,20 @@ class Enrolled:
         if at is None:
             raise AgentError("it is not known where to ask: give --renewal")
         if asking is not Asking.JOIN or settings.proof is None:
-            return Question(asking, at, self._directory)
+            return Question(asking, at, self._directory, trust_domain=settings.trust_domain)
         if settings.kind == _TOKEN and not self._shared and (words := exposure_of(settings.proof)):
             raise AgentError(f"{words}, or say --shared-credentials if that is meant")
         proof = settings.proof.read_bytes()
-        authority = b"" if settings.authority is None else settings.authority.read_bytes()
-        return Question(asking, at, self._directory, settings.kind, proof, authority)
+        authority, domain = b"", settings.trust_domain
+        if settings.authority is not None:
+            authority = settings.authority.read_bytes()
+            domain = domain or domain_beside(settings.authority.parent)
+        return Question(asking, at, self._directory, settings.kind, proof, authority, domain)
+
+
+def _clock_at(moment: float) -> datetime:
+    """Return what the clock will say at a moment of the monotonic one, if nobody sets it."""
+    return now() + timedelta(seconds=moment - monotonic())
 
 
 def _identifier(token: bytes) -> str:

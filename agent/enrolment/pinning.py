@@ -6,15 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from agent.certificates import domain_of
-from agent.credentials import CredentialsError
 from agent.enrolment.settings import Failed
+from agent.own_certificate import show_own
 from certs.errors import PeerRefused
 from certs.peer import read_peer
 from certs.pins import pinned
 from mesh.host_port import HostPort
+from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import server_name
-from sidecars.layout import CHAIN_FILE, KEY_FILE
 
 SECONDS: Final = 10.0
 _NOT_YET_VALID, _EXPIRED = 9, 10
@@ -47,20 +46,17 @@ def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
     return found
 
 
-def require_believed(at: HostPort, roots: bytes, own: Path | None = None) -> str:
-    """Return the name of the server that these roots stand for; raise NotBelieved if it is not there.
+def require_believed(at: HostPort, roots: bytes, domain: TrustDomain, own: Path | None = None) -> str:
+    """Return the name of a trust domain's control plane; raise NotBelieved if it is not there by the roots.
 
     Where a certificate is demanded, that in the directory `own` is shown.
     """
-    try:
-        name = server_name(domain_of(roots))
-    except CredentialsError as error:
-        raise NotBelieved(str(error), refused=True) from error
+    name = server_name(domain)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))  # in a comment may be more
     context.set_alpn_protocols(["h2"])
     if own is not None:
-        context.load_cert_chain(own / CHAIN_FILE, own / KEY_FILE)
+        show_own(context, own)
     _shaken(at, context, name).close()
     return name
 

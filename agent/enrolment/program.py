@@ -7,17 +7,21 @@ import contextlib
 import hashlib
 import pickle
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from agent.certificates import domain_of
-from agent.credentials import CredentialsError
+from agent.certificates import domain_of, trust_domain
+from agent.credentials import CredentialsError, domain_beside
 from agent.enrolment import asking, files
 from agent.enrolment.asking import Unanswered
 from agent.enrolment.pinning import NotBelieved, require_believed, roots_by
 from agent.enrolment.settings import Answer, Asking, Failed, Obtained, Question
 from certs.errors import CertificateError
+from certs.leaf import trust_domains
 from certs.own_request import new_key, request_for
+from certs.pem import PLAIN, is_plain
 from enrolment.tokens import read_token
+from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import server_name
 from sidecars.layout import AUTHORITY_FILE
 
@@ -52,27 +56,47 @@ def _joined(question: Question) -> Answer:
         if not pins:
             return Failed("the join token has no pin: name a file with the root (--ca)", refused=True)
         roots = roots_by(question.at, pins)
-    name = require_believed(question.at, roots)
+    if not is_plain(roots):
+        return Failed(f"the file with the root (--ca) cannot be read as it is written: {PLAIN}", refused=True)
+    try:
+        domain = _domain(question, roots)
+    except CredentialsError as error:
+        return Failed(str(error), refused=True)
+    name = require_believed(question.at, roots, domain)
     csr = _request(question.directory)
-    return asking.join(question.at, name, roots, csr, question.kind, question.proof.strip())
+    joined = asking.join(question.at, name, roots, csr, question.kind, question.proof.strip())
+    return replace(joined, trust_domain=domain)
+
+
+def _domain(question: Question, roots: bytes) -> TrustDomain:
+    """Return the trust domain of the mesh that is joined; raise CredentialsError.
+
+    What stands in the directory may be of the mesh before: it is asked last.
+    """
+    told = question.trust_domain
+    with contextlib.suppress(ValueError):  # roots that are no PEM are refused by their name
+        if told is None and not trust_domains(roots):
+            told = domain_beside(question.directory)
+    return domain_of(roots, told, "the root of the control plane")
 
 
 def _renewed(question: Question) -> Obtained:
-    roots, name = trusted(question.directory)
-    require_believed(question.at, roots, question.directory)
-    return asking.renew(question.at, name, roots, _request(question.directory), question.directory)
+    roots, domain = trusted(question.directory, question.trust_domain)
+    name = require_believed(question.at, roots, domain, question.directory)
+    renewed = asking.renew(question.at, name, roots, _request(question.directory), question.directory)
+    return replace(renewed, trust_domain=domain)
 
 
 def _trusting(question: Question) -> Obtained:
-    roots, name = trusted(question.directory)
+    roots, domain = trusted(question.directory, question.trust_domain)
     digest = hashlib.sha256(roots).hexdigest()
-    return asking.trust(question.at, name, roots, digest, question.directory)
+    told = asking.trust(question.at, server_name(domain), roots, digest, question.directory)
+    return replace(told, trust_domain=domain)
 
 
-def trusted(directory: Path) -> tuple[bytes, str]:
-    """Return the roots that are trusted, and the name that a control plane has by them."""
-    roots = (directory / AUTHORITY_FILE).read_bytes()
-    return roots, server_name(domain_of(roots))
+def trusted(directory: Path, told: TrustDomain | None = None) -> tuple[bytes, TrustDomain]:
+    """Return the roots that are trusted, and the mesh's trust domain; raise CredentialsError, OSError."""
+    return (directory / AUTHORITY_FILE).read_bytes(), trust_domain(directory, told)
 
 
 def _request(directory: Path) -> bytes:

@@ -6,13 +6,15 @@ from datetime import datetime
 from pathlib import Path
 
 from mesh.host_port import HostPort
+from mesh.names import TrustDomain
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentSettings:
     """Where to join and to renew, by what (a file with the proof), and whom to believe at first.
 
-    `authority` is a file with roots; without it the pin of a join token says whom.
+    `authority` is a file with roots; without it the pin of a join token says whom. `trust_domain` is the
+    mesh's, where it was said.
     """
 
     join: HostPort | None = None
@@ -20,6 +22,7 @@ class EnrolmentSettings:
     proof: Path | None = None
     authority: Path | None = None
     renewal: HostPort | None = None
+    trust_domain: TrustDomain | None = None
 
 
 class Asking(enum.Enum):
@@ -34,7 +37,8 @@ class Asking(enum.Enum):
 class Question:
     """What the program is asked: where, with the directory of the proxy's files.
 
-    `proof` and `authority` (roots as PEM; empty: by the pins of the proof) are for joining.
+    `proof` and `authority` (roots as PEM; empty: by the pins of the proof) are for joining. `trust_domain` is
+    the mesh's, where it was told.
     """
 
     asking: Asking
@@ -43,6 +47,7 @@ class Question:
     kind: str = ""
     proof: bytes = field(default=b"", repr=False)
     authority: bytes = field(default=b"", repr=False)
+    trust_domain: TrustDomain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Obtained:
     """What came back: a certificate chain and roots as PEM, empty where there is nothing new.
 
     `renew_after` is when to renew what there is then, `ask_again` in how many seconds to ask whom to trust;
-    `clock` is the server's.
+    `clock` is the server's. `trust_domain` is that by which it was believed.
     """
 
     chain: bytes
@@ -58,6 +63,7 @@ class Obtained:
     renew_after: datetime
     clock: datetime
     ask_again: int = 0
+    trust_domain: TrustDomain | None = None
 
 
 @dataclass(frozen=True, slots=True)

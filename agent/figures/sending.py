@@ -7,8 +7,9 @@ from typing import Final
 
 from agent.figures.grpc_call import CallFailed, call
 from agent.figures.protobuf import number_of
+from agent.own_certificate import show_own
 from mesh.host_port import HostPort
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from sidecars.layout import AUTHORITY_FILE
 
 REPORT: Final = "/meshwright.enrolment.v1.Renewal/Report"
 SECONDS: Final = 20.0
@@ -53,6 +54,6 @@ def _context(files: Path) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     roots = (files / AUTHORITY_FILE).read_text("ascii", "ignore")  # in a comment may be more
     context.load_verify_locations(cadata=roots)
-    context.load_cert_chain(files / CHAIN_FILE, files / KEY_FILE)
+    show_own(context, files)
     context.set_alpn_protocols(["h2"])
     return context

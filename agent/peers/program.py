@@ -16,8 +16,8 @@ from certs.errors import CertificateError
 def answer(telling: Telling) -> Answer:
     """Return what came of telling; whatever goes wrong is a sentence."""
     try:
-        roots, name = trusted(telling.directory)
-        require_believed(telling.at, roots, telling.directory)
+        roots, domain = trusted(telling.directory, telling.trust_domain)
+        name = require_believed(telling.at, roots, domain, telling.directory)
         return Told(asking.eject(telling.at, name, roots, telling.directory, telling.ejected))
     except (NotBelieved, Unanswered) as error:
         return error.failed

@@ -17,6 +17,7 @@ from agent.enrolment.settings import Failed
 from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from agent.peers.ejected import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
 from mesh.host_port import HostPort
+from mesh.names import TrustDomain
 
 PROGRAM: Final = "agent.peers.program"
 LOOK_SECONDS: Final = 5.0
@@ -31,11 +32,15 @@ _log = structlog.get_logger("agent.peers")
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What the program is to tell, and to whom, with the directory of the proxy's files."""
+    """What the program is to tell, and to whom, with the directory of the proxy's files.
+
+    `trust_domain` is the mesh's, where it was told.
+    """
 
     at: HostPort
     directory: Path
     ejected: tuple[HostPort, ...]
+    trust_domain: TrustDomain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,10 @@ Answer = Told | Failed
 
 
 class EjectionsTold:
-    """What one proxy has ejected; `at` is the control plane's renewal port."""
+    """What one proxy has ejected; `at` is the control plane's renewal port.
+
+    `told` is the mesh's trust domain, as an option says it.
+    """
 
     def __init__(
         self,
@@ -57,12 +65,14 @@ class EjectionsTold:
         at: HostPort,
         directory: Path,
         *,
+        told: TrustDomain | None = None,
         ask: Callable[[Telling], Awaitable[Answer]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._admin = admin
         self._at = at
         self._directory = directory
+        self._trust_domain = told
         self._ask = ask or _program
         self._monotonic = monotonic
         self._told: tuple[HostPort, ...] = ()
@@ -94,7 +104,7 @@ class EjectionsTold:
 
     async def _tell(self, found: tuple[HostPort, ...], now: float) -> None:
         try:
-            answer = await self._ask(Telling(self._at, self._directory, found))
+            answer = await self._ask(Telling(self._at, self._directory, found, self._trust_domain))
         except ApartFailed as error:
             answer = Failed(str(error))
         match answer:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from agent.credentials import CredentialsError
+from agent.own_certificate import show_own
 from agent.reach.handshake import greeted
 from agent.reach.observations import NoAnswer, NoRoute, NotResolved, Observed, PortClosed, Shown, Way
 from certs.material import PeerCertificate
 from mesh.host_port import HostPort
 from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import server_name
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from sidecars.layout import AUTHORITY_FILE
 
 PATIENCE_SECONDS: Final = 5.0
 """How long each step may take: as long as Envoy gives to connecting."""
@@ -39,7 +40,7 @@ async def observe(dialling: Dialling) -> Observed:
     shown = dialling.shown
     try:
         way = await _led(dialling, server_name(dialling.trust_domain))
-    except ssl.SSLError as error:  # of our own files: `load_cert_chain` reads them
+    except ssl.SSLError as error:  # of our own files: `_context` reads them
         raise CredentialsError(f"the files in {dialling.credentials} cannot be used: {error}") from error
     own = Shown(shown.common_name, shown.serial, shown.not_before, shown.not_after)
     return Observed(dialling.control_plane, own, datetime.now(UTC), way)
@@ -102,5 +103,5 @@ def _context(credentials: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=str(credentials / AUTHORITY_FILE))
     context.minimum_version = ssl.TLSVersion.TLSv1_3  # as Envoy's
     context.set_alpn_protocols(["h2"])
-    context.load_cert_chain(credentials / CHAIN_FILE, credentials / KEY_FILE)
+    show_own(context, credentials)
     return context

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from certs import files
 from certs.errors import StateError
 from certs.issuers.chain import Above, above
-from certs.leaf import fingerprint_of, read_leaf
-from certs.pem import certificates_in
+from certs.leaf import fingerprint_of, read_leaf, trust_domains
+from certs.pem import as_pem, certificates_in
 from certs.profile import key_usage, subject
 from certs.sealing import PLAIN, Seal, UnopenedError
 from certs.serial import new_serial
@@ -187,6 +187,7 @@ def read_root(
     _check_trust_domain(told.certificate, certificate, trust_domain)
     _check_validity(told, certificate, now)
     roots = [] if roots_pem is None else _certificates(told.roots, roots_pem, told.mend)
+    _check_roots_domain(told.roots, roots, trust_domain)
     try:
         way = above(certificate, found[1:], roots, now)
     except ValueError as error:
@@ -241,6 +242,16 @@ def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain:
     uris = read_leaf(certificate.public_bytes(serialization.Encoding.PEM)).names.uris
     if uris and uris != (f"spiffe://{trust_domain}",):
         raise StateError(f"CA certificate {path} is for {', '.join(uris)}, not for spiffe://{trust_domain}")
+
+
+def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain: TrustDomain) -> None:
+    """Refuse roots that name another trust domain: by their word agents look for the control plane there."""
+    named = trust_domains(as_pem(roots)) if roots else ()
+    if others := [f"spiffe://{each}" for each in named if each != trust_domain]:
+        raise StateError(
+            f"roots in {path} are for {', '.join(others)}, not for spiffe://{trust_domain}: a root must name "
+            "the mesh's trust domain or none"
+        )
 
 
 def _check_validity(told: CaFiles, certificate: x509.Certificate, now: datetime) -> None:

@@ -19,7 +19,8 @@ from checks.check import Check, Unseen
 from cli.checking import kernel
 from cli.checking.sending import send_as
 from mesh.host_port import HostPort
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE
+from mesh.names import TrustDomain
+from sidecars.layout import CHAIN_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Asked:
     cluster_domain: str
     shared: bool
     uid: int
+    trust_domain: TrustDomain | None = None
 
 
 def dials_in(
@@ -82,7 +84,7 @@ def files_of(where: Asked) -> Credentials | str:
     """Return the credentials, or why they cannot be used by whom they belong to."""
     try:
         user = user_of(where.credentials) if where.credentials.exists() else None
-        return read(where.credentials, shared=where.shared, user=user)
+        return read(where.credentials, shared=where.shared, user=user, told=where.trust_domain)
     except (CredentialsError, OSError) as error:
         return " ".join(str(error).split())
 
@@ -107,7 +109,7 @@ def way_to(where: Asked, ads: HostPort | None, user: int | None) -> Observed | s
         send_as(user)
     try:
         shown = certificate(where.credentials / CHAIN_FILE)
-        domain = trust_domain(where.credentials / AUTHORITY_FILE)
+        domain = trust_domain(where.credentials, where.trust_domain)
         return asyncio.run(observe(Dialling(ads, where.credentials, shown, domain)))
     except CredentialsError as error:
         return " ".join(str(error).split())

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from cli.errors import AnsweredNo, CommandFailed, Status
-from cli.options import AsJson, host_port
+from cli.options import AsJson, Domain, host_port
 from cli.printing.answers import print_json
 from sidecars.layout import ADMIN_PORT, CHAIN_FILE, STATUS_PORT
 
@@ -61,6 +61,7 @@ def run(
             help="Renew the certificate there, and tell what Envoy counts.",
         ),
     ] = None,
+    trust_domain: Domain = None,
     run_directory: Annotated[
         Path,
         typer.Option(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cli.errors import CommandFailed
-from cli.options import AsJson
+from cli.options import AsJson, Domain, trust_domain_of
 from cli.printing.answers import print_json
 from cli.standard_streams import print_text
 
@@ -17,6 +17,7 @@ def bootstrap(
     admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
     protocol: Annotated[str, typer.Option(help="delta or sotw.")] = "delta",
     output: Annotated[Path | None, typer.Option(help="File to write; standard output without.")] = None,
+    trust_domain: Domain = None,
     as_json: AsJson = False,
 ) -> None:
     """Write an Envoy bootstrap for one sidecar; its name is read from its certificate.
@@ -25,7 +26,7 @@ def bootstrap(
     """
     from cli.offline.bootstrap import text
 
-    made = text(credentials, ads, admin, protocol)
+    made = text(credentials, ads, admin, protocol, trust_domain_of(trust_domain))
     if output is None:
         print_text(made)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.errors import CommandFailed, Status
-from cli.options import AsJson, ControlPlane, Shared, host_port
+from cli.options import AsJson, ControlPlane, Domain, Shared, host_port, trust_domain_of
 from mesh.host_port import HostPort
 from sidecars.layout import ADMIN_PORT, PROXY_UID, STATUS_PORT
 
@@ -135,6 +135,7 @@ def agent_check(
             help="Although others can read the key.",
         ),
     ] = False,
+    trust_domain: Domain = None,
     before: Before = False,
     as_json: AsJson = False,
 ) -> None:
@@ -161,6 +162,7 @@ def agent_check(
         cluster_domain=cluster_domain,
         shared=shared_credentials,
         uid=uid,
+        trust_domain=trust_domain_of(trust_domain),
     )
     _end(machine.before(where) if before else machine.checks(where), as_json=as_json)
 

@@ -2,18 +2,22 @@
 
 from pathlib import Path
 
-from agent.certificates import proxy_name, trust_domain
+from agent.certificates import read
 from agent.credentials import CredentialsError
 from cli.errors import CommandFailed
 from cli.options import host_port
+from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
 
-def text(credentials: Path, ads: str, admin: str, protocol: str) -> str:
-    """Return the bootstrap as JSON; raise CommandFailed.
+def text(
+    credentials: Path, ads: str, admin: str, protocol: str, trust_domain: TrustDomain | None = None
+) -> str:
+    """Return the bootstrap as JSON; raise CommandFailed, also where the files do not fit together.
 
-    The proxy's name is its certificate's common name, the trust domain what the CA's certificate says.
+    The proxy's name is its certificate's common name. The trust domain is what was told, what stands beside
+    the files, or what the CA's certificate says. Others may read them: it is not said who will run Envoy.
     """
     directory = credentials.resolve()
     chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
@@ -25,13 +29,13 @@ def text(credentials: Path, ads: str, admin: str, protocol: str) -> str:
     except ValueError:
         raise CommandFailed(f"--protocol is {protocol!r}: must be delta or sotw") from None
     try:
-        name, domain = proxy_name(chain), trust_domain(authority)
+        found = read(directory, shared=True, told=trust_domain)
     except CredentialsError as error:
         raise CommandFailed(error) from error
     return bootstrap(
         BootstrapSettings(
-            proxy_name=name,
-            trust_domain=domain,
+            proxy_name=found.name,
+            trust_domain=found.trust_domain,
             ads_host=control_plane.host,
             ads_port=control_plane.port,
             certificate_file=chain,

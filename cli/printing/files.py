@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from certs.files import make_private
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
 
 
 def write(path: Path, content: bytes, mode: int) -> None:
@@ -15,8 +16,12 @@ def write(path: Path, content: bytes, mode: int) -> None:
         temporary.replace(path)
 
 
-def write_credentials(directory: Path, chain: bytes, key: bytes, authority: bytes) -> None:
+def write_credentials(
+    directory: Path, chain: bytes, key: bytes, authority: bytes, trust_domain: str = ""
+) -> None:
     """Write `proxy.pem`, `proxy.key` (0600) and `ca.pem` into `directory`, which is made if missing.
+
+    And `trust-domain`, where it is known.
 
     None of them is put in place before all are written. The key goes first: whoever sees a new certificate
     finds its key. Raises OSError; then everything is as it was.
@@ -25,13 +30,12 @@ def write_credentials(directory: Path, chain: bytes, key: bytes, authority: byte
     make_private(directory)
     try:
         with contextlib.ExitStack() as staged:
+            wanted = [(KEY_FILE, key, 0o600), (AUTHORITY_FILE, authority, 0o644), (CHAIN_FILE, chain, 0o644)]
+            if trust_domain:
+                wanted.insert(0, (TRUST_DOMAIN_FILE, f"{trust_domain}\n".encode(), 0o644))
             files = [
                 staged.enter_context(_staged(directory / name, content, mode))
-                for name, content, mode in (
-                    ("proxy.key", key, 0o600),
-                    ("ca.pem", authority, 0o644),
-                    ("proxy.pem", chain, 0o644),
-                )
+                for name, content, mode in wanted
             ]
             for temporary, path in files:
                 temporary.replace(path)

@@ -135,6 +135,19 @@ def _at_level(logger: Direct, method: str, event: EventDict) -> EventDict:
     return event
 
 
+def _wanted(record: logging.LogRecord) -> bool:
+    """Say whether a library's record is written: of its debugging only what was asked for by its name.
+
+    Our own lines come by no record. A library tells each step of what it does, with all that it handles.
+    """
+    if record.levelno >= logging.INFO:
+        return True
+    logger: logging.Logger | None = logging.getLogger(record.name)
+    while logger is not None and logger.level == logging.NOTSET:
+        logger = logger.parent
+    return logger is not logging.getLogger()
+
+
 def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -> None:
     """Send every line, ours and the libraries', to `stream` (standard error) in one form."""
     target = stream or sys.stderr
@@ -148,6 +161,7 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
         redact,
     ]
     handler = logging.StreamHandler(target)
+    handler.addFilter(_wanted)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

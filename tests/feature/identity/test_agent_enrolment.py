@@ -22,9 +22,8 @@ from agent import certificates, reading
 from agent.apart import ApartFailed
 from agent.certificates import certificate
 from agent.enrolment import files, program
-from agent.enrolment.keeping import Enrolled
+from agent.enrolment.keeping import Enrolled, monotonic
 from agent.enrolment.settings import Asking, EnrolmentSettings, Failed, Obtained
-from agent.enrolment.times import planned
 from agent.errors import AgentError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
@@ -105,6 +104,7 @@ async def test_it_joins_renews_and_keeps_its_key_for_itself(serve: Serve, tmp_pa
         "joined",
         "proxy.key",
         "proxy.pem",
+        "trust-domain",
     ]
     assert {each.stat().st_mode & 0o777 for each in machine.folder.iterdir()} == {0o600}
     assert machine.folder.stat().st_mode & 0o777 == 0o700
@@ -176,18 +176,17 @@ async def test_who_was_revoked_joins_by_a_new_token_without_a_restart(serve: Ser
     await machine.enrolled.begin(machine.stop)
     first = certificates.read(machine.folder).serial
     await server.ask("POST", "/certs/revoke", {"serial": first})
-    plan = planned(machine.shown(), None, datetime.now(UTC), None)
-    await machine.enrolled._trust(plan)
+    await machine.enrolled._trust()
     before = machine.enrolled._retry
     (tmp_path / "token").write_text(await _token(server))
-    await machine.enrolled._trust(plan)
+    await machine.enrolled._trust()
     after = machine.enrolled._retry
     assert before is None
     assert after is not None
-    assert after <= datetime.now(UTC)
+    assert after <= monotonic()
     await machine.enrolled._renew()
     assert certificates.read(machine.folder).serial != first
-    assert await machine.enrolled._trust(plan) >= timedelta(minutes=7)
+    assert await machine.enrolled._trust() >= timedelta(minutes=7)
 
 
 async def test_a_token_that_is_gone_by_the_time_of_the_answer_loses_nothing(
@@ -385,7 +384,7 @@ async def test_what_cannot_be_used_is_tried_again_later(serve: Serve, tmp_path: 
     machine.refuses = False
     machine.ahead = timedelta(days=60)
     await machine.enrolled._renew()
-    assert machine.enrolled._retry > datetime.now(UTC) + timedelta(seconds=30)
+    assert machine.enrolled._retry > monotonic() + 30
 
 
 async def test_who_cannot_be_reached_is_tried_again(serve: Serve, tmp_path: Path) -> None:
@@ -422,8 +421,7 @@ async def test_roots_that_changed_are_taken_and_confirmed(serve: Serve, tmp_path
     await machine.enrolled.begin(machine.stop)
     whole = (machine.folder / "ca.pem").read_bytes()
     (machine.folder / "ca.pem").write_bytes(whole + b"\n")
-    plan = planned(machine.shown(), None, datetime.now(UTC), None)
-    assert await machine.enrolled._trust(plan) == timedelta(seconds=1)
+    assert await machine.enrolled._trust() == timedelta(seconds=1)
     assert ((machine.folder / "ca.pem").read_bytes(), machine.taken) == (whole, 1)
-    assert await machine.enrolled._trust(plan) >= timedelta(minutes=7)
+    assert await machine.enrolled._trust() >= timedelta(minutes=7)
     assert machine.taken == 1

@@ -48,7 +48,7 @@ def _credentials(server: Any, shown: Pair, out: Path) -> Path:
 
 
 async def _why(at: str, credentials: Path, seconds: float = PATIENCE) -> tuple[Unreached | None, Observed]:
-    shown, domain = certificate(credentials / "proxy.pem"), trust_domain(credentials / "ca.pem")
+    shown, domain = certificate(credentials / "proxy.pem"), trust_domain(credentials)
     seen = await observe(Dialling(HostPort.parse(at), credentials, shown, domain, seconds))
     return unreached(seen), seen
 

@@ -22,6 +22,10 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
             "--ads is 'y': must be HOST:PORT, such as 127.0.0.1:15000",
         ),
         ((*CREDENTIALS, "--admin", "::1:1"), "--admin is '::1:1': must be HOST:PORT, such as"),
+        (
+            (*CREDENTIALS, "--trust-domain", "Cluster"),
+            "--trust-domain is 'Cluster': must be a DNS name in lower case",
+        ),
         ((*CREDENTIALS, "--enrol", "a:1"), "--enrol goes with --join-token or with --kubernetes-token"),
         ((*CREDENTIALS, "--join-token", "t"), "--enrol goes with --join-token or with --kubernetes-token"),
         (

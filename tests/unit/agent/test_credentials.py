@@ -54,6 +54,66 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, file: str, content: str | 
     assert "BEGIN" not in str(refused.value)
 
 
+@pytest.mark.parametrize("file", ["proxy.pem", "proxy.key", "ca.pem"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda pem: b"\xef\xbb\xbf" + pem,
+        lambda pem: b" " + pem,
+        lambda pem: b"the mesh's: " + pem,
+        lambda pem: pem.rstrip() + b" (old)\n",
+        lambda pem: pem.replace(b"\n", b"\r"),
+        lambda pem: pem.replace(b"-----\n", b"-----\nComment: mine\n\n", 1),
+    ],
+)
+def test_what_the_library_reads_and_envoy_does_not_is_refused(
+    tmp_path: Path, file: str, spoil: Callable[[bytes], bytes]
+) -> None:
+    """As Envoy was shown each: it says `no start line`, or `bad end line`."""
+    out = tmp_path / "out"
+    write_credentials(tmp_path, out)
+    (out / file).write_bytes(spoil((out / file).read_bytes()))
+    with pytest.raises(CredentialsError, match=f"^Envoy cannot read {out / file} as it is written: each"):
+        read(out)
+
+
+def test_lines_as_long_as_envoys_buffer_are_refused(tmp_path: Path) -> None:
+    """One that fills it whole is followed by an empty one, as Envoy sees it."""
+    out = tmp_path / "out"
+    write_credentials(tmp_path, out)
+    (out / "ca.pem").write_bytes(_in_lines_of(253, (out / "ca.pem").read_bytes()))
+    with pytest.raises(CredentialsError, match=r"^Envoy cannot read .*ca\.pem"):
+        read(out)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda pem: pem.replace(b"\n", b"\r\n"),
+        lambda pem: b"subject=/CN=x\nBag Attributes: \xe4\n" + pem + b"\ntrailing\n",
+        lambda pem: pem.rstrip(),
+        lambda pem: pem.replace(b"\n", b" \n"),
+        lambda pem: _in_lines_of(76, pem),
+        lambda pem: _in_lines_of(9999, pem),
+    ],
+)
+def test_what_envoy_reads_is_good_however_it_is_written(
+    tmp_path: Path, other: Callable[[bytes], bytes]
+) -> None:
+    """Line ends of another system, text between certificates, lines of other lengths."""
+    out = tmp_path / "out"
+    serial = write_credentials(tmp_path, out)
+    for file in ("proxy.pem", "proxy.key", "ca.pem"):
+        (out / file).write_bytes(other((out / file).read_bytes()))
+    assert read(out).serial == serial
+
+
+def _in_lines_of(length: int, pem: bytes) -> bytes:
+    first, *body, last = pem.strip().split(b"\n")
+    text = b"".join(body)
+    return b"\n".join((first, *(text[at : at + length] for at in range(0, len(text), length)), last, b""))
+
+
 @pytest.mark.parametrize(
     ("file", "mode", "words"),
     [

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from agent import certificates
 from agent.enrolment import files, keeping
-from agent.enrolment.settings import Answer, EnrolmentSettings, Failed, Obtained, Question
+from agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
 from agent.enrolment.times import alarming, clock_words, planned, retry_after
 from certs import files as whole
 from certs.errors import StateError
@@ -160,6 +160,9 @@ async def waits_between(
         nonlocal clock
         clock += timedelta(seconds=seconds)
 
+    def passed() -> float:
+        return (clock - NOW).total_seconds()
+
     async def ask(question: Question) -> Answer:
         asked.append((clock - NOW).total_seconds())
         if len(asked) > len(asked_for):
@@ -167,6 +170,7 @@ async def waits_between(
         return asked_for[len(asked) - 1]
 
     monkeypatch.setattr(keeping, "now", lambda: clock)
+    monkeypatch.setattr(keeping, "monotonic", passed)
     monkeypatch.setattr("agent.enrolment.keeping.asyncio.sleep", asleep)
     monkeypatch.setattr("agent.enrolment.keeping.random.random", lambda: 0.5)
     settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
@@ -205,6 +209,38 @@ async def test_roots_that_cannot_be_put_in_their_place_are_asked_for_ever_later(
 
     asked: list[Answer] = [*[told(b"roots")] * 4, told()]
     assert await waits_between(asked, monkeypatch, tmp_path, replace) == [3.75, 7.5, 15.0, 1.0, 600.0]
+
+
+@pytest.mark.parametrize("answers", [told(), FAILED])
+async def test_a_clock_that_was_ahead_and_is_set_right_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: Answer
+) -> None:
+    """Whom to trust is asked, and a renewal that failed is tried, after the pause and not a year later."""
+    set_by, passed, asked = timedelta(days=365), 0.0, list[tuple[Asking, float]]()
+
+    class EnoughError(Exception):
+        """It has gone on for long enough."""
+
+    async def asleep(seconds: float) -> None:
+        nonlocal passed, set_by
+        passed += seconds
+        set_by = timedelta()  # whoever keeps the clock has seen to it
+        if passed > 7200:
+            raise EnoughError
+
+    async def ask(question: Question) -> Answer:
+        asked.append((question.asking, passed))
+        return answers if question.asking is Asking.TRUST else FAILED
+
+    monkeypatch.setattr(keeping, "monotonic", lambda: passed)
+    monkeypatch.setattr(keeping, "now", lambda: NOW + timedelta(seconds=passed) + set_by)
+    monkeypatch.setattr("agent.enrolment.keeping.asyncio.sleep", asleep)
+    settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
+    with pytest.raises(EnoughError):
+        await keeping.Enrolled(settings, tmp_path, _never_replaced, shown, ask=ask).run()
+    for each in (Asking.TRUST, Asking.RENEW):
+        moments = [at for asking, at in asked if asking is each]
+        assert len(moments) > 2, asked
 
 
 async def _never_replaced(work: Callable[[], None]) -> bool:

@@ -65,7 +65,8 @@ def test_the_version_is_the_package_s(run: Run) -> None:
 def test_a_certificate_is_issued_and_a_bootstrap_made_without_a_server(run: Run, tmp_path: Path) -> None:
     """Straight to the state directory; the bootstrap takes name and trust domain from the files."""
     _issue(run)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["ca.pem", "proxy.key", "proxy.pem"]
+    written = ["ca.pem", "proxy.key", "proxy.pem", "trust-domain"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == written
     done = run(
         *("bootstrap", "--credentials", "out", "--ads", "127.0.0.1:1", "--admin", "127.0.0.1:2"),
         *("--protocol", "sotw", "--output", "envoy.json"),
@@ -194,7 +195,10 @@ def test_credentials_that_are_none_are_said(run: Run, tmp_path: Path, files: str
         (tmp_path / "out" / name).write_text(files)
     done = run("bootstrap", "--credentials", "out", "--ads", "127.0.0.1:1")
     assert done.returncode == 2
-    assert done.stderr == f"meshwright: {tmp_path / 'out' / 'proxy.pem'} is no certificate in PEM\n"
+    chain, key = (tmp_path / "out" / name for name in ("proxy.pem", "proxy.key"))
+    assert done.stderr == (
+        f"meshwright: {chain} and {key} are no pair: there is no certificate that can be read\n"
+    )
 
 
 def test_a_wrong_variable_of_the_environment_is_named(run: Run) -> None:

@@ -14,7 +14,7 @@ from certs.errors import RequestError, StateError
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.material import PrivateKey, ProxyCertificate
 from mesh.identity import ProxyName
-from mesh.names import ProxyUuid
+from mesh.names import ProxyUuid, TrustDomain
 from tests.unit.admin.conftest import NAME
 from xds.protocol.resource import ROUTE, Reference, ResourceName
 
@@ -47,6 +47,11 @@ class _Proxies:
     def trust_bundle(self) -> bytes:
         """Answer a root."""
         return b"ROOT"
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Answer one."""
+        return TrustDomain("mesh.example")
 
 
 @pytest.fixture
@@ -95,6 +100,7 @@ async def test_a_certificate_is_issued_with_its_key(client: TestClient[Any, Any]
         "chain_pem": "CHAIN",
         "key_pem": KEY,
         "trust_bundle_pem": "ROOT",
+        "trust_domain": "mesh.example",
     }
     assert response.headers["Cache-Control"] == "no-store"
     assert proxies.asked == [ProxyRequest("u", "s", "n", 3, anyway=True, claim_days=2)]

@@ -52,8 +52,9 @@ def ca(
     lasting: timedelta = timedelta(0),
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None,
     usages: Sequence[x509.ObjectIdentifier] = (),
+    domains: Sequence[str] = (),
 ) -> Ca:
-    """Make a CA, below another if there is one."""
+    """Make a CA, below another if there is one; it names these trust domains."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (
@@ -70,6 +71,9 @@ def ca(
     )
     if usages:
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+    if domains:
+        named = [x509.UniformResourceIdentifier(f"spiffe://{each}") for each in domains]
+        builder = builder.add_extension(x509.SubjectAlternativeName(named), critical=False)
     if above is not None:
         upper = x509.AuthorityKeyIdentifier.from_issuer_public_key(above.key.public_key())
         builder = builder.add_extension(upper, critical=False)

@@ -18,6 +18,8 @@ def test_credentials_are_three_files_the_key_for_its_owner_alone(tmp_path: Path)
         "ca.pem": (b"CA", 0o644),
     }
     assert out.stat().st_mode & 0o777 == 0o700
+    write_credentials(out, b"CHAIN", b"KEY", b"CA", "mesh.example")
+    assert (out / "trust-domain").read_text() == "mesh.example\n"
 
 
 def test_an_old_file_of_other_permissions_is_replaced(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hpack import Encoder
 
+from controller.process.levels import LogLevels
 from controller.process.logs import LogFormat, LogLevel, configure, redact
 
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
@@ -40,6 +42,28 @@ def test_lines_off_a_terminal_are_json_for_us_and_for_libraries() -> None:
         {"event": "started", "level": "info", "logger": "ours", "port": 1, "private_key": "[redacted]"},
         {"event": "said so", "level": "warning", "logger": "library"},
     ]
+
+
+@pytest.mark.usefixtures("_restored")
+def test_the_level_debug_is_of_our_lines_and_not_of_each_step_of_a_library() -> None:
+    """Of whichever library, when the level is told and when it is set later; unless its logger is named."""
+    stream = io.StringIO()
+    configure(LogLevel.DEBUG, LogFormat.JSON, stream)
+    LogLevels().set_level("", "debug")
+    encode = Encoder().encode
+    encode([("authorization", "Bearer x")])
+    structlog.get_logger("ours").debug("written")
+    logging.getLogger("library.part").info("written too")
+    logging.getLogger("envoy").debug("as its own level says")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == [
+        "written",
+        "written too",
+        "as its own level says",
+    ]
+    LogLevels().set_level("hpack", "debug")
+    encode([("accept", "x")])
+    assert '"logger": "hpack.hpack"' in stream.getvalue()
+    LogLevels().set_level("hpack", None)
 
 
 @pytest.mark.usefixtures("_restored")

@@ -1,0 +1,83 @@
+"""A proxy's key that is encrypted, at a terminal: nobody is asked for a pass phrase."""
+
+import fcntl
+import os
+import pty
+import socket
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from meshwright import ROOT
+from tests.unit.agent.credentials_of import write_credentials
+
+SECONDS = 60.0
+
+
+def _at_a_terminal(folder: Path, *words: str) -> tuple[int, str]:
+    """Run the command with a terminal that it could ask at; return its status and what is seen there."""
+    ours, theirs = pty.openpty()
+
+    def takes_it() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    program = "from meshwright import main; main()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "1000", "NO_COLOR": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=takes_it,  # noqa: PLW1509 - the test has no other thread
+    ) as process:
+        os.close(theirs)
+        try:
+            status = process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            status = -1
+        seen = os.read(ours, 65536).decode()
+    os.close(ours)
+    return status, seen
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Path:
+    """Return a folder with credentials whose key is encrypted."""
+    write_credentials(tmp_path / "state", tmp_path / "credentials")
+    (tmp_path / "credentials").chmod(0o700)
+    path = tmp_path / "credentials" / "proxy.key"
+    key = serialization.load_pem_private_key(path.read_bytes(), None)
+    form, by = serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"secret")
+    path.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, by))
+    return tmp_path
+
+
+def test_nothing_is_asked_of_who_looks_at_a_machine(encrypted: Path) -> None:
+    """It is said of the credentials; the way to the control plane is not gone with them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        at = f"127.0.0.1:{server.getsockname()[1]}"
+        status, seen = _at_a_terminal(
+            encrypted, "agent", "check", "--before", "--ads", at, "--credentials", "credentials"
+        )
+    assert status == 1, seen
+    assert "the private key is encrypted: it must be PEM without a pass phrase" in seen
+    assert "Enter PEM pass phrase" not in seen
+
+
+def test_no_bootstrap_is_made_of_it(encrypted: Path) -> None:
+    """Nor of any other files that an agent would refuse."""
+    words = ("bootstrap", "--credentials", "credentials", "--ads", "127.0.0.1:1")
+    status, seen = _at_a_terminal(encrypted, *words)
+    assert (status, "the private key is encrypted: it must be PEM without" in seen) == (2, True), seen
+    write_credentials(encrypted / "other", encrypted / "others")
+    (encrypted / "credentials" / "proxy.key").write_bytes((encrypted / "others" / "proxy.key").read_bytes())
+    status, seen = _at_a_terminal(encrypted, *words)
+    assert (status, "are no pair: the private key does not belong" in seen) == (2, True), seen

@@ -1,0 +1,135 @@
+"""A mesh below a CA of somebody else's, whose root names no trust domain: machines join, renew, dial in."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent import certificates
+from agent.credentials import CredentialsError
+from agent.errors import AgentError
+from certs.bundle import TrustBundle
+from certs.errors import StateError
+from certs.issuers.watched import WatchedFiles, WatchedIssuer
+from certs.leaf import stands_below
+from cli.printing.files import write_credentials
+from mesh.names import TrustDomain
+from tests.feature.identity.test_agent_enrolment import Joining, joining
+from tests.feature.identity.test_enrolment import PORTS
+from tests.feature.identity.test_identity import NAME, workload
+from tests.unit.certs.issuers.cas import Ca, ca
+
+Serve = Callable[..., Awaitable[Any]]
+MESHS = TrustDomain("cluster.local")
+WANTED = {"uuid": "one", "service": "store", "namespace": "shop"}
+
+
+def put(folder: Path, *, intermediate: bool, domains: tuple[str, ...] = ()) -> Ca:
+    """Write a CA as a Secret has it; return its root."""
+    now = datetime.now(UTC)
+    root = ca("Company", now, domains=domains)
+    (ca("Mesh", now, root) if intermediate else root).put(folder, root)
+    return root
+
+
+@pytest.mark.parametrize("intermediate", [False, True])
+async def test_a_machine_joins_and_renews_once_it_is_told_the_trust_domain(
+    serve: Serve, tmp_path: Path, *, intermediate: bool
+) -> None:
+    """Once, when it joins: it stands beside the certificate from then on. Else it is said what to do."""
+    root = put(tmp_path / "ca", intermediate=intermediate)
+    server = await serve(workload("one"), **PORTS, authority_directory=tmp_path / "ca")
+    token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])
+    machine = joining(server, tmp_path, token)
+    with pytest.raises(AgentError, match=r"names no trust domain .* with --trust-domain"):
+        await machine.enrolled.begin(machine.stop)
+    machine = joining(server, tmp_path, token, trust_domain=MESHS)
+    await machine.enrolled.begin(machine.stop)
+    first = certificates.read(machine.folder)
+    assert (str(first.name), first.trust_domain) == (NAME, MESHS)
+    untold = Joining(machine.folder, replace(machine.settings, trust_domain=None))
+    await untold.enrolled._renew()
+    second = certificates.read(machine.folder)
+    assert second.serial != first.serial
+    assert stands_below(second.chain, root.pem)
+
+
+async def test_roots_beside_which_it_stands_need_not_name_it(serve: Serve, tmp_path: Path) -> None:
+    """As for a pod, whose roots are a file of a volume."""
+    root = put(tmp_path / "ca", intermediate=True)
+    server = await serve(workload("one"), **PORTS, authority_directory=tmp_path / "ca")
+    token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])
+    (tmp_path / "roots").mkdir()
+    (tmp_path / "roots" / "ca.pem").write_bytes(root.pem)
+    (tmp_path / "roots" / "trust-domain").write_text("cluster.local")
+    machine = joining(server, tmp_path, token, authority=tmp_path / "roots" / "ca.pem")
+    await machine.enrolled.begin(machine.stop)
+    assert certificates.read(machine.folder).trust_domain == MESHS
+
+
+async def test_a_root_that_grpc_cannot_read_is_refused_by_its_option(serve: Serve, tmp_path: Path) -> None:
+    """Before anything is said to anybody."""
+    server = await serve(workload("one"), **PORTS)
+    (tmp_path / "ca.pem").write_bytes(b"\xef\xbb\xbf" + server.authority.trust_bundle())
+    token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])
+    machine = joining(server, tmp_path, token, authority=tmp_path / "ca.pem")
+    with pytest.raises(AgentError, match=r"the file with the root \(--ca\) cannot be read as it is written"):
+        await machine.enrolled.begin(machine.stop)
+
+
+async def test_what_is_issued_says_the_trust_domain(serve: Serve, tmp_path: Path) -> None:
+    """The server's answer has it; without its file, the option has, and one of another mesh is refused."""
+    put(tmp_path / "ca", intermediate=True)
+    server = await serve(workload("one"), **PORTS, authority_directory=tmp_path / "ca")
+    made = await server.ask("POST", "/certs/issue-proxy", WANTED)
+    chain, key, roots = (made[each].encode() for each in ("chain_pem", "key_pem", "trust_bundle_pem"))
+    out = tmp_path / "out"
+    write_credentials(out, chain, key, roots, made["trust_domain"])
+    assert certificates.read(out).trust_domain == MESHS
+    (out / "trust-domain").unlink()
+    with pytest.raises(CredentialsError, match=r"or in a file trust-domain beside ca\.pem"):
+        certificates.read(out)
+    assert certificates.read(out, told=MESHS).trust_domain == MESHS
+    (out / "trust-domain").write_text("Not a name")
+    with pytest.raises(CredentialsError, match="trust-domain holds 'Not a name': must be"):
+        certificates.read(out)
+
+
+def test_roots_and_what_was_told_must_not_contradict() -> None:
+    """All roots are looked at, not the first alone: while a root is changed one of two may name it."""
+    now = datetime.now(UTC)
+    foreign, own = ca("a", now), ca("b", now, domains=("cluster.local",))
+    other = ca("c", now, domains=("other.example",))
+    assert certificates.domain_of(foreign.pem + own.pem, None, "ca.pem") == MESHS
+    assert certificates.domain_of(foreign.pem, MESHS, "ca.pem") == MESHS
+    with pytest.raises(CredentialsError, match=r"ca\.pem names the trust domain other\.example, and cluster"):
+        certificates.domain_of(foreign.pem + other.pem, MESHS, "ca.pem")
+    with pytest.raises(CredentialsError, match=r"cluster\.local and other\.example: the roots of a"):
+        certificates.domain_of(own.pem + other.pem, None, "ca.pem")
+
+
+def test_a_server_refuses_roots_of_another_mesh(tmp_path: Path) -> None:
+    """Of an intermediate that names none its root is looked at: agents would go by what that says."""
+    put(tmp_path / "ca", intermediate=True, domains=("other.example",))
+    with pytest.raises(StateError, match=r"are for spiffe://other\.example, not for spiffe://cluster\.local"):
+        WatchedIssuer(WatchedFiles.within(tmp_path / "ca"), MESHS, datetime.now(UTC))
+
+
+async def test_a_machine_of_the_meshs_own_ca_follows_to_one_that_names_none(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """The trust domain is written down when roots come, by those that still name it."""
+    server = await serve(workload("one"), **PORTS)
+    token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])
+    machine = joining(server, tmp_path, token)
+    await machine.enrolled.begin(machine.stop)
+    (machine.folder / "trust-domain").unlink()  # as of an agent of before
+    await machine.enrolled._renew()
+    foreign = ca("Company", datetime.now(UTC))
+    bundle = TrustBundle.of([(machine.folder / "ca.pem").read_bytes(), foreign.pem])
+    (machine.folder / "ca.pem").write_bytes(bundle.pem)
+    assert certificates.read(machine.folder).trust_domain == MESHS
+    assert (machine.folder / "trust-domain").read_text() == "cluster.local\n"
