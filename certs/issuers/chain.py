@@ -7,7 +7,7 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
 from certs.bundle import TrustBundle
 from certs.leaf import signed_by
@@ -17,6 +17,20 @@ CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
 """On which a CA's key may be: BoringSSL verifies nothing by one on another, and nothing below it."""
 
 _TLS: Final = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH}
+_UNDERSTOOD: Final = frozenset(
+    {
+        ExtensionOID.BASIC_CONSTRAINTS,
+        ExtensionOID.CERTIFICATE_POLICIES,
+        ExtensionOID.EXTENDED_KEY_USAGE,
+        ExtensionOID.INHIBIT_ANY_POLICY,
+        ExtensionOID.KEY_USAGE,
+        ExtensionOID.NAME_CONSTRAINTS,
+        ExtensionOID.POLICY_CONSTRAINTS,
+        ExtensionOID.POLICY_MAPPINGS,
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
+    }
+)
+"""What BoringSSL and OpenSSL both know where it is critical; what they do not know they must refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +51,16 @@ def above(
     others: Iterable[x509.Certificate],
     roots: Sequence[x509.Certificate],
     now: datetime,
+    *,
+    signs_proxies: bool = False,
 ) -> Above:
     """Find the way from a CA to one of the roots, over others; without roots it must be one itself.
 
     Raises ValueError, a sentence about the certificate that is wrong, where there is no way that verifiers
     would go: signatures, names, validity, kinds of keys, being a CA and path lengths are looked at (RFC 5280,
-    6.1), and that none keeps those below from being TLS clients and servers, as TLS stacks read its extended
-    key usage.
+    6.1), that none has a critical extension that TLS stacks do not know (4.2), and that none keeps those
+    below from being TLS clients and servers, as those read its extended key usage. A CA that `signs_proxies`
+    can have no name constraints above: the certificates of proxies have no alternative names.
     """
     _check(signer, 0, now)
     path, between = [signer], list(others)
@@ -56,6 +73,12 @@ def above(
         path.append(upper)
     if roots and path[-1] not in roots:
         raise ValueError(f"it leads to {_named(path[-1])}, which is none of the roots that were given")
+    for each in path if signs_proxies else ():
+        if _has(each, x509.NameConstraints):
+            raise ValueError(
+                f"{_named(each)} has name constraints, and BoringSSL, so Envoy and gRPC, verifies no proxy's "
+                "certificate below such a one, for it has no alternative names"
+            )
     trusted = TrustBundle.of([as_pem(roots or [signer])])
     ends = min(each.not_valid_after_utc for each in path)
     return Above(as_pem(path[:-1]), trusted, ends)
@@ -70,11 +93,7 @@ def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
         raise ValueError(f"{_named(certificate)} is no CA's: basic constraints or key usage lack") from None
     if not (constraints.ca and usage.key_cert_sign):
         raise ValueError(f"{_named(certificate)} is no CA's: it may not sign others")
-    if not _allows_tls(certificate):
-        raise ValueError(
-            f"{_named(certificate)} does not let those below it be TLS clients and servers (its extended key "
-            "usage)"
-        )
+    _check_use(certificate)
     if constraints.path_length is not None and constraints.path_length < below:
         raise ValueError(
             f"{_named(certificate)} allows {constraints.path_length} CAs below it (its path length), and "
@@ -92,12 +111,31 @@ def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
         raise ValueError(f"{_named(certificate)} is not valid before {certificate.not_valid_before_utc}")
 
 
+def _check_use(certificate: x509.Certificate) -> None:
+    """Raise ValueError for what keeps TLS stacks from verifying anything below a CA."""
+    if not _allows_tls(certificate):
+        raise ValueError(
+            f"{_named(certificate)} does not let those below it be TLS clients and servers (its extended key "
+            "usage, in which TLS stacks look for both: anyExtendedKeyUsage is neither)"
+        )
+    critical = {each.oid for each in certificate.extensions if each.critical}
+    if unknown := sorted(each.dotted_string for each in critical - _UNDERSTOOD):
+        raise ValueError(
+            f"{_named(certificate)} has a critical extension that TLS stacks do not know, and so refuse: "
+            f"{', '.join(unknown)[:100]}"
+        )
+
+
 def _allows_tls(certificate: x509.Certificate) -> bool:
     try:
         allowed = set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
     except x509.ExtensionNotFound:
         return True
-    return ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in allowed or allowed >= _TLS
+    return allowed >= _TLS
+
+
+def _has(certificate: x509.Certificate, kind: type[x509.ExtensionType]) -> bool:
+    return any(isinstance(each.value, kind) for each in certificate.extensions)
 
 
 def _named(certificate: x509.Certificate) -> str:

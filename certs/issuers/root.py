@@ -172,6 +172,8 @@ def read_root(
     roots_pem: bytes | None,
     trust_domain: TrustDomain,
     now: datetime,
+    *,
+    signs_proxies: bool = True,
 ) -> Root:
     """Read a CA from what its files hold; raise StateError, which names the file that is wrong."""
     found = _certificates(told.certificate, certificate_pem, told.mend)
@@ -189,7 +191,7 @@ def read_root(
     roots = [] if roots_pem is None else _certificates(told.roots, roots_pem, told.mend)
     _check_roots_domain(told.roots, roots, trust_domain)
     try:
-        way = above(certificate, found[1:], roots, now)
+        way = above(certificate, found[1:], roots, now, signs_proxies=signs_proxies)
     except ValueError as error:
         where = told.certificate if roots else f"{told.certificate} (whose root is to be in {told.roots})"
         raise StateError(f"CA certificate {where} cannot be used: {error}") from error

@@ -163,7 +163,7 @@ def open_authority(
             f"the root in {place} is being changed: have that ended, or aborted, before another CA takes its "
             "place (authority_directory or authority_certificate)"
         )
-    ca = WatchedIssuer(watched, trust_domain, now, CHANNEL.signs)
+    ca = WatchedIssuer(watched, trust_domain, now, CHANNEL.signs, signs_proxies=True)
     files.private_directory(state)
     before = before or _begun(state, now)
     made = SucceedingAuthority(ca, IssuerKind.FILES, state, before, ends, now, drops=False)

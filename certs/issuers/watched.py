@@ -64,7 +64,7 @@ class _Content:
 class WatchedIssuer:
     """An Authority whose CA is exchanged as a whole whenever its files hold another that is good.
 
-    `signs` is what it signs, for the log.
+    `signs` is what it signs, for the log; not every CA can sign what `signs_proxies` (`chain.above`).
     """
 
     def __init__(
@@ -73,9 +73,12 @@ class WatchedIssuer:
         trust_domain: TrustDomain,
         now: datetime,
         signs: str = "service certificates",
+        *,
+        signs_proxies: bool = False,
     ) -> None:
         """Begin with what the files hold; raise StateError where that is no CA that can sign now."""
         self._signs = signs
+        self._signs_proxies = signs_proxies
         self._watched = watched
         self._trust_domain = trust_domain
         told = self._watched.now()
@@ -147,7 +150,8 @@ class WatchedIssuer:
         return _Content(_required(told.certificate), _required(told.key), self._roots(told.roots))
 
     def _opened(self, told: CaFiles, content: _Content, now: datetime) -> CertificateAuthority:
-        root = read_root(told, content.certificate, content.key, content.roots, self._trust_domain, now)
+        given = content.certificate, content.key, content.roots
+        root = read_root(told, *given, self._trust_domain, now, signs_proxies=self._signs_proxies)
         return CertificateAuthority(root, self._trust_domain)
 
     def _roots(self, path: Path) -> bytes | None:

@@ -53,8 +53,9 @@ def ca(
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None,
     usages: Sequence[x509.ObjectIdentifier] = (),
     domains: Sequence[str] = (),
+    more: Sequence[tuple[x509.ExtensionType, bool]] = (),
 ) -> Ca:
-    """Make a CA, below another if there is one; it names these trust domains."""
+    """Make a CA, below another if there is one; with trust domains, and `more` that is critical or not."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (
@@ -74,6 +75,8 @@ def ca(
     if domains:
         named = [x509.UniformResourceIdentifier(f"spiffe://{each}") for each in domains]
         builder = builder.add_extension(x509.SubjectAlternativeName(named), critical=False)
+    for extension, critical in more:
+        builder = builder.add_extension(extension, critical)
     if above is not None:
         upper = x509.AuthorityKeyIdentifier.from_issuer_public_key(above.key.public_key())
         builder = builder.add_extension(upper, critical=False)

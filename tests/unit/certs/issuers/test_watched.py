@@ -121,9 +121,9 @@ def test_what_was_verified_is_not_verified_again_until_it_ends(
     ca("own", now, days=5).put(tmp_path)
     issuer, opened = _issuer(tmp_path, now), list[datetime]()
 
-    def read(*told: Any) -> Root:
+    def read(*told: Any, **more: Any) -> Root:
         opened.append(told[-1])
-        return read_root(*told)
+        return read_root(*told, **more)
 
     monkeypatch.setattr(watched, "read_root", read)
     issuer.look(now)
