@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from cli.client import api, ask
 from cli.errors import AnsweredNo, IssuingError, NotRunning, ServerRefused
 from cli.offline.mesh import read
 from cli.printing.answers import Found, records
-from cli.printing.files import write_credentials
+from cli.printing.files import place_for_credentials, write_credentials
 from cli.structlog_alone import on_standard_error
 from controller.errors import NothingIssued, SettingsError, StartupError, StateInUse
 from controller.issuing import custody
@@ -75,10 +75,11 @@ def issue(
     }
 
     def by_server() -> Issued:
-        answer = asked_of_server(state, "/certs/issue-proxy", body)
-        issued = Issued(answer["name"], answer["serial"], answer["not_after"])
-        files = answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"]
-        _write(out, issued, files, answer.get("trust_domain", ""))  # an older server does not say it
+        with _place(out):
+            answer = asked_of_server(state, "/certs/issue-proxy", body)
+            issued = Issued(answer["name"], answer["serial"], answer["not_after"])
+            files = answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"]
+            _write(out, issued, files, answer.get("trust_domain", ""))  # an older server does not say it
         return issued
 
     def here() -> Issued:
@@ -91,6 +92,19 @@ def issue(
         return by_either(by_server, here)
     except NobodysName as error:
         raise AnsweredNo(error) from error
+
+
+@contextmanager
+def _place(out: Path) -> Iterator[None]:
+    """Have a place for a certificate before it is issued, as it cannot be had again; raise IssuingError."""
+    with ExitStack() as opened:
+        try:
+            opened.enter_context(place_for_credentials(out))
+        except OSError as error:
+            raise IssuingError(
+                f"cannot write to {out}: {error.strerror}; no certificate was issued"
+            ) from error
+        yield
 
 
 def made_in(state: Path) -> str:
@@ -175,13 +189,11 @@ def asked_of_server(state: Path, path: str, body: object) -> dict[str, str]:
 
 
 def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool) -> Issued:
-    with opened_here(state, trust_domain, shared=shared, new=True) as issuing:
+    with opened_here(state, trust_domain, shared=shared, new=True) as issuing, _place(out):
         made = issuing.issue(request)
-        authority = issuing.trust_bundle()
-        new = issuing.made
-    issued = Issued(str(made.name), made.serial, made.not_after.isoformat(), new)
-    files = made.chain_pem.decode(), made.key.reveal().decode(), authority.decode()
-    _write(out, issued, files, trust_domain)
+        issued = Issued(str(made.name), made.serial, made.not_after.isoformat(), issuing.made)
+        authority = issuing.trust_bundle().decode()
+        _write(out, issued, (made.chain_pem.decode(), made.key.reveal().decode(), authority), trust_domain)
     return issued
 
 

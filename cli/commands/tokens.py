@@ -1,6 +1,5 @@
 """`meshwright certs token`: what lets machines join."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 from certs.terms import MOST_DAYS
 from cli.durations import duration
-from cli.errors import AnsweredNo, CommandFailed
+from cli.errors import AnsweredNo
 from cli.options import AsJson, Shared, State, Trust
 from cli.printing.answers import print_json, saying_why
 
@@ -54,17 +53,14 @@ def create(
     )
     with saying_why(as_json=as_json):
         try:
-            done = made(state, wanted, trust_domain, mesh=mesh, anyway=anyway, shared=shared)
+            done = made(state, wanted, trust_domain, out, mesh=mesh, anyway=anyway, shared=shared)
         except AnsweredNo as no:
             raise AnsweredNo(f"{no}; --anyway makes it all the same") from no
-    token = dict(done.token)
+    token = done.token
     if token["ca_made"]:
         typer.echo(made_in(state), err=True)
     if done.unasked:
         typer.echo(UNASKED, err=True)
-    if out is not None:
-        _write(out, str(token.pop("token")))
-        token["written_to"] = str(out)
     if as_json:
         print_json(token)
         return
@@ -101,16 +97,3 @@ def revoke(
         print_json(found)
         return
     print(f"revoked {found['id']}, which was used {found['used']} times of {found['uses']}")
-
-
-def _write(path: Path, token: str) -> None:
-    """Write a token to a file that is there for nobody else, and was not there before."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{token}\n")
-    except OSError as error:
-        identifier = token.partition(".")[0]
-        raise CommandFailed(
-            f"cannot write {path}: {error.strerror}; token {identifier} is made, and nobody has it: revoke it"
-        ) from error

@@ -1,19 +1,64 @@
 """Writing files for people and proxies: complete or not at all, private where they must be."""
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Final
 
 from certs.files import make_private
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
+
+_ROOM: Final = 64 * 1024
+"""More than a proxy's files come to, below however many intermediates."""
 
 
 def write(path: Path, content: bytes, mode: int) -> None:
     """Replace `path` by `content` with the permissions `mode`, in one step."""
     with _staged(path, content, mode) as (temporary, _):
         temporary.replace(path)
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[IO[str]]:
+    """Make a file that was not there before, for nobody else (0600), and remove it where the block raises.
+
+    Raises OSError, also for a file that is there.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    file = os.fdopen(descriptor, "w")
+    try:
+        yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it would write what it could not once more
+            file.close()
+        raise
+    file.close()
+
+
+@contextlib.contextmanager
+def place_for_credentials(directory: Path) -> Iterator[None]:
+    """See, before they are made, that `write_credentials` can write there; raise OSError.
+
+    The directory is made if missing, and goes again where the block raises.
+    """
+    made = not directory.exists()
+    make_private(directory)
+    try:
+        for name in (KEY_FILE, AUTHORITY_FILE, CHAIN_FILE, TRUST_DOMAIN_FILE):
+            if (directory / name).is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(directory / name))
+        with _staged(directory / KEY_FILE, bytes(_ROOM), 0o600):
+            pass
+        yield
+    except BaseException:
+        if made:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+        raise
 
 
 def write_credentials(
