@@ -24,8 +24,8 @@ from sidecars.injection.names import (
     SCRAPED_ANNOTATION,
     SIDECAR_CONTAINER,
 )
-from sidecars.injection.quantities import amount
 from sidecars.injection.restoring import restored
+from specs.quantities import amount
 
 _NOTES: Final = frozenset(
     {

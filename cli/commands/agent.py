@@ -121,7 +121,7 @@ def run(
 
     Status: 0 if it was told to stop, 1 if Envoy failed again and again, 2 if it could not begin.
     """
-    told = dict(locals())
+    told = dict(locals())  # all that was typed, by name, as `meshwright unit` has it
     if context.invoked_subcommand is not None:
         return
     from cli.signals import not_hung_up

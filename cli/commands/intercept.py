@@ -101,7 +101,7 @@ def intercept(
 
     Included ports and ranges narrow what is captured, together; what is excluded wins.
     """
-    told = dict(locals())
+    told = dict(locals())  # all that was typed, by name, as `meshwright unit` has it
     marked = Marked(mark, route_table)
     try:
         wanted = wanted_of(told)

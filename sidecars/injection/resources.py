@@ -13,7 +13,7 @@ from typing import Any, Final
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Container, Pod, spec_of, stays
 from sidecars.injection import names
-from sidecars.injection.quantities import amount, written
+from specs.quantities import amount, read_quantity, written
 
 _SHARED: Final = frozenset({"cpu", "memory"})
 """With huge pages, all that a pod can ask for as a whole."""
@@ -178,8 +178,8 @@ def _amounts(container: Container, field: str) -> Mapping[str, object]:
 
 def _number(value: object, where: str) -> Decimal:
     plain = int(value) if isinstance(value, int) else value  # a document's number may be written otherwise
-    if isinstance(number := amount(plain), Decimal):
-        return number
+    if (found := read_quantity(str(plain))) is not None:
+        return found
     raise CannotPatchError(f"{where} is {value!r}: must be a quantity, such as 100m or 64Mi")
 
 

@@ -5,7 +5,7 @@ from v1alpha3 on.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -14,6 +14,7 @@ from mesh.policy import Backend, PolicyKey, TrafficSplit
 from specs.codes import Code
 from specs.fields import Fields, duplicates
 from specs.manifest import Manifest
+from specs.quantities import read_quantity
 from specs.references import object_name, own_service
 
 MAX_WEIGHT = 2**32 - 1
@@ -25,12 +26,6 @@ QUANTITY_TEXT: Final = (
 """A quantity of Kubernetes that is not negative: a number, and an exponent or a unit."""
 
 _QUANTITY: Final = re.compile(QUANTITY_TEXT)
-_UNITS: Final[Mapping[str | None, Decimal]] = {
-    None: Decimal(1),
-    **{unit: Decimal(1000) ** power for power, unit in enumerate("num", -3)},
-    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", 1)},
-    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
-}
 
 
 def traffic_split(manifest: Manifest) -> TrafficSplit:
@@ -77,13 +72,12 @@ def _quantity(fields: Fields) -> Decimal:
     """Read a quantity, such as 1, "1", "500m", "1Ki", "1e3" or 0.5."""
     value = fields.raw("weight")
     text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
-    found = _QUANTITY.fullmatch(text) if len(text) <= 32 else None
+    found = read_quantity(text) if len(text) <= 32 and _QUANTITY.fullmatch(text) else None
     if found is None:
         code = Code.MISSING if value is None else Code.WRONG_VALUE
         fields.wrong("weight", 'must be a quantity from 0, such as 1 or "500m"', code)
         return Decimal(0)
-    number, unit = found.groups()
-    return Decimal(number) * _UNITS[unit] if unit in _UNITS else Decimal(number + unit)
+    return found
 
 
 def _scaled(quantities: Sequence[Decimal]) -> list[int]:

@@ -278,23 +278,29 @@ async def test_n7_a_cluster_on_demand(bench: Any) -> None:
     await until(has_come)
 
 
+async def outlived(port: int) -> float:
+    """Call for longer than a listener may live without word of it; return when that was over."""
+    loop = asyncio.get_running_loop()
+    async with Load(port) as load:
+        end = loop.time() + 2.5 * LIFE
+        while loop.time() < end:
+            await load.more(1)
+    assert load.failures == {}
+    return end
+
+
 async def test_n5_a_listener_with_a_time_to_live_lives_while_it_hears_of_us(bench: Any) -> None:
     """Heartbeats keep it; without us it goes. State of the world knows no time to live, and keeps it."""
     await bench.running()
     mortal = replace(listener(bench.port, edition=2), ttl_seconds=LIFE)
     await bench.plane.update(*upstream("one", bench.one), mortal, route("one"))
-    loop = asyncio.get_running_loop()
-    async with Load(bench.port) as load:
-        end = loop.time() + 2.5 * LIFE
-        while loop.time() < end:
-            await load.more(1)
-    assert load.failures == {}
+    end = await outlived(bench.port)
 
     await bench.plane.stop()
     if bench.variant is Variant.DELTA:
         await answered_by(bench.port, "ConnectionRefusedError")
     else:
-        await until(lambda: loop.time() > end + 2 * LIFE)
+        await until(lambda: asyncio.get_running_loop().time() > end + 2 * LIFE)
         assert await who_answers(bench.port) == "one"
 
 
@@ -305,12 +311,7 @@ async def test_n5_a_time_to_live_that_is_taken_away_is_forgotten(bench: Any) -> 
     for one in (replace(edition, ttl_seconds=LIFE), edition):
         await bench.plane.update(*upstream("one", bench.one), one, route("one"))
     await bench.plane.stop()
-    loop = asyncio.get_running_loop()
-    async with Load(bench.port) as load:
-        end = loop.time() + 2.5 * LIFE
-        while loop.time() < end:
-            await load.more(1)
-    assert load.failures == {}
+    await outlived(bench.port)
 
 
 def shown(port: int) -> bytes:

@@ -4,8 +4,9 @@ The faults are made by replacing methods for the time of one test; no file chang
 property, it runs on a fixed seed and a bounded number of examples.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -15,10 +16,13 @@ from hypothesis import strategies as st
 from tests.trying import examples
 from tests.unit.xds.protocol import test_conversations as properties
 from tests.unit.xds.protocol import test_delta_rules as delta
+from tests.unit.xds.protocol import test_named as named
 from tests.unit.xds.protocol import test_sotw_rules as sotw
+from tests.unit.xds.protocol import test_special_resources as special
 from xds.protocol.delta import DeltaStream
 from xds.protocol.layers import Layers
-from xds.protocol.resource import Resource, ResourceName
+from xds.protocol.name_sets import Names, joined
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.stream import Stream
@@ -79,6 +83,27 @@ def _never_remove(patch: pytest.MonkeyPatch) -> None:
 
 def _take_a_rejection_for_leave(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stream, "_is_refused", lambda _: False)
+
+
+def _let_what_waits_die(patch: pytest.MonkeyPatch) -> None:
+    def newest_alone(
+        type_url: TypeUrl, lives: object, held: Mapping[ResourceName, Version], snapshot: Snapshot
+    ) -> list[Resource]:
+        del lives
+        return [each for each in snapshot.living(type_url) if held.get(each.name) == each.version]
+
+    patch.setattr("xds.protocol.delta.kept_alive", newest_alone)
+
+
+def _take_back_what_is_asked_for(patch: pytest.MonkeyPatch) -> None:
+    def ask(self: Channel, names: Names) -> None:
+        self.must = joined(self.must, names)
+
+    patch.setattr(Channel, "ask", ask)
+
+
+def _forget_who_was_passed_over(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Subscription, "lacking", lambda _, names: frozenset(names[:0]))
 
 
 def _do_not_answer_again(patch: pytest.MonkeyPatch) -> None:
@@ -190,13 +215,17 @@ _QUICK = settings(
 )
 
 
-def _property(test: Callable[..., None], *more: st.SearchStrategy[bool]) -> Red:
+def _property(
+    test: Callable[..., None],
+    *more: st.SearchStrategy[bool],
+    steps: st.SearchStrategy[Any] = properties.steps,
+) -> Red:
     """Return a property's test as a function that runs it on a fixed seed."""
     inner = cast("Any", test).hypothesis.inner_test
 
     def run(make: Make) -> None:
         @_QUICK
-        @given(st.tuples(properties.steps, *more))
+        @given(st.tuples(steps, *more))
         def example(drawn: tuple[object, ...]) -> None:
             inner(make, *drawn)
 
@@ -216,7 +245,10 @@ DELTA_HOLDS = _property(
 MENDS = _property(properties.test_d12_w6_only_the_bad_needs_mending, BOTH)
 HEALS = _property(properties.test_w6_d12_a_rejection_never_makes_a_loop_and_a_new_snapshot_heals, BOTH)
 IN_ORDER = _property(properties.test_o2_o8_references_are_never_broken_by_order, BOTH)
-PROPERTIES = (SOTW_HOLDS, DELTA_HOLDS, MENDS, HEALS, IN_ORDER)
+NAMED_HOLD = _property(
+    named.test_d7_d18_whoever_names_listeners_and_clusters_has_what_it_asks_for, steps=named.steps
+)
+PROPERTIES = (SOTW_HOLDS, DELTA_HOLDS, MENDS, HEALS, IN_ORDER, NAMED_HOLD)
 
 MUTANTS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], tuple[Red, ...]], ...] = (
     (_ignore_nonces, (sotw.test_w4_a_stale_nonce_changes_nothing_and_the_ack_brings_the_names,)),
@@ -272,6 +304,18 @@ MUTANTS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], tuple[Red, ...]], ...
             sotw.test_o2_an_old_cluster_stays_while_the_new_route_is_refused,
             delta.test_o2_an_old_cluster_stays_while_the_new_route_is_refused,
         ),
+    ),
+    (
+        _let_what_waits_die,
+        (partial(special.test_n5_who_holds_an_older_version_is_told_to_keep_that, ttl=60.0), NAMED_HOLD),
+    ),
+    (
+        _take_back_what_is_asked_for,
+        (special.test_n7_who_names_it_before_it_was_taken_back_keeps_it,),
+    ),
+    (
+        _forget_who_was_passed_over,
+        (sotw.test_w4_w8_a_name_dropped_and_asked_for_again_while_a_push_is_on_its_way_is_answered_again,),
     ),
     (
         _do_not_wait_for_clusters,

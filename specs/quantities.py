@@ -12,19 +12,25 @@ _BINARY: Final = {f"{each}i": Decimal(1024) ** (at + 1) for at, each in enumerat
 _SUFFIXES: Final = {**_DECIMAL, **_BINARY}
 
 
+def read_quantity(text: str) -> Decimal | None:
+    """Return a quantity as a number, that 1000m is 1; None for what is none."""
+    if (found := _AMOUNT.fullmatch(text)) is None:
+        return None
+    plain = Decimal(found[1])
+    return plain.scaleb(int(found[2])) if found[2] else plain * _SUFFIXES[found[3] or ""]
+
+
 def amount(value: object) -> object:
-    """Return a quantity as a number, that 1000m is 1; what is none comes back as it is."""
-    if (found := _AMOUNT.fullmatch(str(value))) is None:
-        return value
-    number = Decimal(found[1])
-    return number.scaleb(int(found[2])) if found[2] else number * _SUFFIXES[found[3] or ""]
+    """Return a quantity as a number, to be compared; what is none comes back as it is."""
+    found = read_quantity(str(value))
+    return value if found is None else found
 
 
-def written(number: Decimal, like: object) -> str:
+def written(amount: Decimal, like: object) -> str:
     """Return a number as a quantity, by powers of 1024 where `like` is, and the number is not below that."""
-    is_binary = str(like).endswith("i") and abs(number) >= 1024
+    is_binary = str(like).endswith("i") and abs(amount) >= 1024
     suffixes = {"": Decimal(1), **_BINARY} if is_binary else _DECIMAL
     for suffix, size in reversed(suffixes.items()):
-        if number % size == 0:
-            return f"{number / size:f}{suffix}"
-    return f"{number:f}"
+        if amount % size == 0:
+            return f"{amount / size:f}{suffix}"
+    return f"{amount:f}"
