@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -17,7 +18,7 @@ from demo.apps.probe import Outcomes, Probe
 from demo.bookstore import Bookstore
 from demo.interception import missing_for_transparent
 from demo.matrix import PHASES
-from demo.supervisor import Supervisor
+from demo.supervisor import DemoError, Supervisor
 from demo.topology import BOOKBUYER, BOOKSTORE, PLACES, STORE_V1, STORE_V2, Mode
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
@@ -30,6 +31,7 @@ TRANSPARENT = pytest.param(
 )
 WANTED = {phase.name: dict(phase.manifests) for phase in PHASES}
 CONTROL_PLANE = "meshwright serve"
+CONNECTING_SECONDS = 120.0
 PAUSE = 0.03
 """Seconds between a few purchases and the next: so many that there is time for everything else."""
 
@@ -42,7 +44,7 @@ async def running(state: Path, mode: Mode, *, hot_restart: bool = False) -> Asyn
             bookstore = await Bookstore.create(state, supervisor, mode, hot_restart=hot_restart)
             await bookstore.start(WANTED["F"])
             await supervisor.until("the first sale", lambda: sold_by(bookstore, STORE_V1.name))
-            await supervisor.until("all connected", lambda: all_connected(bookstore))
+            await until_all_connected(bookstore)
             yield bookstore
     finally:
         leftovers.remove(state)
@@ -62,7 +64,7 @@ async def bookstore(shared: Bookstore) -> Bookstore:
     """The bookstore as it began: all sales of v1, everybody connected and admitted."""
     manifests.apply(shared.mesh, WANTED["F"])
     await shared.supervisor.until("sales of v1", _sells(shared, (STORE_V1.name,)))
-    await shared.supervisor.until("all connected", lambda: all_connected(shared))
+    await until_all_connected(shared)
     return shared
 
 
@@ -78,6 +80,20 @@ async def sold_by(bookstore: Bookstore, *names: str) -> bool:
     """Say whether ten purchases all succeed, with these sellers and no others."""
     found = await buy(bookstore, 10, 1)
     return set(found.identities) == set(names) and found.results == {"200": 10}
+
+
+async def until_all_connected(bookstore: Bookstore) -> None:
+    """Wait for `all_connected`; where it does not come about, say who is missing.
+
+    Envoy pauses for half a minute at most between two attempts, and on a busy machine the first may fail.
+    """
+    try:
+        connected = partial(all_connected, bookstore)
+        await bookstore.supervisor.until("all connected", connected, CONNECTING_SECONDS)
+    except DemoError as error:
+        proxies, xds = [await bookstore.plane.ask(each) for each in ("/debug/proxy", "/debug/xds")]
+        log = (bookstore.state / "logs" / "control-plane.log").read_text().splitlines()[-20:]
+        raise AssertionError(f"{error}: {proxies}, {xds}, {log}") from error
 
 
 async def all_connected(bookstore: Bookstore) -> bool:
@@ -195,5 +211,5 @@ async def _crash_and_return(
     if edit is not None:
         manifests.apply(bookstore.mesh, edit)
     await bookstore.plane.start(bookstore.supervisor, bookstore.state / "logs")
-    await bookstore.supervisor.until("all back", lambda: all_connected(bookstore))
+    await until_all_connected(bookstore)
     await until_bought(bookstore, outcomes, 100)

@@ -13,7 +13,7 @@ import structlog
 from demo.bookstore import Bookstore
 from demo.topology import BOOKBUYER, STORE_V1, Mode
 from tests.e2e.agent.conftest import missing_for_namespaces
-from tests.e2e.test_control_plane import all_connected, running, sold_by, under_load, until_bought
+from tests.e2e.test_control_plane import running, sold_by, under_load, until_all_connected, until_bought
 
 pytestmark = [
     pytest.mark.envoy,
@@ -49,7 +49,7 @@ async def bookstore(envoy: str, tmp_path_factory: pytest.TempPathFactory) -> Asy
 
 async def test_a_hot_restart_of_buyer_and_store_loses_no_sale(bookstore: Bookstore) -> None:
     """New connections all the while, each redirected to the same port, whichever epoch takes it."""
-    await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
+    await until_all_connected(bookstore)
     async with under_load(bookstore) as outcomes:
         await until_bought(bookstore, outcomes, 100)
         for place in (BOOKBUYER, STORE_V1):
@@ -68,7 +68,7 @@ async def test_a_hot_restart_of_buyer_and_store_loses_no_sale(bookstore: Booksto
 
 async def test_a_killed_envoy_is_back_and_nothing_passed_it_by(bookstore: Bookstore) -> None:
     """Calls fail while the caller has no Envoy, none goes around it, and all is well with the next one."""
-    await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
+    await until_all_connected(bookstore)
     (first,) = envoys(bookstore, BOOKBUYER.name)
     async with under_load(bookstore) as outcomes:
         await until_bought(bookstore, outcomes, 100)
@@ -76,7 +76,7 @@ async def test_a_killed_envoy_is_back_and_nothing_passed_it_by(bookstore: Bookst
         await bookstore.supervisor.until(
             "another Envoy", lambda: envoys(bookstore, BOOKBUYER.name) not in ([], [first])
         )
-        await bookstore.supervisor.until("all back", lambda: all_connected(bookstore))
+        await until_all_connected(bookstore)
         # The old one's stream may have been there still when that was asked.
         await bookstore.supervisor.until("sales again", lambda: sold_by(bookstore, STORE_V1.name))
         until_back = outcomes.copy()
