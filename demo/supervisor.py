@@ -17,7 +17,8 @@ from demo.leftovers import ProcessId, Record
 from processes.command import Command
 
 STOP_SECONDS: Final = 5.0
-_POLL_SECONDS: Final = 0.05
+_SHORTEST_PAUSE, _LONGEST_PAUSE, _SHARE_OF_WAIT = 0.02, 0.25, 0.2
+"""Seconds between two looks, and the share of the wait so far. A look takes CPU time from what it waits for."""
 _TAIL: Final = 2000
 _PIPES_SECONDS: Final = 5.0
 
@@ -122,18 +123,19 @@ class Supervisor:
         await running.process.wait()
 
     async def until(
-        self, what: str, condition: Callable[[], Awaitable[bool] | bool], deadline: float = 60.0
+        self, what: str, condition: Callable[[], Awaitable[bool] | bool], deadline: float = 120.0
     ) -> None:
         """Wait until `condition` holds; raise DemoError at the deadline (seconds) or if a process ends."""
-        limit = time.monotonic() + deadline
+        began = time.monotonic()
         while True:
             self.check()
             answer = condition()
             if answer if isinstance(answer, bool) else await answer:
                 return
-            if time.monotonic() > limit:
+            waited = time.monotonic() - began
+            if waited > deadline:
                 raise DemoError(f"waited {deadline:.0f} s in vain: {what}")
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(min(max(waited * _SHARE_OF_WAIT, _SHORTEST_PAUSE), _LONGEST_PAUSE))
 
     async def stop_all(self) -> None:
         """End every process, the last started first: SIGTERM, and SIGKILL after the deadline. Idempotent."""

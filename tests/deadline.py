@@ -1,7 +1,8 @@
 """Deadlines and pauses of tests that wait for a condition.
 
 A deadline is given for an idle machine. When it passes, the machine's slowness is measured, and the deadline
-is extended once by that factor: a busy machine gets more time, and a fault on an idle one is still found soon.
+is extended once by that factor: a busy machine gets more time, and a fault on an idle one is found as soon as
+before.
 
 Pauses between two looks grow from 5 ms to 0.25 s, because each look costs CPU time that the program under
 test needs. A wait takes at most a fifth longer than the condition, or 0.25 s.

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.deadline import wait_until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
 from tests.typed import Command, Commands, Process
@@ -55,11 +55,13 @@ class Server:
 
     def until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
         """Wait until the condition holds."""
-        limit = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < limit, self.log()[-10:]
-            assert self.process.poll() is None
-            time.sleep(0.02)
+
+        def holds() -> object:
+            found = condition()
+            assert found or self.process.poll() is None, self.log()[-10:]
+            return found
+
+        wait_until(holds, seconds, lambda: self.log()[-10:])
 
     def stop(self) -> None:
         """Tell it to stop, which it does in order."""

@@ -1,10 +1,10 @@
 """Processes that were started: whose children they are, and whether they are no more."""
 
-import asyncio
 import contextlib
 import os
-from collections.abc import Callable
 from pathlib import Path
+
+from tests.deadline import until
 
 SECONDS = 30.0
 
@@ -21,13 +21,6 @@ def children() -> set[str]:
 async def gone(pid: int) -> None:
     """Wait until a process is no more; who adopts an orphan may take a while to bury it."""
     await until(lambda: not _lives(pid))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition; raise TimeoutError where it does not come to hold."""
-    async with asyncio.timeout(SECONDS):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def _lives(pid: int) -> bool:

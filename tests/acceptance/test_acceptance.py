@@ -14,7 +14,8 @@ from mesh.objects import ObjectKey, Sourced
 from mesh.policy import HTTPMatch, HTTPRouteGroup
 from providers.directory.manifests import Manifests
 from tests.acceptance.pushed import Counts, settings, try_case, try_view
-from tests.golden.live import LiveMesh, until
+from tests.deadline import until
+from tests.golden.live import LiveMesh
 from tests.meshes import texts
 
 pytestmark = [

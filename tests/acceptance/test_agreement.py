@@ -20,8 +20,9 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 from providers.directory.manifests import Manifests
 from sidecars.envoy.validation import faults
 from tests.acceptance.pushed import certified, settings
+from tests.deadline import until
 from tests.golden.cases import MESSAGES
-from tests.golden.live import LiveMesh, until
+from tests.golden.live import LiveMesh
 from tests.golden.pushing import push
 from tests.meshes import texts
 from tests.meshes.resources import resources

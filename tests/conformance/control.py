@@ -1,7 +1,5 @@
 """The control plane under test: our server on a port that survives a restart, and keys for both sides."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,6 +14,7 @@ from certs.server import ads_server_certificate
 from demo.ports import free_port
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
+from tests.deadline import until
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource, TypeUrl
 from xds.protocol.snapshot import Snapshot
@@ -28,18 +27,6 @@ from xds.server.tls import TlsIdentity
 
 GROUP, NODE = GroupKey("fronts"), NodeKey("front")
 DEADLINE = 30.0
-
-
-async def until(holds: Callable[[], object | Awaitable[object]], seconds: float = DEADLINE) -> float:
-    """Wait until something holds; return how many seconds that took; fail at the deadline."""
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    async with asyncio.timeout(seconds):
-        while True:
-            found = holds()
-            if await found if isinstance(found, Awaitable) else found:
-                return loop.time() - begun
-            await asyncio.sleep(0.005)
 
 
 @dataclass(frozen=True)

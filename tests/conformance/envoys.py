@@ -11,8 +11,9 @@ from typing import Self
 import aiohttp
 
 from tests import envoy
-from tests.conformance.control import ControlPlane, Keys, until
+from tests.conformance.control import ControlPlane, Keys
 from tests.conformance.resources import ADS, TYPE, Json
+from tests.deadline import until
 from tests.golden.envoys import HERE, RunningEnvoy, keep
 from xds.server.status import Variant
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.control import Keys, until
+from tests.conformance.control import Keys
 from tests.conformance.envoys import EVERYTHING
 from tests.conformance.resources import (
     cluster,
@@ -25,6 +25,7 @@ from tests.conformance.resources import (
     upstream,
 )
 from tests.conformance.traffic import Load, who_answers
+from tests.deadline import until
 from xds.protocol.blame import APPLIED_OTHERS
 from xds.protocol.resource import CLUSTER, LISTENER, ROUTE
 from xds.server.status import SyncState, Variant

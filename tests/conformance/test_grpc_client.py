@@ -13,8 +13,9 @@ import grpc
 import grpc.aio
 import pytest
 
-from tests.conformance.control import ControlPlane, Keys, until
+from tests.conformance.control import ControlPlane, Keys
 from tests.conformance.resources import Json, api_listener, cluster, endpoints, route
+from tests.deadline import until
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
 from xds.server.status import SyncState
 

@@ -1,8 +1,7 @@
 """Real Envoys that take what they are given, or refuse what others take."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -80,13 +79,6 @@ async def running(
         running = RunningEnvoy(folder, "", session)
         await keep(program, running, HERE, 45, ends)
         yield Envoy(running)
-
-
-async def until(holds: Callable[[], Awaitable[object]]) -> None:
-    """Return once it holds; a minute is long enough for everything."""
-    async with asyncio.timeout(60):
-        while not await holds():
-            await asyncio.sleep(0.02)
 
 
 async def rejections(server: Server) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.deadline import Deadline
+
 SYSTEMD: Final = Path("/lib/systemd/systemd")
 UNITS: Final = Path("/run/systemd/system")
 PROXY: Final = ("meshwright-proxy", 1500)
@@ -91,10 +93,10 @@ class Systemd:
 
     def until(self, unit: str, condition: Condition) -> Mapping[str, str]:
         """Wait until a unit is as the condition has it; return what is known of it then."""
-        limit = time.monotonic() + SECONDS
+        deadline = Deadline(SECONDS)
         while not condition(found := self.shown(unit)):
-            assert time.monotonic() < limit, (found, self.log(unit))
-            time.sleep(0.1)
+            assert not deadline.has_passed(), (found, self.log(unit))
+            time.sleep(deadline.pause())
         return found
 
     def log(self, unit: str) -> str:

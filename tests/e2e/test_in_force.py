@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import aiohttp
 import pytest
 
-from tests.e2e.envoys import rejections, running, until
+from tests.deadline import until
+from tests.e2e.envoys import rejections, running
 from tests.feature.identity.conftest import Server, serve
 from tests.meshes import texts
 

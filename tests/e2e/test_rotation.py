@@ -16,9 +16,9 @@ from typing import Final
 
 import pytest
 
+from tests.deadline import until
 from tests.e2e.policy.calls import load
 from tests.e2e.ring import ANSWERED, Link, Ring
-from tests.golden.live import until
 from tests.program import Program
 from tests.typed import Executed
 

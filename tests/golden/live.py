@@ -39,6 +39,7 @@ from mesh.workload import Explicit, Workload
 from providers.directory.manifests import Manifests
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from sidecars.envoy.secrets import service_certificate, trust_root
+from tests.deadline import until
 from tests.envoy import program as envoy_program
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
@@ -269,13 +270,6 @@ def _complaints(log: Path) -> str:
 
 OF_OLDER_ENVOYS: Final = "OpenTelemetryAccessLogConfig.common_config"
 """A field that newer Envoys warn of, and the oldest that are tried cannot do without."""
-
-
-async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
-    """Wait until something holds, asking often; fail after a while."""
-    async with asyncio.timeout(seconds):
-        while not await holds():
-            await asyncio.sleep(0.01)
 
 
 async def serve(ends: AsyncExitStack, address: str, port: int, handle: Serve) -> None:

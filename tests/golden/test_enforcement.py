@@ -29,8 +29,9 @@ from certs.pair_files import PairFiles
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey
+from tests.deadline import until
 from tests.golden import rules_in_listeners
-from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve, until
+from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve
 from tests.meshes.resources import resources
 from tests.unit.certs.issuers.cas import Ca, ca
 

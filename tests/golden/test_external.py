@@ -17,7 +17,8 @@ from certs.pair import issue_pair
 from demo.ports import free_port
 from mesh.names import Port
 from sidecars.envoy.secrets import service_certificate, trust_root
-from tests.golden.live import LiveMesh, until
+from tests.deadline import until
+from tests.golden.live import LiveMesh
 from tests.golden.policies import ROOTS, calling, external
 from tests.golden.pushing import push, start_receiver
 from tests.meshes.resources import resources

@@ -18,8 +18,9 @@ from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from sidecars.envoy.secrets import service_certificate, trust_root
+from tests.deadline import until
 from tests.golden.cases import CASES, EVERY, MESSAGES, Group, case_groups, decoded, view
-from tests.golden.live import OF_OLDER_ENVOYS, LiveMesh, until
+from tests.golden.live import OF_OLDER_ENVOYS, LiveMesh
 from tests.golden.pushing import push, start_receiver
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
 from xds.protocol.snapshot import Snapshot

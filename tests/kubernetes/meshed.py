@@ -17,11 +17,11 @@ from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
 from tests import envoy
+from tests.deadline import until
 from tests.e2e.agent.machines import APPLICATION_UID, Machine, cable, machine
 from tests.e2e.policy import applications, calls, pods
 from tests.e2e.policy.calls import Answer
 from tests.golden.envoys import Place, RunningEnvoy, keep
-from tests.golden.live import until
 from tests.kubernetes import containers
 from tests.kubernetes.kubectl import Kubectl
 from tests.program import Program, Server

@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from mesh.identity import ProxyName
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.policy.calls import load
-from tests.golden.live import until
 from tests.kubernetes import containers, objects
 from tests.kubernetes.conftest import define, namespaced
 from tests.kubernetes.kubectl import Kubectl

@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from controller.process.memory import TRIM_SECONDS
-from tests.conformance.control import until
+from tests.deadline import until
 from tests.soak.program import Honest, program
 from tests.soak.requesters import Attacks
 

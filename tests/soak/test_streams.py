@@ -21,7 +21,7 @@ import grpc.aio
 import pytest
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from tests.conformance.control import until
+from tests.deadline import until
 from xds.protocol.resource import ENDPOINT
 from xds.server.ads import SERVICE
 

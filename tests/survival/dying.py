@@ -28,8 +28,9 @@ from mesh.calling import Resilience, RetryPolicy
 from protos.envoy.config.route.v3 import route_pb2
 from providers.directory.manifests import Manifests
 from sidecars.envoy.features.retries import Retries
+from tests.deadline import until
 from tests.e2e.agent.scenes import Scene
-from tests.golden.live import TRUST_DOMAIN, LiveMesh, until
+from tests.golden.live import TRUST_DOMAIN, LiveMesh
 from tests.meshes.resources import resources
 from xds.protocol.resource import ROUTE, Resource, encode
 

@@ -21,12 +21,12 @@ import aiohttp
 from demo.plane import COMMAND, ControlPlane, PlaneAddresses
 from demo.transparent import as_user
 from mesh.workload import Transparent
+from tests.deadline import until
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID, Machine, machine
 from tests.e2e.agent.scenes import Agent, end, get_from
 from tests.e2e.policy import applications
 from tests.e2e.policy.applications import GREETER, HTTP
 from tests.golden.envoys import Place
-from tests.golden.live import until
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
 SWITCH = {V4: "10.78.0.250", V6: "fd00:78::fa"}

@@ -14,8 +14,9 @@ import aiohttp
 
 from certs.proxy import issue_proxy
 from demo.ports import free_port
+from tests.deadline import until
 from tests.golden.envoys import HERE, Place
-from tests.golden.live import LiveMesh, until
+from tests.golden.live import LiveMesh
 
 NET = f"127.{60 + os.getpid() % 30}.{os.getpid() // 30 % 250}"
 SERVER, APPLICATION, CLIENT = f"{NET}.1", f"{NET}.2", f"{NET}.3"
@@ -190,7 +191,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def when(condition: Callable[[], bool]) -> Awaitable[None]:
+def when(condition: Callable[[], bool]) -> Awaitable[float]:
     """Wait for what can be seen without asking."""
 
     async def holds() -> bool:

@@ -13,9 +13,9 @@ import structlog
 
 from agent.envoy.runtime import shared_memory
 from certs.pair_files import PairFiles
+from tests.deadline import until
 from tests.e2e.agent.scenes import APPLICATION, CLIENT, PORT, Agent, Scene, answered, get, is_alive, when
 from tests.e2e.policy.calls import load
-from tests.golden.live import until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 _log = structlog.get_logger(__name__)

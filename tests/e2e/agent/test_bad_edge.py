@@ -16,11 +16,11 @@ import pytest
 from demo.plane import COMMAND
 from mesh.workload import Capture, Transparent
 from sidecars.layout import STATUS_PORT
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, V4, Meshed, policy
 from tests.e2e.agent.scenes import get_from
 from tests.golden.envoys import Place
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

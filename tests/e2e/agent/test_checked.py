@@ -19,11 +19,11 @@ from demo.plane import COMMAND
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from mesh.workload import Capture, Transparent
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID, Servers
 from tests.e2e.agent.meshed import ADDRESSES, PLANE, SWITCH, V4, Meshed
 from tests.e2e.policy.applications import GREETER, HTTP
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -11,10 +11,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +25,7 @@ from agent.interception.iptables import check, put
 from agent.interception.settings import Family, Interception
 from demo.ports import free_port
 from mesh.workload import Capture
+from tests.deadline import wait_until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import Machine, machine
 
@@ -90,14 +90,6 @@ def cluster() -> Iterator[tuple[dict[str, Any], str]]:
         thread.join()
 
 
-def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds."""
-    limit = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
-
-
 class Host:
     """A host's folders, in which a shell is all that runs, and the daemon."""
 
@@ -138,7 +130,7 @@ class Host:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         ) as made:
             try:
-                until(lambda: made.poll() is None and self.page("/healthz/ready")[0] == 200)
+                wait_until(lambda: made.poll() is None and self.page("/healthz/ready")[0] == 200, SECONDS)
                 yield made
             finally:
                 made.kill()
@@ -255,7 +247,7 @@ def test_a_pod_that_came_before_the_plug_in_has_its_rules(host: tuple[Host, dict
             (node.netns / name).symlink_to(network(each))
         (node.netns / "c").write_text("no network")
         with node.daemon():
-            until(lambda: is_led(early, Interception()))
+            wait_until(lambda: is_led(early, Interception()), SECONDS)
             assert other.do(lambda: check(None)) == ()
 
 
@@ -275,18 +267,20 @@ def test_what_becomes_of_the_daemon_harms_no_pod(host: tuple[Host, dict[str, Any
         relay.write_text("")  # as a disk may have it that lost its power
         with node.daemon() as daemon:
             assert node.runs()
-            until(lambda: [each.stem for each in (node.run / "missed").iterdir()] == ["c-later"])
-            until(lambda: 'outcome="failed"' in node.page("/metrics")[1])
+            wait_until(
+                lambda: [each.stem for each in (node.run / "missed").iterdir()] == ["c-later"], SECONDS
+            )
+            wait_until(lambda: 'outcome="failed"' in node.page("/metrics")[1], SECONDS)
             objects["/api/v1/namespaces/shop/pods/later"] = _pod(None)
-            until(lambda: is_led(store, Interception()))
-            until(lambda: not list((node.run / "missed").iterdir()))
+            wait_until(lambda: is_led(store, Interception()), SECONDS)
+            wait_until(lambda: not list((node.run / "missed").iterdir()), SECONDS)
             for each in (plain, short):
                 assert each.do(lambda: check(None)) == ()
             anew = json.dumps(json.loads(NETWORK), indent=2)
             node.list.write_text(anew)
-            until(node.is_in)
+            wait_until(node.is_in, SECONDS)
             shutil.rmtree(node.programs / "meshwright-cni.d")
-            until(node.runs)
+            wait_until(node.runs, SECONDS)
             daemon.terminate()
             assert daemon.wait(SECONDS) == 0
             assert node.is_in()

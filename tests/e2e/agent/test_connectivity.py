@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 import pytest
 
 from demo.ports import free_port
+from tests.deadline import until
 from tests.e2e.agent.scenes import Agent, answer, end, get
-from tests.e2e.envoys import rejections, running, until
+from tests.e2e.envoys import rejections, running
 from tests.feature.identity.conftest import Server, serve
 from tests.meshes import texts
 

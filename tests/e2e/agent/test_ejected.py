@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from mesh.workload import Capture, Transparent
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import V4, Meshed, bound, policy
 from tests.e2e.agent.scenes import end
 from tests.e2e.policy import applications
 from tests.e2e.policy.applications import HTTP
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

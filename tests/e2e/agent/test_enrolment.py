@@ -17,10 +17,10 @@ from demo.plane import COMMAND
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from mesh.workload import Capture, Transparent
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import V4, Meshed
 from tests.e2e.agent.scenes import end
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -22,11 +22,11 @@ from sidecars.injection.context import (
 )
 from sidecars.injection.interception import arguments
 from sidecars.injection.names import INBOUND_PORTS
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import ADDRESSES, SWITCH, V4, V6, Meshed, bound
 from tests.e2e.policy import applications
 from tests.e2e.policy.applications import ADMIN, HTTP
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -24,10 +24,10 @@ from enrolment.tokens import TokenRequest
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from mesh.workload import Capture, Transparent
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import PROXY_UID
 from tests.e2e.agent.meshed import ADDRESSES, V4, Meshed
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -12,12 +12,12 @@ import pytest_asyncio
 
 from demo.plane import COMMAND
 from mesh.workload import Transparent
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import LOOPBACK, machine
 from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, V4, V6, Families, Meshed, policy
 from tests.e2e.agent.scenes import when
 from tests.e2e.policy.applications import HTTP
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

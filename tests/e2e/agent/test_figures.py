@@ -8,8 +8,8 @@ from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
 from demo.ports import free_port
+from tests.deadline import until
 from tests.e2e.agent.scenes import CLIENT, PORT, Agent, Scene, answered, get
-from tests.golden.live import until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(120)]
 CALLS = 7

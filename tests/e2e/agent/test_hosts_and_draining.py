@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from agent.hosts.file import BEGIN
+from tests.deadline import until
 from tests.e2e.agent.scenes import (
     APPLICATION,
     CLIENT,
@@ -25,7 +26,7 @@ from tests.e2e.agent.scenes import (
     get,
     when,
 )
-from tests.golden.live import serve, until
+from tests.golden.live import serve
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 SLOW, GREETER = 8081, 7000

@@ -20,13 +20,13 @@ import structlog
 from demo.plane import COMMAND
 from demo.transparent import as_user
 from mesh.workload import Capture, Transparent
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import PROXY_UID
 from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, SWITCH, V4, V6, Meshed, policy
 from tests.e2e.agent.scenes import is_alive, when
 from tests.e2e.policy.applications import GREETER, HTTP
 from tests.e2e.policy.calls import CLOSED, exchange, load
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

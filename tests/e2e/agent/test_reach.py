@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from tests.deadline import until
 from tests.e2e.agent.scenes import MESH, Agent, Scene, get, when
-from tests.golden.live import until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 WHY, AGAIN = "no control plane", "the control plane is reached"

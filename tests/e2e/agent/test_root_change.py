@@ -14,12 +14,12 @@ from certs.issuers.root import fingerprint_in
 from certs.leaf import read_leaf, stands_below
 from demo.plane import COMMAND
 from mesh.workload import Capture, Transparent
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import APPLICATION_UID
 from tests.e2e.agent.meshed import CALLED_AT, V4, Meshed
 from tests.e2e.policy.applications import GREETER
 from tests.e2e.policy.calls import exchange, load
-from tests.golden.live import until
 
 IS_LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
 PAUSE = 0.01 if IS_LONG else 0.05

@@ -11,10 +11,10 @@ import pytest
 
 from demo.plane import COMMAND
 from mesh.workload import Capture, Transparent
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import CALLED_AT, V4, Meshed
 from tests.e2e.policy.applications import GRPC, HTTP
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from protos.opentelemetry.proto.trace.v1.trace_pb2 import Span
+from tests.deadline import until
 from tests.e2e.policy.applications import ECHO
 from tests.e2e.policy.policies import (
     ALL,
@@ -24,7 +25,6 @@ from tests.e2e.policy.policies import (
 )
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.servers import Authorizer, Collector, OtlpCollector
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

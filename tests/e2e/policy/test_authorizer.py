@@ -11,12 +11,12 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ResponseReceived, TrailersReceived
 
+from tests.deadline import until
 from tests.e2e.policy.applications import GRPC, HTTP
 from tests.e2e.policy.policies import ALL, EVERYTHING, authorization, target
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.servers import Authorizer
 from tests.e2e.policy.topology import WORKLOADS
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -17,10 +17,10 @@ from agent.figures.statistics import STATS_PATH, Statistics, read
 from enrolment.reports import report
 from observed.figures import Kind
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
+from tests.deadline import until
 from tests.e2e.policy.applications import GRPC
 from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, route_policy, routes, split, target
 from tests.e2e.policy.running import PolicyMesh
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

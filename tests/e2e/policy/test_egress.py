@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
+from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import APPLICATION_UID
 from tests.e2e.policy import applications
@@ -25,7 +26,6 @@ from tests.e2e.policy.calls import CLOSED, NOBODY
 from tests.e2e.policy.pods import ADDRESSES, API, DB, NODES, OUTSIDE, Pods, bound
 from tests.e2e.policy.policies import ALL, EVERYTHING, config, egress, limiting_host, path, routes, target
 from tests.golden.envoys import Place
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -6,6 +6,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from tests.deadline import until
 from tests.e2e.policy.applications import GRPC, HTTP, UNWELL
 from tests.e2e.policy.policies import (
     ALL,
@@ -19,7 +20,6 @@ from tests.e2e.policy.policies import (
     upstream_policy,
 )
 from tests.e2e.policy.running import PolicyMesh
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -10,11 +10,11 @@ import grpc
 import grpc.aio
 import pytest
 
+from tests.deadline import until
 from tests.e2e.policy import calls
 from tests.e2e.policy.applications import ECHO, GRPC, HTTP
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, target, upstream_traffic
 from tests.e2e.policy.running import PolicyMesh
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tests.deadline import until
 from tests.e2e.policy.policies import PERMISSIVE, Document
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.topology import documents
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.deadline import until
 from tests.e2e.policy.applications import UNWELL
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, target, upstream_policy
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.topology import NET, documents
-from tests.golden.live import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadline import until
 from tests.e2e.policy.applications import ECHO
 from tests.e2e.policy.policies import (
     ALL,
@@ -21,7 +22,6 @@ from tests.e2e.policy.policies import (
 )
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.servers import Collector, LogCollector, pairs
-from tests.golden.live import until
 from tests.unit.specs.osm.test_telemetry import TAKEN
 
 pytestmark = [

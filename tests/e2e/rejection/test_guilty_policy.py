@@ -25,7 +25,8 @@ from controller.settings import load
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol
-from tests.e2e.envoys import Envoy, rejections, running, until
+from tests.deadline import until
+from tests.e2e.envoys import Envoy, rejections, running
 from tests.feature.identity.conftest import SERVICE, Server
 from tests.meshes import texts
 

@@ -10,7 +10,8 @@ import pytest
 
 from delivery.quarantine import backoff
 from sidecars.envoy.bootstrap import AdsProtocol
-from tests.e2e.envoys import Envoy, rejections, running, until
+from tests.deadline import until
+from tests.e2e.envoys import Envoy, rejections, running
 from tests.feature.identity.conftest import Server, serve
 from tests.meshes import texts
 from tests.typed import Command, Typed

@@ -29,6 +29,7 @@ from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
+from tests.deadline import until
 from tests.meshes import texts
 from xds.protocol.resource import CLUSTER
 
@@ -136,9 +137,15 @@ class Server:
         return {each["cn"]: each["state"] for each in (await self.ask("GET", "/debug/proxy"))["proxies"]}
 
     async def until(self, expected: dict[str, str]) -> None:
-        """Return once the proxies are in these states; the test's own timeout bounds the wait."""
-        while await self.proxies() != expected:
-            await asyncio.sleep(0.01)
+        """Return once the proxies are in these states."""
+        found: dict[str, str] = {}
+
+        async def holds() -> bool:
+            found.clear()
+            found.update(await self.proxies())
+            return found == expected
+
+        await until(holds, explain=lambda: found)
 
     async def metric(self, line: str) -> float:
         """Return the value of one line of /metrics, 0 where it is not there."""

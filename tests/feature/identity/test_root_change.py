@@ -17,6 +17,7 @@ from certs.roots import kept
 from certs.roots.rotation import advanced
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
+from tests.deadline import Deadline
 from tests.feature.identity.following import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
@@ -37,15 +38,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def until(server: Any, stage: str | None, **waiting: list[str]) -> dict[str, Any]:
     """Return how a change stands once it is at a stage, and waits for these, by UUID, for these reasons."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + 60
+    deadline = Deadline(60)
     while True:
         found: dict[str, Any] = await server.ask("GET", ROTATE)
         held = {each["proxy"].partition(".")[0]: each["why"] for each in found.get("waiting_for", [])}
         if found["stage"] == stage and held == waiting:
             return found
-        assert loop.time() < deadline, (found["stage"], held)
-        await asyncio.sleep(0.05)
+        assert not deadline.has_passed(), (found["stage"], held)
+        await asyncio.sleep(deadline.pause())
 
 
 def follower(server: Any, name: str) -> Follower:

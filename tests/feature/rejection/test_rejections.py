@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.deadline import until
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts
@@ -41,12 +42,6 @@ DOCUMENTS = (
 )
 
 
-async def _until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 async def _problems(server: Server) -> list[dict[str, Any]]:
     found = (await server.ask("GET", "/debug/policies"))["problems"]
     return [each for each in found if each["code"] == "resource-rejected"]
@@ -71,10 +66,10 @@ async def test_who_rejects_a_route_keeps_its_last_good_version_and_all_else_goes
     server = await serve(*DOCUMENTS, _split("good"), verify=True)
     picky = join(server, "one.buyer.shop", variant, _poisoned)
     easy = join(server, "two.buyer.shop", variant)
-    await _until(lambda: all(b"split:shop/good" in each.routes(SHOP) for each in (picky, easy)))
+    await until(lambda: all(b"split:shop/good" in each.routes(SHOP) for each in (picky, easy)))
 
     server.write(*DOCUMENTS, _split("poison"))
-    await _until(lambda: picky.rejected and b"poison" in easy.routes(SHOP))
+    await until(lambda: picky.rejected and b"poison" in easy.routes(SHOP))
     (problem,) = await _problems_until(server, 1)
     assert problem["object"] == "TrafficSplit shop/poison"
     assert problem["origin"].startswith("mesh.yaml:")
@@ -82,19 +77,19 @@ async def test_who_rejects_a_route_keeps_its_last_good_version_and_all_else_goes
     assert "Service" not in problem["expected"], "bystanders"
 
     server.write(*DOCUMENTS, _split("poison"), _split("beside", "bank"))
-    await _until(lambda: all(b"split:shop/beside" in each.routes(BANK) for each in (picky, easy)))
+    await until(lambda: all(b"split:shop/beside" in each.routes(BANK) for each in (picky, easy)))
     assert b"split:shop/good" in picky.routes(SHOP)
     assert picky.rejected == [(ROUTE, ResourceName(SHOP))]
 
     again = join(server, "one.buyer.shop", variant, _poisoned)
-    await _until(lambda: again.routes(SHOP) and again.routes(BANK))
+    await until(lambda: again.routes(SHOP) and again.routes(BANK))
     assert b"split:shop/good" in again.routes(SHOP)
     assert again.rejected == []
     assert not any(_poisoned(value) for _, value in again.sent)
 
     server.write(*DOCUMENTS, _split("mended"), _split("beside", "bank"))
     sidecars = (picky, easy, again)
-    await _until(lambda: all(b"split:shop/mended" in each.routes(SHOP) for each in sidecars))
+    await until(lambda: all(b"split:shop/mended" in each.routes(SHOP) for each in sidecars))
     await _problems_until(server, 0)
     await server.counted("meshwright_verifications_total", 4)
     assert await server.metric("meshwright_verification_differences_total") == 0
@@ -110,7 +105,7 @@ async def test_a_route_that_was_never_good_costs_its_neighbours_nothing(
     server = await serve(*DOCUMENTS, *others, verify=True)
     picky = join(server, "one.buyer.shop", variant, _poisoned)
     names = [f"rds-outbound.shop/{name}|80" for name in (*services, "bank")]
-    await _until(lambda: all(f"service:shop/{_short(name)}".encode() in picky.routes(name) for name in names))
+    await until(lambda: all(f"service:shop/{_short(name)}".encode() in picky.routes(name) for name in names))
     routes = [name for kind, name in picky.held if kind == ROUTE]
     assert len(picky.rejected) < len(routes), "they come back by halves, not one by one"
     (problem,) = await _problems_until(server, 1)
@@ -132,13 +127,13 @@ async def test_the_cluster_of_the_last_good_route_is_never_taken_away(
     documents = tuple(narrow if "name: one," in each else each for each in DOCUMENTS)
     server = await serve(*documents, _split("good"), verify=True)
     picky = join(server, "one.buyer.shop", variant, _poisoned)
-    await _until(lambda: b"split:shop/good" in picky.routes(SHOP))
+    await until(lambda: b"split:shop/good" in picky.routes(SHOP))
     old = (CLUSTER, ResourceName("shop/shop-v1|18080"))
     assert old in picky.held
     server.write(*documents, _split("poison", backend="bank"))
     await _problems_until(server, 1)
     server.write(*documents, _split("mended", backend="bank"))
-    await _until(lambda: b"split:shop/mended" in picky.routes(SHOP) and old not in picky.held)
+    await until(lambda: b"split:shop/mended" in picky.routes(SHOP) and old not in picky.held)
     pushes = (await server.ask("GET", "/debug/xds?proxy=one"))["pushes"]
     waves = [wave for push in pushes for wave in push["trigger"].get("waves", ())]
     causes = [cause["object"] for wave in waves for cause in wave["causes"]]
@@ -152,7 +147,7 @@ async def test_a_rejected_secret_is_said_without_its_content(serve: Serve, join:
     """It was never good: it stays, for all else needs it. What was said holds no key."""
     server = await serve(*DOCUMENTS)
     picky = join(server, "one.buyer.shop", Variant.DELTA, lambda value: b"PRIVATE KEY" in value)
-    await _until(lambda: picky.rejected)
+    await until(lambda: picky.rejected)
     found = await _problems_until(server, 2)  # it rejects a response, and does not say which secret it was
     assert [(each["object"], each["field"]) for each in found] == [
         ("trust bundle cluster.local", "secret root-cert:cluster.local"),
@@ -171,11 +166,11 @@ async def test_a_load_assignment_that_was_rejected_is_offered_to_the_next_stream
     key = (ENDPOINT, ResourceName("shop/shop-v1|18080"))
     picky = join(server, "one.buyer.shop", variant, lambda value: b"10.0.0.3" in value)
     await _problems_until(server, 1)
-    await _until(lambda: key in picky.held)
+    await until(lambda: key in picky.held)
     assert b"10.0.0.3" not in picky.held[key]
     picky.end()
     again = join(server, "one.buyer.shop", variant)
-    await _until(lambda: b"10.0.0.3" in again.held.get(key, b""))
+    await until(lambda: b"10.0.0.3" in again.held.get(key, b""))
     await _problems_until(server, 0)
     assert await server.metric("meshwright_verification_differences_total") == 0
 
@@ -188,9 +183,9 @@ async def test_what_was_rejected_is_compared_with_what_is_in_force(
     server = await serve(*DOCUMENTS, _split("good"))
     picky = join(server, "one.buyer.shop", variant, _poisoned)
     easy = join(server, "two.buyer.shop", variant)
-    await _until(lambda: all(b"split:shop/good" in each.routes(SHOP) for each in (picky, easy)))
+    await until(lambda: all(b"split:shop/good" in each.routes(SHOP) for each in (picky, easy)))
     server.write(*DOCUMENTS, _split("poison"))
-    await _until(lambda: picky.rejected and b"poison" in easy.routes(SHOP))
+    await until(lambda: picky.rejected and b"poison" in easy.routes(SHOP))
     await _problems_until(server, 1)
 
     pushes = (await server.ask("GET", "/debug/xds?proxy=one.buyer.shop"))["pushes"]

@@ -17,7 +17,7 @@ from benchmarks.plane import COMMAND, ControlPlane, control_plane
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
 from mesh.identity import ProxyName
-from tests.conformance.control import until
+from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from xds.protocol.resource import SECRET
 

@@ -13,7 +13,7 @@ from benchmarks import changes, meshes
 from benchmarks.credentials import issue_each
 from benchmarks.manifests import MeshFolder
 from benchmarks.plane import ControlPlane, control_plane
-from tests.conformance.control import until
+from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 
 SERVICES = 20

@@ -15,7 +15,7 @@ from benchmarks.credentials import issue_each
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
 from cli.client import ask
 from cli.errors import ServerRefused
-from tests.conformance.control import until
+from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
 from xds.protocol.resource import ROUTE

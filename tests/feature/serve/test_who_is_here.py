@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import json
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
 from tests.program import PROXIES, Program, Server
@@ -47,12 +48,6 @@ def _made(server: Server) -> list[float]:
     return [server.metric(each) for each in MADE]
 
 
-async def _until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not condition():
-            await asyncio.sleep(0.02)
-
-
 @contextlib.asynccontextmanager
 async def _connected(program: Program, server: Server, sidecar: Sidecar) -> AsyncIterator[Sidecar]:
     """Have a sidecar connected while the block runs."""
@@ -74,11 +69,11 @@ async def test_a_group_is_made_for_its_first_stream_and_dropped_after_its_last(m
     assert _made(server) == [0.0, 0.0, 0.0]
     assert not (mesh.state / "services").exists()
     async with _connected(mesh, server, Sidecar(_name("one"))) as sidecar:
-        await _until(lambda: _served(sidecar))
-        await _until(lambda: _made(server)[1:] == [1.0, 1.0])
+        await until(lambda: _served(sidecar))
+        await until(lambda: _made(server)[1:] == [1.0, 1.0])
         encoded = _made(server)[0]
         assert encoded > 0
-    await _until(lambda: _made(server)[1:] == [0.0, 0.0])
+    await until(lambda: _made(server)[1:] == [0.0, 0.0])
     assert _made(server)[0] == encoded
 
 
@@ -90,21 +85,21 @@ async def test_everybody_who_comes_at_once_is_served(mesh: Program) -> None:
             await stack.enter_async_context(_connected(mesh, server, Sidecar(_name(each))))
             for each in PROXIES
         ]
-        await _until(lambda: all(map(_served, sidecars)))
-        await _until(lambda: _made(server)[1:] == [3.0, 3.0])
+        await until(lambda: all(map(_served, sidecars)))
+        await until(lambda: _made(server)[1:] == [3.0, 3.0])
 
 
 async def test_who_comes_back_with_all_it_had_is_sent_nothing_again(mesh: Program) -> None:
     """After a restart nothing is made before it says what it holds; but for endpoints (rule O4)."""
     server = mesh.serve()
     async with _connected(mesh, server, Sidecar(_name("one"))) as first:
-        await _until(lambda: _served(first) and len(first.kinds()) >= 5)
+        await until(lambda: _served(first) and len(first.kinds()) >= 5)
     server.stop()
     server = mesh.serve()
     async with _connected(mesh, server, Sidecar(_name("one"), first.held())) as again:
-        await _until(lambda: _made(server)[1] == 1.0)
+        await until(lambda: _made(server)[1] == 1.0)
         (mesh.mesh / "new.yaml").write_text(texts.service("new", texts.port(81, 18081)))
-        await _until(lambda: any(again.held().get(CLUSTER, ())))
+        await until(lambda: any(again.held().get(CLUSTER, ())))
         sent = again.held()
     twice = {kind: sent.get(kind, {}).items() & held.items() for kind, held in first.held().items()}
     assert {kind for kind, versions in twice.items() if versions} <= {ENDPOINT}
@@ -120,6 +115,6 @@ async def test_pages_show_what_an_absent_proxy_would_be_sent(mesh: Program) -> N
     assert (status, shown) == (0, "0 proxies would change, 3 would not\n"), complaint
     assert _made(server)[1:] == [0.0, 0.0]
     async with _connected(mesh, server, Sidecar(_name("one"))) as sidecar:
-        await _until(lambda: _served(sidecar))
+        await until(lambda: _served(sidecar))
         status, shown, complaint = mesh.run("diff", *at, str(mesh.mesh))
         assert (status, shown) == (0, "0 proxies would change, 3 would not\n"), complaint

@@ -24,6 +24,7 @@ from mesh.host_port import HostPort
 from mesh.names import TrustDomain
 from protos.opentelemetry.proto.common.v1 import common_pb2
 from protos.opentelemetry.proto.trace.v1 import trace_pb2
+from tests.deadline import until
 from tests.e2e.policy.servers import OtlpCollector
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
@@ -59,12 +60,6 @@ async def ends() -> AsyncIterator[AsyncExitStack]:
     """Return what ends with the test."""
     async with AsyncExitStack() as stack:
         yield stack
-
-
-async def _until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def _said(found: trace_pb2.Span) -> Attributes:
@@ -108,10 +103,10 @@ async def test_a_change_arrives_as_a_trace_and_a_rejection_as_an_error(
     server = await serve(*DOCUMENTS, trace_collector=at, endpoint_admission="off")  # no other wave of its own
     picky = join(server, "one.buyer.shop", variant, lambda value: b"poison" in value)
     easy = join(server, "two.buyer.shop", variant)
-    await _until(lambda: picky.routes(ROUTE) and easy.routes(ROUTE))
+    await until(lambda: picky.routes(ROUTE) and easy.routes(ROUTE))
 
     server.write(*DOCUMENTS, _split("good"))
-    await _until(lambda: _edited(collector, "good"))
+    await until(lambda: _edited(collector, "good"))
     root, *steps = _edited(collector, "good")
     pushes = [each for each in steps if each.kind == trace_pb2.Span.SPAN_KIND_CLIENT]
     said = _said(root)
@@ -136,7 +131,7 @@ async def test_a_change_arrives_as_a_trace_and_a_rejection_as_an_error(
     assert teller == "meshwright"
 
     server.write(*DOCUMENTS, _split("poison"))
-    await _until(lambda: _edited(collector, "poison"))
+    await until(lambda: _edited(collector, "poison"))
     root, *steps = _edited(collector, "poison")
     (wrong,) = (each for each in steps if each.status.code == trace_pb2.Status.STATUS_CODE_ERROR)
     assert (wrong.name, wrong.status.message) == ("push route", WORDS)
@@ -151,7 +146,7 @@ async def test_a_change_arrives_as_a_trace_and_a_rejection_as_an_error(
     )
     assert root.status.code == trace_pb2.Status.STATUS_CODE_ERROR
     stands_in = f"rejection {picky.name} changed"
-    await _until(lambda: _change(collector, stands_in))
+    await until(lambda: _change(collector, stands_in))
     (push,) = (each for each in _change(collector, stands_in) if each.name == "push route")
     assert _said(push)["meshwright.proxy"] == picky.name
 
@@ -163,11 +158,11 @@ async def test_nobody_waits_for_a_collector_that_is_away_and_it_hears_all_once_i
     port = free_port("127.0.0.1")
     server = await serve(*DOCUMENTS, trace_collector=f"127.0.0.1:{port}")
     easy = join(server, "two.buyer.shop", Variant.DELTA)
-    await _until(lambda: easy.routes(ROUTE))
+    await until(lambda: easy.routes(ROUTE))
     server.write(*DOCUMENTS, _split("good"))
-    await _until(lambda: b"split:shop/good" in easy.routes(ROUTE))
+    await until(lambda: b"split:shop/good" in easy.routes(ROUTE))
     collector = await OtlpCollector.start(ends, port)
-    await _until(lambda: _edited(collector, "good"))
+    await until(lambda: _edited(collector, "good"))
     assert await server.counted("meshwright_spans_exported_total", len(collector.spans))
     assert await server.metric('meshwright_spans_dropped_total{reason="queue-full"}') == 0
 
@@ -184,9 +179,9 @@ async def test_a_collector_is_believed_by_the_ca_that_the_setting_names(
     settings = {"trace_collector": f"127.0.0.1:{collector.port}", "trace_collector_tls": True}
     server = await serve(*DOCUMENTS, **settings, trace_collector_ca=tmp_path / "ca.pem")
     easy = join(server, "two.buyer.shop", Variant.DELTA)
-    await _until(lambda: easy.routes(ROUTE))
+    await until(lambda: easy.routes(ROUTE))
     server.write(*DOCUMENTS, _split("good"))
-    await _until(lambda: _edited(collector, "good"))
+    await until(lambda: _edited(collector, "good"))
 
     other = await OtlpCollector.start(ends, tls=tls)
     with capture_logs() as said:
@@ -194,7 +189,7 @@ async def test_a_collector_is_believed_by_the_ca_that_the_setting_names(
         export = SpanExport(HostPort("127.0.0.1", other.port), trusted, Metrics(), utc_now)
         _run(ends, export)
         export.offer((SPAN,))
-        await _until(lambda: [each for each in said if each["event"] == "the collector of spans fails"])
+        await until(lambda: [each for each in said if each["event"] == "the collector of spans fails"])
     assert other.spans == []
 
 
@@ -217,7 +212,7 @@ async def test_without_the_setting_nothing_is_followed_and_nothing_told(
     server = await serve(*DOCUMENTS)
     easy = join(server, "two.buyer.shop", Variant.DELTA)
     server.write(*DOCUMENTS, _split("good"))
-    await _until(lambda: b"split:shop/good" in easy.routes(ROUTE))
+    await until(lambda: b"split:shop/good" in easy.routes(ROUTE))
     names = {each.get_name() for each in asyncio.all_tasks()}
     assert "mesh loop" in names
     assert names.isdisjoint({"spans", "span collector"})
@@ -267,10 +262,10 @@ async def test_a_trace_for_which_there_is_no_room_is_dropped_and_counted(
     export.offer((SPAN,) * 3)
     assert _counted(metrics, 'meshwright_spans_dropped_total{reason="queue-full"}') == 3
     collector = await OtlpCollector.start(ends, port)
-    await _until(lambda: len(collector.spans) == QUEUE)
-    await _until(lambda: _counted(metrics, "meshwright_spans_exported_total") == QUEUE)
+    await until(lambda: len(collector.spans) == QUEUE)
+    await until(lambda: _counted(metrics, "meshwright_spans_exported_total") == QUEUE)
     export.offer((SPAN,))
-    await _until(lambda: len(collector.spans) == QUEUE + 1)
+    await until(lambda: len(collector.spans) == QUEUE + 1)
 
 
 async def test_what_a_collector_never_takes_is_dropped_and_counted(
@@ -283,5 +278,5 @@ async def test_what_a_collector_never_takes_is_dropped_and_counted(
     ends.push_async_callback(server.stop, None)
     export = _exporting(ends, port, metrics)
     export.offer((SPAN,) * 5)
-    await _until(lambda: _counted(metrics, 'meshwright_spans_dropped_total{reason="rejected"}') == 5)
+    await until(lambda: _counted(metrics, 'meshwright_spans_dropped_total{reason="rejected"}') == 5)
     assert _counted(metrics, "meshwright_spans_exported_total") == 0

@@ -19,6 +19,7 @@ from certs.server import ads_server_certificate
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
+from tests.deadline import until
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.wire import Node, Rejection, Response
 from xds.server.ads import SERVICE, AdsServer
@@ -260,9 +261,7 @@ def another_pki(tmp_path: Path) -> Pki:
 
 async def eventually(condition: Callable[[], object]) -> None:
     """Wait until a condition holds; fail at a deadline."""
-    async with asyncio.timeout(DEADLINE):
-        while not condition():
-            await asyncio.sleep(0.005)
+    await until(condition, DEADLINE)
 
 
 @pytest.fixture(name="eventually")

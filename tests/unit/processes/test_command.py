@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from processes.command import Command, Ended, run
-from tests.started import children, gone, until
+from tests.deadline import until
+from tests.started import children, gone
 
 SHELL = ("sh", "-c")
 

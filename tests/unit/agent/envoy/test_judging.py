@@ -8,7 +8,8 @@ import pytest
 from agent.envoy.command import EnvoyOptions
 from agent.envoy.runtime import RuntimeDirectory
 from agent.envoy.supervisor import EnvoyRejected, validated
-from tests.started import gone, until
+from tests.deadline import until
+from tests.started import gone
 
 
 def _program(folder: Path, text: str) -> EnvoyOptions:
