@@ -18,7 +18,7 @@ from processes.command import Command
 
 STOP_SECONDS: Final = 5.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _SHARE_OF_WAIT = 0.02, 0.25, 0.2
-"""Seconds between two looks, and the share of the wait so far. A look takes CPU time from what it waits for."""
+"""Seconds between two looks, and the share of the wait so far. A look costs CPU time."""
 _TAIL: Final = 2000
 _PIPES_SECONDS: Final = 5.0
 
