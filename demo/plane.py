@@ -15,8 +15,8 @@ from demo.ports import free_port
 from demo.supervisor import DemoError, Supervisor, run
 from demo.topology import Place
 
-COMMAND: Final = Path(sys.executable).parent / "meshwright"
-"""The program, of the environment that runs the demo."""
+COMMAND: Final = Path(os.environ.get("MESHWRIGHT_COMMAND") or Path(sys.executable).parent / "meshwright")
+"""The program, of the environment that runs the demo; tests name a file that stands for it."""
 _ADS_PORT: Final = 15128
 _HTTP_PORT: Final = 9091
 _DEBUG_PORT: Final = 9092

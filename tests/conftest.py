@@ -4,17 +4,26 @@
 has found yet (`make fuzz`).
 """
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from controller.process.polling import read_where_it_polls
 from tests.envoy import program
+from tests.launcher import installed
 from tests.trying import FRESH, STEADY
 from tests.typed import Typed
 
 read_where_it_polls()  # as `serve` does, before any test imports gRPC
+
+LAUNCHING = Path(tempfile.mkdtemp(prefix="meshwright-launching-"))
+LAUNCHING.chmod(0o755)  # commands of other users start there too
+os.environ["MESHWRIGHT_COMMAND"] = str(installed(LAUNCHING))  # before any test imports demo.plane
 
 settings.register_profile(
     "fresh", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=FRESH
@@ -23,6 +32,11 @@ settings.register_profile(
     "steady", settings.get_profile("fresh"), derandomize=True, print_blob=True, max_examples=STEADY
 )
 settings.load_profile("steady")
+
+
+def pytest_unconfigure() -> None:
+    """Remove the file that stands for `meshwright`."""
+    shutil.rmtree(LAUNCHING, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -230,11 +230,13 @@ def _await_command(here: socket.socket) -> None:
             os.close(each)
 
 
-if __name__ == "__main__":
+def preload() -> None:
+    """Import what commands need, and the drivers."""
     for module in (
         "admin.pages.decoding",
         "cli.offline.bootstrap",
         "cli.issuing",
+        "cli.main",
         "cli.offline.mesh",
         "cli.serving",
         "cli.printing.table",
@@ -247,15 +249,22 @@ if __name__ == "__main__":
         "endpoint",
     ):  # what admin.pages.decoding imports when it is used
         importlib.import_module(f"envoy_data_plane.envoy.config.{package}.v3")
-    from cli.main import main
-    from sidecars.registry import DriverRegistry
+    registry = importlib.import_module("sidecars.registry")
+    registry.DriverRegistry.discover()  # imports the drivers
 
-    DriverRegistry.discover()  # imports the drivers
-    gc.freeze()  # what is imported stays shared
-    _await_command(socket.socket(fileno=int(sys.argv[1])))
+
+def command_ends() -> None:
+    """Run the command in `sys.argv`, and end this process with its status."""
     try:
-        main()
+        importlib.import_module("cli.main").main()
     except SystemExit as end:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(end.code or 0))  # to take down all that is imported takes longer than the command
+
+
+if __name__ == "__main__":
+    preload()
+    gc.freeze()  # what is imported stays shared
+    _await_command(socket.socket(fileno=int(sys.argv[1])))
+    command_ends()

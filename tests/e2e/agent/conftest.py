@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,12 +10,6 @@ import pytest
 
 from tests.e2e.agent.scenes import APPLICATION, MESH, PORT, Scene, answer
 from tests.golden.live import LiveMesh, serve
-
-
-@pytest.fixture(scope="session")
-def meshwright() -> str:
-    """Return the installed command."""
-    return str(Path(sys.executable).parent / "meshwright")
 
 
 @pytest.fixture(autouse=True)

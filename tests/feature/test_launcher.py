@@ -1,0 +1,59 @@
+"""The file that stands for `meshwright` in the tests of real programs: a fork is as the program itself."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deadline import wait_until
+from tests.launcher import Launcher, installed
+
+
+@pytest.fixture(scope="module")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return the file, while the process that forks runs."""
+    folder = tmp_path_factory.mktemp("launcher")
+    file = installed(folder)
+    with Launcher(folder):
+        yield file
+
+
+def test_a_fork_prints_and_ends_as_the_program_itself(launcher: Path, tmp_path: Path) -> None:
+    """Output, errors and status, in the caller's folder and with its variables."""
+    (tmp_path / "mesh.yaml").write_text("kind: [")
+    variables = {"PATH": os.environ["PATH"], "COLUMNS": "60"}
+    real = Path(sys.executable).parent / "meshwright"
+    asked = ("version", "lint mesh.yaml", "lint none.yaml", "agent status --status x")
+    for words in map(str.split, asked):
+        forked, itself = (
+            subprocess.run([file, *words], cwd=tmp_path, env=variables, capture_output=True, check=False)
+            for file in (launcher, real)
+        )
+        assert (forked.returncode, forked.stdout, forked.stderr) == (
+            itself.returncode,
+            itself.stdout,
+            itself.stderr,
+        )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_signal_ends_the_fork(launcher: Path, number: signal.Signals) -> None:
+    """Its output ends, which the fork alone still holds open. SIGKILL, which cannot be caught, is noticed."""
+    command = [str(launcher), "agent", "wait", "--seconds", "600", "--status", "127.0.0.1:1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        wait_until(lambda: _passes_on(process.pid), 30)
+        process.send_signal(number)
+        assert process.wait(30) != 0
+        assert process.stdout is not None
+        process.stdout.read()
+
+
+def _passes_on(pid: int) -> bool:
+    """Say whether a process catches the last of the signals that the file passes on."""
+    (caught,) = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(caught, 16) & 1 << signal.SIGUSR2 - 1)

@@ -1,0 +1,97 @@
+"""The runner of CI's steps: what runs beside what, what a failure ends, and what is printed at the end."""
+
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from tools.steps import Make, Result, SlowTest, environment, parse, run_stages, slowest, table
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.unit.test_a" name="test_one[x]" time="0.5"/>
+<testcase classname="tests.unit.test_a" name="test_two" time="2.25"/>
+</testsuite></testsuites>"""
+OTHER = '<testsuites><testcase classname="tests.e2e.b" name="test_b" time="1"/></testsuites>'
+
+
+def passed(target: str) -> Result:
+    """Return the result of a target that passes at once."""
+    return Result(target, 0, 1.0)
+
+
+def test_stages_lanes_and_targets_are_parsed() -> None:
+    """The separators of the command line."""
+    assert parse(["lint,fast+types", "test-node"]) == ((("lint", "fast"), ("types",)), (("test-node",),))
+
+
+@pytest.mark.parametrize("stage", ["", "a,", "a++b", "+a"])
+def test_an_empty_target_is_refused(stage: str) -> None:
+    """A typing error must not leave a step out."""
+    with pytest.raises(ValueError, match="has an empty target"):
+        parse([stage])
+
+
+def test_lanes_of_a_stage_run_side_by_side() -> None:
+    """Neither of two lanes could pass this barrier alone."""
+    barrier = Barrier(2, timeout=30)
+
+    def run(target: str) -> Result:
+        barrier.wait()
+        return passed(target)
+
+    assert run_stages(parse(["a+b"]), run) == (passed("a"), passed("b"))
+
+
+def test_a_failure_ends_its_lane_and_leaves_out_later_stages() -> None:
+    """The other lane of the stage goes on to its end."""
+
+    def run(target: str) -> Result:
+        return Result(target, int(target == "bad"), 1.0)
+
+    results = run_stages(parse(["bad,after+good,last", "later"]), run)
+    assert [(each.target, each.status) for each in results] == [("bad", 1), ("good", 0), ("last", 0)]
+
+
+def test_the_slowest_tests_of_all_reports_come_first() -> None:
+    """Of all steps together, and no more than were asked for."""
+    assert slowest([REPORT, OTHER], 2) == (
+        SlowTest(2.25, "tests/unit/test_a::test_two"),
+        SlowTest(1.0, "tests/e2e/b::test_b"),
+    )
+
+
+def test_the_table_names_every_step_and_what_failed() -> None:
+    """Seconds first, so that they can be sorted."""
+    printed = table([Result("lint", 0, 4.4), Result("fast", 1, 90.6)], [SlowTest(2.25, "a::b")], 95.0)
+    assert printed.splitlines() == [
+        "",
+        "seconds  step",
+        "      4  lint",
+        "     91  fast FAILED",
+        "     95  from start to end",
+        "",
+        "seconds  the 1 slowest tests",
+        "    2.2  a::b",
+    ]
+
+
+def test_a_target_gets_a_folder_for_reports_and_nothing_of_the_calling_make() -> None:
+    """The flags of a make that runs several jobs would make the inner one wait for them."""
+    assert environment({"PATH": "/bin", "MAKEFLAGS": "-j4", "MAKELEVEL": "1"}, Path("/times")) == {
+        "PATH": "/bin",
+        "MESHWRIGHT_TIMES": "/times",
+    }
+
+
+def test_the_output_of_a_target_is_printed_with_how_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By a real make, and a Makefile of its own."""
+    (tmp_path / "Makefile").write_text("good: ; @echo well done\nbad: ; @echo badly >&2; exit 3\n")
+    monkeypatch.chdir(tmp_path)
+    make = Make(tmp_path)
+    assert [make(target).status for target in ("good", "bad")] == [0, 2]
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[:3] == ["--- good begins", "well done", "--- good passed in 0 s"]
+    assert lines[3:5] == ["--- bad begins", "badly"]
+    assert lines[-1].startswith("--- bad FAILED with status 2 in ")
