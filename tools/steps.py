@@ -8,7 +8,7 @@ then `fast` beside `types`, and when all three have passed `verified` beside `te
 
 The output of a target is printed whole when the target ends. A target that fails ends its lane; the other
 lanes of the stage go on, and later stages are left out. The exit status is 0 if every target passed,
-otherwise 1.
+otherwise 1. With `--keep-going` as the first argument, later stages run after a failure too.
 
 A target finds in the variable MESHWRIGHT_TIMES a folder for JUnit files, from which the slowest tests are
 read. This file needs the standard library alone, because it also runs the targets that install everything
@@ -65,14 +65,14 @@ def parse(stages: Iterable[str]) -> tuple[Stage, ...]:
     return found
 
 
-def run_stages(stages: Iterable[Stage], run: Run) -> tuple[Result, ...]:
-    """Run stages until one of them has a target that fails; return the results in the order given."""
+def run_stages(stages: Iterable[Stage], run: Run, *, keep_going: bool = False) -> tuple[Result, ...]:
+    """Run stages until one has a target that fails, or all of them; return the results in the order given."""
     results: list[Result] = []
     for stage in stages:
         with ThreadPoolExecutor(len(stage), thread_name_prefix="lane") as pool:
             lanes = list(pool.map(lambda lane: _run_lane(lane, run), stage))
         results += [result for lane in lanes for result in lane]
-        if any(result.status for result in results):
+        if not keep_going and any(result.status for result in results):
             break
     return tuple(results)
 
@@ -150,13 +150,14 @@ def environment(variables: Mapping[str, str], times: Path) -> dict[str, str]:
 
 def main() -> None:
     """Run the stages that were typed."""
+    keep_going = sys.argv[1:2] == ["--keep-going"]
     try:
-        stages = parse(sys.argv[1:])
+        stages = parse(sys.argv[2 if keep_going else 1 :])
     except ValueError as error:
         sys.exit(f"steps: {error}")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="meshwright-times-") as folder:
-        results = run_stages(stages, Make(Path(folder)))
+        results = run_stages(stages, Make(Path(folder)), keep_going=keep_going)
         tests = slowest(report.read_text("utf-8") for report in sorted(Path(folder).glob("*.xml")))
     print(table(results, tests, time.monotonic() - began), flush=True)
     sys.exit(any(result.status for result in results))

@@ -48,8 +48,11 @@ def test_a_failure_ends_its_lane_and_leaves_out_later_stages() -> None:
     def run(target: str) -> Result:
         return Result(target, int(target == "bad"), 1.0)
 
-    results = run_stages(parse(["bad,after+good,last", "later"]), run)
-    assert [(each.target, each.status) for each in results] == [("bad", 1), ("good", 0), ("last", 0)]
+    stages = parse(["bad,after+good,last", "later"])
+    results = [(each.target, each.status) for each in run_stages(stages, run)]
+    assert results == [("bad", 1), ("good", 0), ("last", 0)]
+    kept_going = [(each.target, each.status) for each in run_stages(stages, run, keep_going=True)]
+    assert kept_going == [*results, ("later", 0)]
 
 
 def test_the_slowest_tests_of_all_reports_come_first() -> None:
