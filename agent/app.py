@@ -23,6 +23,7 @@ from agent.status import server
 from certs.files import make_private, touch_private
 from certs.privacy import exposure_of
 from mesh.listening import listening
+from serving.running import runner
 
 _log = structlog.get_logger("agent")
 
@@ -114,16 +115,16 @@ def _told(agent: Agent, manager: Manager) -> list[asyncio.Task[None]]:
 @contextlib.asynccontextmanager
 async def _serving(agent: Agent, settings: AgentSettings, pages: server.Pages) -> AsyncIterator[None]:
     app = server.application(agent, settings.probes, settings.metrics_url, pages)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
+    running = runner(app, _log, 1.0)
+    await running.setup()
     try:
         try:
-            await web.SockSite(runner, listening(settings.status)).start()
+            await web.SockSite(running, listening(settings.status)).start()
         except OSError as error:
             raise AgentError(f"cannot listen on {settings.status}: {error.strerror}") from error
         yield
     finally:
-        await runner.cleanup()
+        await running.cleanup()
 
 
 @contextlib.contextmanager

@@ -19,8 +19,10 @@ from cni.settings import Settings
 from cni.status import Figures, application
 from kube.api import Api
 from kube.connection import Connection
+from serving.running import runner
 
 _API_SECONDS: Final = 10.0
+_DRAIN_SECONDS: Final = 60.0
 _log = structlog.get_logger("cni.app")
 
 
@@ -88,10 +90,11 @@ async def _pages(settings: Settings, keeper: Keeper, figures: Figures) -> AsyncI
     def not_alive() -> str:
         return "" if socket.is_socket() else f"{socket} has been taken away"
 
-    runner = web.AppRunner(application(lambda: keeper.words, not_alive, figures), access_log=None)
-    await runner.setup()
+    app = application(lambda: keeper.words, not_alive, figures)
+    running = runner(app, _log, _DRAIN_SECONDS)
+    await running.setup()
     try:
-        await web.TCPSite(runner, at.host, at.port).start()
+        await web.TCPSite(running, at.host, at.port).start()
         yield
     finally:
-        await runner.cleanup()
+        await running.cleanup()

@@ -15,11 +15,11 @@ from typing import Final, TypeVar
 
 import grpc
 import grpc.aio
-import structlog
 from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from certs.errors import CertificateError, RequestError
+from enrolment.faults import Faults
 from enrolment.limits import EnrolmentLimits, Exhausted
 from enrolment.proofs.contract import NotYet, ProofRefused, Unproven
 from enrolment.reports import BadReport, report
@@ -55,8 +55,6 @@ Message = TypeVar(
     "Message", wire.JoinRequest, wire.RenewRequest, wire.TrustRequest, wire.EjectRequest, wire.ReportRequest
 )
 
-_log = structlog.get_logger("enrolment.server")
-
 
 class UnreadableRequest(ValueError):
     """A request is not the message that it must be."""
@@ -64,6 +62,10 @@ class UnreadableRequest(ValueError):
 
 class NoRequest(Exception):
     """A client has called and asked for nothing."""
+
+
+REFUSALS: Final = (ProofRefused, RequestError, UnreadableRequest, BadReport, NoRequest, Exhausted)
+"""Errors of whoever asked: the service that refuses has logged them."""
 
 
 class EnrolmentPort:
@@ -85,6 +87,7 @@ class EnrolmentPort:
         self._methods = methods
         self._tls = tls
         self._limits = limits
+        self._faults = Faults()
         self._under_way: set[asyncio.Task[bytes]] = set()
         self._server: grpc.aio.Server | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -92,7 +95,7 @@ class EnrolmentPort:
     async def start(self, at: str) -> int:
         """Listen on `host:port` and return the port; raise xds.server.listener.ListenError."""
         bounds = _bounds(self._limits)
-        guard = ConnectionGuard(bounds, _ended)
+        guard = ConnectionGuard(bounds, self._ended)
         allowed = ("grpc.max_allowed_incoming_connections", guard.allowed)
         with once_for_all(asyncio.get_running_loop()):
             server = grpc.aio.server(interceptors=(guard,), options=[*options(bounds), allowed])
@@ -119,6 +122,7 @@ class EnrolmentPort:
             for work in late:
                 work.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        self._faults.flush()
 
     async def _handle(
         self, method: str, answer: Answer, peer: Peer, context: grpc.aio.ServicerContext
@@ -129,6 +133,7 @@ class EnrolmentPort:
             await context.write(await self._answered(answer, request, peer))
         except Exception as error:  # noqa: BLE001 - each has its status, and ours are logged
             code, words, reason = _status(error)
+            self._say(error)
         self._counted(method, _RESULTS[code])
         date = (("date", formatdate(usegmt=True)),)  # a clock that is wrong explains much
         context.set_code(code)
@@ -159,8 +164,20 @@ class EnrolmentPort:
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            work.add_done_callback(_unheard)
+            work.add_done_callback(self._unheard)
             raise
+
+    def _unheard(self, work: asyncio.Task[bytes]) -> None:
+        """Log what went wrong on our side in a request whose client is gone."""
+        if not work.cancelled() and isinstance(error := work.exception(), Exception):
+            self._say(error)
+
+    def _say(self, error: Exception) -> None:
+        if not isinstance(error, REFUSALS):
+            self._faults.failed(error)
+
+    def _ended(self, peer: Peer, cause: Cause) -> None:
+        self._faults.ended(peer.address, cause.value)
 
 
 def joining(
@@ -268,23 +285,13 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
         case Exhausted():
             return grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests: ask again later", ""
         case NotYet():
-            _log.info("join put off", reason=str(error))
             return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""
         case Unproven():
-            _log.error("proof not judged", reason=str(error))
             return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""
         case CertificateError():
-            _log.error("nothing signed", reason=str(error))
             return grpc.StatusCode.UNAVAILABLE, "nothing can be signed now: ask again later", ""
         case _:
-            _log.error("request failed", exc_info=error)
             return grpc.StatusCode.INTERNAL, "internal error", ""
-
-
-def _unheard(work: asyncio.Task[bytes]) -> None:
-    """Say what has gone wrong on our side in a request whose client is gone: nobody else does."""
-    if not work.cancelled() and isinstance(error := work.exception(), Exception):
-        _status(error)
 
 
 def _bounds(limits: EnrolmentLimits) -> Limits:
@@ -302,7 +309,3 @@ def _bounds(limits: EnrolmentLimits) -> Limits:
         calls_per_second=1.0,
         received_bytes_per_second=64 * 1024,
     )
-
-
-def _ended(peer: Peer, cause: Cause) -> None:
-    _log.warning("connection ended", peer=peer.address, cause=cause.value)

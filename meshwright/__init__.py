@@ -28,7 +28,7 @@ PACKAGES: Final = (
         "deploy",
     ),
     *("engine", "enrolment", "injector", "kube", "mesh"),
-    *("observed", "processes", "protos", "providers", "reporting", "sidecars", "specs", "xds"),
+    *("observed", "processes", "protos", "providers", "reporting", "serving", "sidecars", "specs", "xds"),
 )
 """What stands beside this package."""
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -10,7 +10,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
+import structlog
 from aiohttp import web
+
+from serving.running import runner
 
 SOCKET_NAME: Final = "meshwright.sock"
 CONNECTIONS: Final = 64
@@ -18,6 +21,9 @@ CONNECTIONS: Final = 64
 
 _PATH_LIMIT: Final = 107  # sun_path of Linux, less its end
 _DRAIN_SECONDS: Final = 1.0
+
+
+_log = structlog.get_logger("admin.http")
 
 
 class SocketError(Exception):
@@ -71,23 +77,23 @@ async def serving(
     app: web.Application, listening: socket.socket, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[None]:
     """Serve `app` on a listening socket for as long as the context lasts, to so many clients at a time."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_DRAIN_SECONDS)
-    await runner.setup()
+    running = runner(app, _log, _DRAIN_SECONDS)
+    await running.setup()
     try:
         loop = asyncio.get_running_loop()
-        async with await loop.create_server(_bounded(runner), sock=listening, ssl=tls):
+        async with await loop.create_server(_bounded(running), sock=listening, ssl=tls):
             yield
     finally:
-        await runner.cleanup()
+        await running.cleanup()
 
 
-def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+def _bounded(running: web.AppRunner) -> Callable[[], asyncio.Protocol]:
     """Return what makes the server's connections, and ends the oldest of too many for a new one.
 
     A client that asks is answered in a moment: what is old asks nothing, and whoever holds connections, with
     a request or without, keeps nobody out.
     """
-    server = runner.server
+    server = running.server
     if server is None:
         raise RuntimeError("the runner is not set up")
 

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+import structlog
 from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
 
 from mesh.host_port import HostPort
 from mesh.listening import listening, plain
+from serving.running import runner
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.errors import CannotStartError, NothingThereError
 from sidecars.contract.events import Event
@@ -40,6 +42,7 @@ _AT_ONCE: Final = 0.01
 """How long to wait for requests where there is no time, in seconds: 0 would be no bound (aiohttp)."""
 
 _SHOWS: Final = "readers of documents, by version; ?proxy=<name>: one's document, without its credentials"
+_log = structlog.get_logger("sidecars.document")
 
 
 class DocumentServer:
@@ -149,15 +152,15 @@ async def start(context: ControllerContext) -> HealthProbes:
     """Serve documents until the context's lifetime is over; raise CannotStartError."""
     server = DocumentServer(context)
     drain = context.lifetime.drain_seconds
-    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=max(drain, _AT_ONCE))
-    await runner.setup()
+    running = runner(server.application(), _log, max(drain, _AT_ONCE))
+    await running.setup()
     try:
         taken = listening(HostPort(context.host, context.port))
     except OSError as error:
-        await runner.cleanup()
+        await running.cleanup()
         where = f"{context.host} port {context.port}"
         raise CannotStartError(f"the document server cannot listen on {where}: {error.strerror}") from error
-    site = web.SockSite(runner, taken, ssl_context=server_context(context.server_certificate))
+    site = web.SockSite(running, taken, ssl_context=server_context(context.server_certificate))
     await site.start()
 
     def on_event(event: Event) -> None:
@@ -168,12 +171,12 @@ async def start(context: ControllerContext) -> HealthProbes:
 
     async def close(grace: float) -> None:
         unsubscribe()
-        for each in tuple(runner.sites):
+        for each in tuple(running.sites):
             await each.stop()
         server.wake()  # who waits is answered now
-        if not grace and runner.server is not None:
-            await runner.server.shutdown(_AT_ONCE)
-        await runner.cleanup()
+        if not grace and running.server is not None:
+            await running.server.shutdown(_AT_ONCE)
+        await running.cleanup()
         server.readers.all_gone()
 
     context.debug.streams(server.readers.statuses)

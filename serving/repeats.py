@@ -1,0 +1,64 @@
+"""Rate limit for log lines that strangers can cause: the first of a kind at once, further ones as a count.
+
+A period begins with the first event of a kind. Events of the same kind within that period are counted, and
+the count is due when the period ends. A kind without events in a period is forgotten, so its next event is a
+first one. Times are seconds of any clock that only goes forward.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+PERIOD_SECONDS: Final = 60.0
+MOST_KINDS: Final = 32
+"""Kinds with a count of their own. Further ones share OTHER, because strangers may invent kinds."""
+OTHER: Final = "other"
+
+
+@dataclass(slots=True)
+class _Period:
+    began: float
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """Counts of repeated events by kind."""
+
+    seconds: float = PERIOD_SECONDS
+    _periods: dict[str, _Period] = field(default_factory=dict)
+
+    def kind(self, wanted: str) -> str:
+        """Return the kind under which an event is counted: OTHER where there are too many kinds already."""
+        return wanted if wanted in self._periods or len(self._periods) < MOST_KINDS else OTHER
+
+    def first(self, wanted: str, now: float) -> bool:
+        """Count an event; return True if it is the first of its kind and a line should be written at once."""
+        kind = self.kind(wanted)
+        if (period := self._periods.get(kind)) is not None:
+            period.count += 1
+            return False
+        self._periods[kind] = _Period(now)
+        return True
+
+    def due(self, now: float) -> dict[str, int]:
+        """Return the counts of kinds whose period is over, and begin their next period."""
+        found = dict[str, int]()
+        for kind, period in tuple(self._periods.items()):
+            if now - period.began < self.seconds:
+                continue
+            if period.count:
+                found[kind] = period.count
+                self._periods[kind] = _Period(now)
+            else:
+                del self._periods[kind]
+        return found
+
+    def rest(self) -> dict[str, int]:
+        """Return all counts that are not written yet, and forget every kind: the server ends."""
+        found = {kind: period.count for kind, period in self._periods.items() if period.count}
+        self._periods.clear()
+        return found
+
+    def next_due(self) -> float | None:
+        """Return when the first period ends; None while there is no period."""
+        return min((each.began + self.seconds for each in self._periods.values()), default=None)

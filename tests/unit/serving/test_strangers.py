@@ -1,0 +1,170 @@
+"""Strangers at our HTTP servers: whatever they send, the log has a line per kind and period."""
+
+import asyncio
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from aiohttp import web
+
+from admin.http.health import Health, application
+from admin.http.servers import SOCKET_NAME, serving, unix_socket
+from admin.metrics.registry import Metrics
+from admin.pages import site
+from serving.request_errors import FAILED_AGAIN, RequestErrors
+from tests.unit.conftest import NOW
+
+ROOT = Path(__file__).resolve().parents[3]
+MALFORMED = (
+    b"GET / HTTP/1.1\r\nHost: h\r\nbad header\r\n\r\n",
+    b"GET / HTTP/9\r\n\r\n",
+    b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"GET http://[ HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+)
+SECRET = b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer very-private\x00\r\n\r\n"
+
+
+def health() -> web.Application:
+    """Return what is served at the address of probes and metrics."""
+    return application(Health(lambda: True, tuple), Metrics(), {"version": "1"})
+
+
+def pages() -> web.Application:
+    """Return what is served at the debug address."""
+    return site.application((), (), lambda: NOW)
+
+
+def echo() -> web.Application:
+    """Return an application that reads what it is sent, as the commands and webhooks do."""
+
+    async def read(request: web.Request) -> web.Response:
+        return web.Response(body=await request.read())
+
+    app = web.Application()
+    app.router.add_post("/", read)
+    return app
+
+
+async def send(at: Path, request: bytes) -> bytes:
+    """Send bytes on a connection of their own; return what is answered until the connection ends."""
+    reader, writer = await asyncio.open_unix_connection(str(at))
+    writer.write(request)
+    writer.write_eof()
+    try:
+        return await asyncio.wait_for(reader.read(), 20)
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("made", [health, pages, echo])
+async def test_malformed_requests_are_a_line_per_kind(
+    made: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Twenty rounds of malformed requests cost a line of each kind and, in the end, a count; no traceback."""
+    at = tmp_path / SOCKET_NAME
+    with structlog.testing.capture_logs() as logs, caplog.at_level(logging.INFO):
+        async with serving(made(), unix_socket(at)):
+            for _ in range(20):
+                for each in MALFORMED:
+                    await send(at, each)
+    assert [each.message for each in caplog.records] == []
+    kinds = {each["reason"] for each in logs}
+    assert {each["event"] for each in logs} == {"unreadable requests"}
+    assert len(logs) == 2 * len(kinds)
+    assert sum(each["count"] for each in logs) == 20 * len(MALFORMED)
+
+
+async def test_bodies_that_break_off_are_no_fault_of_the_handler(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A handler that reads a body which is cut short or not chunked as announced gives no traceback."""
+    at = tmp_path / SOCKET_NAME
+    bodies = (
+        b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nhalf",
+        b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST / HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+    )
+    with structlog.testing.capture_logs() as logs, caplog.at_level(logging.INFO):
+        async with serving(echo(), unix_socket(at)):
+            for each in bodies * 5:
+                await send(at, each)
+    assert [each.message for each in caplog.records] == []
+    assert {each["event"] for each in logs} <= {"unreadable requests"}
+    assert all("exc_info" not in each for each in logs)
+
+
+async def test_no_byte_of_an_unreadable_request_is_logged(tmp_path: Path) -> None:
+    """A client that merely made a mistake may have sent its credentials."""
+    at = tmp_path / SOCKET_NAME
+    with structlog.testing.capture_logs() as logs:
+        async with serving(echo(), unix_socket(at)):
+            await send(at, SECRET)
+    assert logs
+    assert "very-private" not in repr(logs)
+
+
+async def test_the_first_traceback_of_a_failed_handler_is_kept(tmp_path: Path) -> None:
+    """A fault of ours is told in full once, and then counted."""
+
+    async def broken(_: web.Request) -> web.Response:
+        raise KeyError("ours")
+
+    app = web.Application()
+    app.router.add_get("/", broken)
+    at = tmp_path / SOCKET_NAME
+    with structlog.testing.capture_logs() as logs:
+        async with serving(app, unix_socket(at)):
+            for _ in range(10):
+                await send(at, b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    first, again = logs
+    assert isinstance(first["exc_info"], KeyError)
+    assert again["event"] == FAILED_AGAIN
+    assert again["count"] == 9
+    assert again["error"].startswith("KeyError in test_strangers.py:")
+
+
+async def test_counts_are_written_when_a_period_ends_although_nobody_asks_any_more() -> None:
+    """A flood that stopped is counted without a further request."""
+    with structlog.testing.capture_logs() as logs:
+        errors = RequestErrors(structlog.get_logger("t"), seconds=0.01)
+        for _ in range(5):
+            errors.exception("Error handling request from %s", "10.0.0.1", exc_info=ConnectionResetError())
+        async with asyncio.timeout(20):
+            while len(logs) < 2:
+                await asyncio.sleep(0)
+    assert [(each["reason"], each["count"]) for each in logs] == [
+        ("connection-reset-error", 1),
+        ("connection-reset-error", 4),
+    ]
+    assert logs[0]["client"] == "10.0.0.1"
+
+
+def test_every_server_of_ours_has_this_logger() -> None:
+    """The agent, the node's daemon, the document driver and the control plane make their runners here."""
+    made = re.compile(r"\bAppRunner\(|\bServerRunner\(|\brun_app\(")
+    packages = (
+        "admin",
+        "admission",
+        "agent",
+        "cni",
+        "controller",
+        "enrolment",
+        "injector",
+        "serving",
+        "sidecars",
+    )
+    found = {
+        str(path.relative_to(ROOT))
+        for package in packages
+        for path in (ROOT / package).rglob("*.py")
+        if made.search(path.read_text("utf-8"))
+    }
+    assert found == {"serving/running.py"}
