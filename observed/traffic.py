@@ -16,7 +16,12 @@ OF_PROXIES: Final = (Grain(10, 12), Grain(60, 15))
 MOST: Final = 150_000
 """Entries for callers, and half as many for single proxies: 100 MB at the very most."""
 MOST_ROWS: Final = 256
-"""So many rows of a report are counted each for itself, and the others together."""
+"""So many rows of one proxy are counted each for itself in SHARE_SECONDS, the others together as OTHERS.
+
+An agent tells of 136 at most until it ends. The bound is each proxy's own, so that one certificate cannot use
+up the room of the others.
+"""
+SHARE_SECONDS: Final = GRAINS[-1].seconds
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,9 +39,13 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 @dataclass(slots=True)
 class _Last:
+    """The last report of a proxy; `rows` are hashes of those counted each for itself since `share` began."""
+
     run: str
     number: int
     at: float
+    share: float
+    rows: set[int]
 
 
 class Traffic:
@@ -49,12 +58,14 @@ class Traffic:
 
     def take(self, by: ProxyName, report: Report, now: float) -> int:
         """Count a report, once; return after how many seconds the next is wanted."""
-        last = self._last.pop(by, None)
-        self._last[by] = _Last(report.run, report.number, now)  # whoever was silent longest stands first
+        last, share = self._last.pop(by, None), now // SHARE_SECONDS
+        known = last.rows if last is not None and last.share == share else set[int]()
+        # The proxy that was silent for longest stands first.
+        self._last[by] = _Last(report.run, report.number, now, share, known)
         self._forget(now)
         if last is None or last.run != report.run or last.number < report.number:
             caller = Caller(by.namespace, by.service)
-            rows = _bounded(report.rows)
+            rows = _bounded(report.rows, known)
             self._by_source.add((((caller, calls), figures) for calls, figures in rows), now)
             self._by_proxy.add((((by, calls), figures) for calls, figures in _in_all(rows)), now)
         return every_seconds(len(self._last))
@@ -104,12 +115,13 @@ class Traffic:
             del self._last[name]
 
 
-def _bounded(rows: Iterable[tuple[Calls, Figures]]) -> list[tuple[Calls, Figures]]:
-    """Return rows, not too many: what is beyond is counted for others, by kind, direction and protocol."""
+def _bounded(rows: Iterable[tuple[Calls, Figures]], known: set[int]) -> list[tuple[Calls, Figures]]:
+    """Return rows, at most MOST_ROWS that are `known`; others are counted by kind, direction and protocol."""
     found: dict[Calls, Figures] = {}
     for calls, figures in rows:
-        has_room = calls in found or len(found) < MOST_ROWS
-        key = calls if has_room else Calls(calls.kind, calls.direction, calls.protocol, OTHERS)
+        if (row := hash(calls)) not in known and len(known) < MOST_ROWS:
+            known.add(row)
+        key = calls if row in known else Calls(calls.kind, calls.direction, calls.protocol, OTHERS)
         found[key] = found[key] + figures if key in found else figures
     return list(found.items())
 

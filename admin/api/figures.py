@@ -52,6 +52,7 @@ _EDGE: Final = record(
         "allowed": noted(maybe(FLAG), "by some object; null of what is outside, and behind a TrafficSplit"),
         "by": noted(listed(TEXT), "the objects that allow it"),
         "configured": noted(FLAG, "it is allowed, and a sidecar of the source is in step"),
+        "verified": noted(FLAG, "policy allows all that is seen; if not, it is the caller's word alone"),
         "seen": noted(maybe(record(FIGURES)), "what callers have counted; null where nobody has called"),
         "mtls": noted(maybe(FLAG), "whether any connection of the last hour was in mTLS; null of none"),
         "weights": noted(
@@ -67,6 +68,7 @@ TOPOLOGY: Final = record(
         "window_seconds": noted(NUMBER, "what the rates are over"),
         "by": one_of("service", "namespace"),
         "services": noted(WHOLE, "how many there are in all"),
+        "edges_in_all": noted(WHOLE, "how many there are without limit and offset"),
         "nodes": listed(_NODE),
         "edges": listed(_EDGE),
     }
@@ -76,6 +78,7 @@ STAT: Final = record(
         "at": MOMENT,
         "window_seconds": noted(NUMBER, "what the rates are over"),
         "reporting": _REPORTING,
+        "rows_in_all": noted(WHOLE, "how many there are without limit and offset"),
         "rows": listed(_ROW),
     }
 )

@@ -39,18 +39,24 @@ _SECONDS: Final[Shape] = {
     "maximum": MOST_SECONDS,
 }
 _BY: Final[Shape] = {"type": "string", "enum": ["service", "namespace"]}
+_PAGE: Final = (
+    Parameter("limit", "so many at most; all by default", 500, schema={"type": "integer", "minimum": 1}),
+    Parameter("offset", "from this one on; the first is 0", 0, schema={"type": "integer", "minimum": 0}),
+)
 _STAT: Final = (
     Parameter("window", "over the last so many seconds", 300, schema=_SECONDS),
     Parameter("namespace", "rows with an end in it", "shop"),
     Parameter("from", f"who calls, {_SERVICE}", "shop/cart"),
     Parameter("to", f"who is called, {_SERVICE}", "shop/pay"),
     Parameter("service", f"either, {_SERVICE}", "shop/pay"),
+    *_PAGE,
 )
 _TOPOLOGY: Final = (
     Parameter("service", f"it and its neighbours, {_SERVICE}", "shop/pay"),
     Parameter("namespace", "its services and their neighbours", "shop"),
     Parameter("by", "service or namespace; of more than 300 the latter", "service", schema=_BY),
     Parameter("window", "over the last so many seconds", 300, schema=_SECONDS),
+    *_PAGE,
 )
 _REQUEST: Final = (
     Parameter("method", "GET by default", "GET"),

@@ -9,12 +9,16 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from admin.pages.jsonable import Document, Json, jsonable
+from admin.pages.paging import page
 from admin.reading import ProxyReading, TrafficReading
+from admin.topology.allowed import verified
+from catalog.store.view import View
 from delivery.proxies.status import ProxyState
 from mesh.identity import ProxyName
+from observed.cells import Span
 from observed.figures import Called, Figures, Of
 from observed.standing import QUANTILES, Row, Wanted, of_proxies, rows
-from observed.traffic import Caller, Traffic
+from observed.traffic import BySource, Caller, Traffic
 
 LEAST_SECONDS: Final = 10
 MOST_SECONDS: Final = 3600
@@ -29,14 +33,15 @@ class Reading(ProxyReading, TrafficReading, Protocol):
 async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime) -> Document:
     """Return the rows that are asked for; raises web.HTTPBadRequest for what cannot be asked."""
     traffic, at = reading.traffic(), time.monotonic()
-    window, wanted = window_seconds(query, traffic), _wanted(query)
+    window, wanted, shown = window_seconds(query, traffic), _wanted(query), page(query)
     # Entries of a large mesh are many: their sums are not for the event loop.
     if of is Of.PROXIES:
         by_proxy = traffic.by_proxy(window, at)
         found, seconds = of_proxies(await asyncio.to_thread(by_proxy.summed)), by_proxy.seconds
     else:
         by_source = traffic.by_source(window, at)
-        found, seconds = rows(of, await asyncio.to_thread(by_source.summed)), by_source.seconds
+        found, seconds = await asyncio.to_thread(_rows, of, by_source, reading.view()), by_source.seconds
+    found = wanted.of(found)
     connected = sum(each.state is ProxyState.CONNECTED for each in reading.proxies())
     return {
         "at": jsonable(now),
@@ -46,8 +51,21 @@ async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime
             "connected": connected,
             "every_seconds": traffic.every_seconds,
         },
-        "rows": [row_document(each, seconds) for each in wanted.of(found)],
+        "rows_in_all": len(found),
+        "rows": [row_document(each, seconds) for each in shown.of(found)],
     }
+
+
+def _rows(of: Of, span: Span[BySource], view: View | None) -> tuple[Row, ...]:
+    """Return all rows; those of services are of calls that policy allows, because anybody can be reported.
+
+    Where a service's own proxies report, their figures are taken. Where none does, those of its callers are,
+    and a caller that may not call the service has no say in them.
+    """
+    summed = span.summed()
+    if of is Of.SERVICES and view is not None:
+        summed = verified(view, summed)
+    return rows(of, summed)
 
 
 def row_document(row: Row, seconds: float) -> Document:

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from admin.topology.graph import OUTSIDE, Between, Calls, Graph, Name, Proxies
+from admin.topology.graph import Calls, Graph, Proxies
+from admin.topology.names import OUTSIDE, Between, Name
 
 
 def around(whole: Graph, service: Name) -> Graph:
@@ -49,6 +50,8 @@ def _merge(into: Calls, calls: Calls) -> None:
     into.opened += calls.opened
     if calls.figures is not None:
         into.count(calls.figures)
+    if calls.verified is not None:
+        into.verified = calls.verified if into.verified is None else into.verified + calls.verified
 
 
 def _only(whole: Graph, nodes: Iterable[Name], edges: Iterable[Between]) -> Graph:

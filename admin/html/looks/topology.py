@@ -38,7 +38,10 @@ def of_topology(found: Document) -> Verdict:
 
 
 def _tone(edge: Document) -> Tone:
-    return tone_of_calls(part(edge, "seen"))
+    """Return how calls fare; of those that policy does not allow only one proxy's word is known."""
+    found = tone_of_calls(part(edge, "seen"))
+    is_claimed = edge.get("allowed") is False and edge.get("verified") is False
+    return Tone.WARNING if is_claimed and found is Tone.BAD else found
 
 
 def _topology(found: Document, asked: Asked) -> Iterable[Markup]:
@@ -129,14 +132,14 @@ def _allowed(edge: Document) -> Markup:
         return listed(
             links.mesh_object(f"TrafficSplit {said(each, 'split')}") for each in records(edge, "weights")
         )
-    return badge("not allowed", Tone.WARNING) if edge.get("allowed") is False else NONE
+    return badge("not allowed by policy", Tone.WARNING) if edge.get("allowed") is False else NONE
 
 
 def _seen(edge: Document) -> Markup:
     seen = part(edge, "seen")
     if not seen:
         return NONE
-    return badge(_fares(seen), tone_of_calls(seen))
+    return badge(_fares(seen), _tone(edge))
 
 
 def _mtls(edge: Document) -> Markup:

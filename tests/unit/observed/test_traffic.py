@@ -90,6 +90,38 @@ def test_cells_are_bounded_in_all() -> None:
     assert (len(cells) <= 40, cells.left_out) == (True, 160)
 
 
+def forged(first: int, count: int) -> list[tuple[Calls, Figures]]:
+    """Return rows of services that a proxy has made up."""
+    return [
+        (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, Called("x", f"s{n}", 80)), requests(1))
+        for n in range(first, first + count)
+    ]
+
+
+def test_one_certificate_has_its_own_share_of_what_is_kept() -> None:
+    """However many reports a proxy sends, its rows are bounded, and those of other proxies are all kept."""
+    traffic = Traffic()
+    for number in range(400):
+        traffic.take(BUYER, report(number + 1, *forged(256 * number, 256)), number / 2)
+    cart = ProxyName.parse("one.cart.shop")
+    for number in range(20):
+        traffic.take(cart, report(number + 1, *forged(7 * number, 7)), 200.0)
+    found = traffic.by_source(3600, 201.0).summed()
+    assert Counter(caller.service for caller, _ in found) == {"buyer": MOST_ROWS + 1, "cart": 140}
+    assert sum(each.requests for (caller, _), each in found.items() if caller.service == "buyer") == 400 * 256
+    assert traffic.left_out == 0
+
+
+def test_a_share_begins_anew() -> None:
+    """A proxy that calls other services than before is not counted with the others for ever."""
+    traffic = Traffic()
+    traffic.take(BUYER, report(1, *forged(0, 256)), 0.0)
+    traffic.take(BUYER, report(2, *forged(1000, 1)), 299.0)
+    traffic.take(BUYER, report(3, *forged(1000, 1)), 300.0)
+    named = Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, Called("x", "s1000", 80))
+    assert traffic.by_source(3600, 301.0).summed()[SHOP, named].requests == 1
+
+
 STEPS = st.lists(
     st.tuples(st.floats(0, 400), st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=4)),
     max_size=30,

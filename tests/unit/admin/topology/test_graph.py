@@ -2,7 +2,17 @@
 
 import pytest
 
-from admin.topology.graph import Calls, Counted, Graph, Proxies, Sidecar, Weight, graph
+from admin.topology.graph import (
+    MOST_OUTSIDE,
+    MOST_UNVERIFIED,
+    Calls,
+    Counted,
+    Graph,
+    Proxies,
+    Sidecar,
+    Weight,
+    graph,
+)
 from admin.topology.parts import around, by_namespace, within
 from catalog.store.view import View
 from mesh.identity import ProxyName
@@ -157,3 +167,56 @@ def test_a_mesh_of_a_thousand_services_is_looked_at_once() -> None:
         return mesh.graph.computed - before
 
     assert asked(400) <= 4 * asked(100) + 10
+
+
+def forged(count: int, namespace: str = "made-up") -> list[tuple[BySource, Figures]]:
+    """Return what the buyer's proxy says of services that there are not."""
+    return [row(Kind.EDGE, f"s{number}", number + 1, namespace=namespace) for number in range(count)]
+
+
+@pytest.mark.parametrize(("namespace", "kept"), [("made-up", MOST_UNVERIFIED), ("", MOST_OUTSIDE)])
+def test_what_a_proxy_makes_up_is_bounded(namespace: str, kept: int) -> None:
+    """Names that policy does not know have edges up to a bound, those of most requests first."""
+    found = made(row(Kind.EDGE, "store", 5), *forged(5000, namespace))
+    claimed = {ends: calls for ends, calls in found.edges.items() if calls.figures and not calls.verified}
+    assert len(claimed) == kept + 1
+    others = found.edges[BUYER, ("", "others")].figures or Figures()
+    assert others.requests == sum(range(1, 5001 - kept))
+    assert len(found.nodes) == len(made().nodes) + kept + 1
+    assert found.edges[BUYER, STORE].verified == found.edges[BUYER, STORE].figures
+
+
+def test_no_name_of_a_report_is_kept_by_the_view() -> None:
+    """Nothing is derived of what only a report has named: that would stay in memory."""
+    mesh = view(*MESH, texts.PERMISSIVE)
+    made(mesh=mesh)
+    before = mesh.graph.size()
+    made(*(row(kind, f"s{n}", 1, namespace=f"n{n}") for n in range(300) for kind in Kind), mesh=mesh)
+    assert mesh.graph.size() == before
+
+
+def test_permissive_mode_allows_no_call_to_what_is_no_service() -> None:
+    """A made-up name in a permissive mesh is the word of one proxy, as anywhere."""
+    found = made(row(Kind.EDGE, "none", 3), mesh=view(*MESH, texts.PERMISSIVE))
+    assert found.edges[BUYER, ("shop", "none")].by == set()
+    assert found.edges[BUYER, ("shop", "none")].verified is None
+
+
+def test_a_caller_that_may_not_call_has_no_say_in_a_split() -> None:
+    """What part of the calls a backend had, and in mTLS or not, is told by callers that policy allows."""
+    rows = (row(Kind.EDGE, "store", 10), row(Kind.BACKEND, "v1", 10, opened=1))
+    closed = view(*MESH[:-2], MESH[-1])
+    honest, refused = made(*rows), made(*rows, mesh=closed)
+    assert (honest.edges[STORE, V1].share, honest.edges[STORE, V1].mtls) == (1.0, False)
+    assert (refused.edges[STORE, V1].share, refused.edges[STORE, V1].mtls) == (None, None)
+
+
+def test_what_policy_does_not_allow_is_apart_in_sums_of_namespaces() -> None:
+    """A namespace's sums say how much of them policy allows."""
+    mesh = view(
+        *MESH,
+        texts.service("pay", namespace="bank"),
+    )
+    found = by_namespace(made(row(Kind.EDGE, "pay", 4, namespace="bank"), mesh=mesh))
+    calls = found.edges[("shop", ""), ("bank", "")]
+    assert ((calls.figures or Figures()).requests, calls.verified) == (4, None)
