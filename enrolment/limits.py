@@ -22,8 +22,8 @@ class Pace:
 class EnrolmentLimits:
     """Bounds of both ports, in seconds, bytes and numbers.
 
-    `under_way` are calls that are being answered, of everybody; `call_seconds` is the longest a call may take
-    until its request has come.
+    `by_address` counts the requests to join that came to nothing. `under_way` are calls that are being
+    answered, of everybody; `call_seconds` is the longest a call may take until its request has come.
     """
 
     request_bytes: int = 64 * 1024
@@ -69,6 +69,14 @@ class Allowances:
         self._buckets.move_to_end(who)
         bucket.fill(now, 0)
         return bucket.level + 1 <= bucket.size and bucket.fill(now, 1)
+
+    def has_room(self, who: str, now: float) -> bool:
+        """Say whether somebody could ask once more; nothing is counted and nobody is remembered."""
+        bucket = self._buckets.get(who)
+        if bucket is None:
+            return self._pace.at_once >= 1
+        bucket.fill(now, 0)
+        return bucket.level + 1 <= bucket.size
 
     def require(self, who: str, now: float, what: str) -> None:
         """Do the same; raise Exhausted where it is too often."""

@@ -18,6 +18,7 @@ from certs.peer import read_peer
 from certs.renewal import renew_at
 from certs.signing_request import SigningRequest, judged
 from enrolment.ejections import HOLDS, Ejections
+from enrolment.entry import Entry, origin_of
 from enrolment.limits import Allowances, EnrolmentLimits, Exhausted
 from enrolment.proofs.contract import Entitled, Evidence, Proof, ProofRefusal, ProofRefused
 from enrolment.readmission import revocation
@@ -120,7 +121,7 @@ class Enrolment:
         self._clock = clock
         self._monotonic = monotonic
         limits = limits or EnrolmentLimits()
-        self._by_address = Allowances(limits.by_address)
+        self._entry = Entry(limits)
         self._by_proxy = Allowances(limits.by_proxy)
         self._trust_by_proxy = Allowances(limits.trust_by_proxy)
         self._ejects_by_proxy = Allowances(limits.ejects_by_proxy)
@@ -140,16 +141,17 @@ class Enrolment:
         where nothing can be signed: then nothing of the proof was used.
         """
         try:
-            self._by_address.require(address, self._monotonic(), f"address {address}")
+            proof = self._proofs.get(kind)
+            await self._entry.require(Evidence(data, "", address), proof, self._monotonic())
             request = await asyncio.to_thread(judged, csr_der)
             with _Alone(self._keys, request.key_digest):
-                proof = self._proofs.get(kind)
                 if proof is None:
                     raise ProofRefused(ProofRefusal.KIND, f"the proof is of the kind {kind[:80]!r}")
                 granted, entitled = await self._granted(
                     proof, Evidence(data, request.key_digest, address), request
                 )
         except (ProofRefused, RequestError, Exhausted) as error:
+            self._entry.failed(address, self._monotonic())
             self._refused("join refused", error, address, kind)
             raise
         _log.info("proxy joined", proof=kind, shown=entitled.proof, **_described(granted, address))
@@ -241,7 +243,7 @@ class Enrolment:
 
     def _refused(self, event: str, error: Exception, address: str, kind: str) -> None:
         """Write why, but not as often as a stranger likes."""
-        if not self._said.take(address, self._monotonic()):
+        if not self._said.take(origin_of(address), self._monotonic()):
             return
         match error:
             case ProofRefused():

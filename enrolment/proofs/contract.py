@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ServiceName
@@ -93,4 +93,15 @@ class Proof(Protocol):
         """Return what this entitles to; raise ProofRefused, Unproven, or enrolment.limits.Exhausted.
 
         To ask again with the same key and data must entitle to the same: answers get lost.
+        """
+
+
+@runtime_checkable
+class Recognising(Proof, Protocol):
+    """A proof that can tell whoever holds one from a guesser, cheaply and without using anything up."""
+
+    async def recognise(self, evidence: Evidence) -> str:
+        """Return what the proof names, if it shows something that nobody can guess; else the empty text.
+
+        The name is not secret. It entitles to nothing: `prove` is asked afterwards. Raises CertificateError.
         """

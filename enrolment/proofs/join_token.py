@@ -30,6 +30,15 @@ class JoinTokenProof:
         self._allowed = Allowances(pace)
         self._monotonic = monotonic
 
+    async def recognise(self, evidence: Evidence) -> str:
+        """Return the id of a token that is shown with its secret."""
+        try:
+            token = _read(evidence.data)
+            await asyncio.to_thread(self._store.recognise, token)
+        except (ProofRefused, TokenRefused):
+            return ""
+        return token.id
+
     async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
         """Return what a token is for, a use of which belongs to the key from now on."""
         token = _read(evidence.data)

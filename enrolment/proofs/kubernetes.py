@@ -4,6 +4,8 @@ A token must be for our audience and bound to a Pod, as those of a projected vol
 none whose Pod is gone, or is another one of the same name. One of the ServiceAccount alone proves no Pod.
 """
 
+import base64
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -70,6 +72,15 @@ class KubernetesProof:
         self._review = review
         self._seen_as = seen_as
 
+    async def recognise(self, evidence: Evidence) -> str:
+        """Return the UID of a Pod that the mesh knows, where the token claims to be bound to it.
+
+        The API server is not asked. A UID is random, and known to whoever may read the Pod.
+        """
+        key, uid = claimed(evidence.data)
+        seen = None if key is None or not uid else self._seen_as(key)
+        return uid if seen is not None and seen.uid == uid else ""
+
     async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
         """Return whose proxy the Pod's is; raise NotYet while the mesh does not know the Pod."""
         del now  # the API server has a clock
@@ -100,6 +111,26 @@ def holder(shown: Shown, seen: Seen | None) -> ProxyName:
             f"{shown} of ServiceAccount {shown.identity} has no proxy in the mesh, as far as is known"
         )
     return seen.proxy
+
+
+def claimed(token: bytes) -> tuple[WorkloadKey | None, str]:
+    """Return the Pod and its UID of the claims in a token, none verified; nothing of what is no token.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens
+    """
+    parts = token.strip().split(b".")
+    if len(parts) != 3 or len(token) > MOST_BYTES:
+        return None, ""
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4)))
+    except (ValueError, RecursionError):
+        return None, ""
+    bound = _mapping(_mapping(claims).get("kubernetes.io"))
+    pod = _mapping(bound.get("pod"))
+    namespace, name, uid = bound.get("namespace"), pod.get("name"), pod.get("uid")
+    if not isinstance(namespace, str) or not isinstance(name, str) or not isinstance(uid, str):
+        return None, ""
+    return WorkloadKey(Namespace(namespace), name), uid
 
 
 def question(token: bytes) -> Mapping[str, Any]:

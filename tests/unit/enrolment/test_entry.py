@@ -1,0 +1,107 @@
+"""Guessers at the joining port, and those who share an address with them."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from enrolment.entry import origin_of
+from enrolment.limits import EnrolmentLimits, Exhausted
+from enrolment.proofs.contract import Evidence, ProofRefused
+from enrolment.proofs.join_token import KIND
+from enrolment.proofs.kubernetes import KubernetesProof, Seen
+from enrolment.store.sqlite import SqliteTokens
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, ServiceAccountName
+from mesh.workload import WorkloadKey
+from tests.unit.enrolment.test_service import DATA, Signs, csr, enrolment
+from tests.unit.enrolment.test_tokens import NOW, TOKEN, record
+
+NAT = "203.0.113.7"
+GUESS = f"{TOKEN.id}.{'A' * 43}".encode()
+
+
+@pytest.fixture
+def signs(tmp_path: Path) -> Iterator[Signs]:
+    """Return who signs."""
+    made = Signs(tmp_path / "state")
+    yield made
+    made.ledger.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteTokens]:
+    """Return a store with one token, for many machines."""
+    with SqliteTokens.open(tmp_path / "tokens.sqlite") as opened:
+        opened.add(TOKEN, record(uuid=None, uses=1000))
+        yield opened
+
+
+@pytest.mark.parametrize("guess", [GUESS, b"no token", b"0" * 12 + b"." + b"A" * 43])
+async def test_a_guesser_keeps_out_nobody_behind_his_address(
+    signs: Signs, store: SqliteTokens, guess: bytes
+) -> None:
+    """He is put off himself, and a machine with a valid token joins from the same address meanwhile."""
+    joining, request = enrolment(signs, store), csr()
+    put_off = 0
+    for _ in range(200):
+        with pytest.raises((ProofRefused, Exhausted)) as refused:
+            await joining.join(request, KIND, guess, NAT)
+        put_off += refused.type is Exhausted
+    assert put_off == 200 - int(EnrolmentLimits().by_address.at_once)
+    assert (await joining.join(csr(), KIND, DATA, NAT)).signed.not_after > NOW
+
+
+async def test_machines_that_join_cost_their_address_nothing(signs: Signs, store: SqliteTokens) -> None:
+    """A whole rack behind one address joins at once, in the pace of its token."""
+    joining = enrolment(signs, store)
+    for _ in range(int(EnrolmentLimits().by_token.at_once)):
+        await joining.join(csr(), KIND, DATA, NAT)
+    with pytest.raises(ProofRefused):
+        await joining.join(csr(), KIND, b"no token", NAT)
+
+
+def test_an_address_of_ipv6_is_counted_with_its_network() -> None:
+    """Whoever has one address of 64 bits has all of them; of IPv4 each is its own."""
+    assert {origin_of(f"2001:db8:1:2::{number:x}") for number in range(1, 9)} == {"2001:db8:1:2::/64"}
+    assert origin_of("::ffff:192.0.2.1") == origin_of("192.0.2.1") == "192.0.2.1"
+    assert origin_of("unix:") == "unix:"
+
+
+def pod_token(pod: str, uid: str) -> bytes:
+    """Return a token with the claims of a Pod, which nobody has signed."""
+    claims = {"kubernetes.io": {"namespace": "shop", "pod": {"name": pod, "uid": uid}}}
+    parts = (base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=") for each in ({}, claims))
+    return b".".join((*parts, b"c2ln"))
+
+
+@pytest.mark.parametrize(
+    ("token", "name"),
+    [
+        (pod_token("cart-1", "5a3c"), "5a3c"),
+        (pod_token("cart-1", "another"), ""),
+        (pod_token("none", "5a3c"), ""),
+        (b"a.b.c", ""),
+        (b"a.bm9uZQ.c", ""),
+        (b"", ""),
+        (b"\xff.\xff.\xff", ""),
+    ],
+)
+async def test_a_pod_is_recognised_by_its_uid_and_the_api_server_is_not_asked(
+    token: bytes, name: str
+) -> None:
+    """Guesses cost the API server nothing, once their address has used up its pace."""
+
+    async def review(_: object) -> dict[str, object]:
+        raise AssertionError("the API server was asked")
+
+    identity = ServiceIdentity(Namespace("shop"), ServiceAccountName("cart"))
+
+    def seen_as(key: WorkloadKey) -> Seen | None:
+        known = key == WorkloadKey(Namespace("shop"), "cart-1")
+        return Seen(identity, "5a3c", "node", None) if known else None
+
+    proof = KubernetesProof(review, seen_as)
+    assert await proof.recognise(Evidence(token, "", NAT)) == name
