@@ -9,6 +9,8 @@ import enum
 from dataclasses import dataclass
 from pathlib import Path
 
+from certs.ledger.mark import ENDING
+
 
 class Lost(enum.Enum):
     """What of the two is not there, or is not the right one."""
@@ -16,6 +18,7 @@ class Lost(enum.Enum):
     LEDGER = enum.auto()
     OTHER_LEDGER = enum.auto()
     DAMAGED_LEDGER = enum.auto()
+    OLDER_LEDGER = enum.auto()
     AUTHORITY = enum.auto()
     OTHER_AUTHORITY = enum.auto()
     BOTH = enum.auto()
@@ -28,7 +31,8 @@ class Found:
     `marked` is the first proxy certificate that was issued, as it is noted beside the CA; `known` says that
     the ledger has it. `first` is the ledger's own first one, `signed_by` the CA that it names. `shown` is the
     certificate that a server has shown to proxies: one has run here. Of a ledger that is `damaged` nothing
-    else is known.
+    else is known. `forgotten` is how many revocations were written that the ledger does not know: it is an
+    older one.
     """
 
     authority: str | None = None
@@ -39,6 +43,7 @@ class Found:
     signed_by: str | None = None
     shown: str | None = None
     damaged: bool = False
+    forgotten: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,7 @@ class Loss:
 
     lost: Lost
     serial: str
+    forgotten: int = 0
 
 
 def loss(found: Found) -> Loss | None:
@@ -66,6 +72,8 @@ def loss(found: Found) -> Loss | None:
         return Loss(Lost.LEDGER, found.shown)
     if found.first is not None and found.signed_by not in (None, found.authority):
         return Loss(Lost.OTHER_AUTHORITY, found.first)
+    if found.forgotten and (serial := found.first or found.marked) is not None:
+        return Loss(Lost.OLDER_LEDGER, serial, found.forgotten)
     return None
 
 
@@ -91,6 +99,13 @@ def sentence(lost: Loss, state: Path, ledger: Path) -> str:
             return (
                 f"ledger {ledger} is damaged, or is no ledger: {refused}; put a copy there, {rebuilt}, or "
                 f"begin a new one with {anew}"
+            )
+        case Lost.OLDER_LEDGER:
+            many = "a revocation" if lost.forgotten == 1 else f"{lost.forgotten} revocations"
+            return (
+                f"ledger {ledger} is older than it was: it has forgotten {many}, and would let these "
+                f"proxies in again; put the newest ledger there, {rebuilt}, or, if they may come "
+                f"back, accept it as it is by removing {ledger}{ENDING}"
             )
         case Lost.AUTHORITY:
             return (

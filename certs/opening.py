@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from certs.issuers.contract import Authority
 from certs.issuers.succeeding_authority import OpenedAuthority, has_authority, open_authority
 from certs.issuers.watched import WatchedFiles
 from certs.ledger.contract import Ledger
+from certs.ledger.mark import ENDING
 from certs.ledger.rebuilding import RebuildingLedger
 from certs.ledger.sqlite import SqliteLedger
 from certs.pair_files import PairFiles
@@ -29,8 +30,12 @@ from mesh.names import TrustDomain
 LEDGER_FILE: Final = "ledger.sqlite"
 REBUILDING_FILE: Final = "ledger.rebuilding.sqlite"
 _MARK: Final = "first-proxy"
-_SQLITE_FILES: Final = ("", "-journal", "-wal", "-shm")
-_REBUILT: Final = frozenset({Lost.LEDGER, Lost.OTHER_LEDGER, Lost.DAMAGED_LEDGER})
+_LEDGER_FILES: Final = (ENDING, "", "-journal", "-wal", "-shm")
+"""What the names of files that are one ledger end with; they are moved from the last to the first.
+
+The mark is moved after the ledger: a ledger without its mark could be an older one.
+"""
+_REBUILT: Final = frozenset({Lost.LEDGER, Lost.OTHER_LEDGER, Lost.DAMAGED_LEDGER, Lost.OLDER_LEDGER})
 """What can be had back from what proxies show: their certificates are below a CA that is there."""
 
 _log = structlog.get_logger("certs.opening")
@@ -149,6 +154,7 @@ def opened(
         if ledger.authority() != signer:  # another began to sign meanwhile, or a process has died as it did
             ledger.change_authority(signer)
         first.note(ledger)
+        ledger.note_revocations()
         yield Opened(ledger, first, seal, whose, made)
 
 
@@ -179,7 +185,7 @@ def rebuilt(state: Path) -> int:
             raise RequestError("no certificate is confirmed: the ledger would refuse every proxy")
     _begin_anew(ledger_path, FirstProxy(state), FirstProxy(state / "ca"))
     try:
-        for end in reversed(_SQLITE_FILES):  # what was confirmed last: until then the ledger is lost
+        for end in reversed(_LEDGER_FILES):  # what was confirmed last: until then the ledger is lost
             with suppress(FileNotFoundError):
                 kept_path.with_name(kept_path.name + end).rename(f"{ledger_path}{end}")
     except OSError as error:
@@ -201,7 +207,8 @@ def _lost(
             signed_by = ledger.authority()
             if whose is not None and signed_by is not None and whose.may_follow(signed_by):
                 signed_by = signer  # whichever of them signs now: their places may have just changed
-            return loss(Found(signer, marked, True, known, ledger.first(), signed_by, shown))
+            stands = Found(signer, marked, True, known, ledger.first(), signed_by, shown)
+            return loss(replace(stands, forgotten=ledger.forgotten()))
     except DamagedError:
         if (lost := loss(Found(signer, marked, True, shown=shown, damaged=True))) is None:
             raise
@@ -230,7 +237,7 @@ def _begin_anew(ledger_path: Path, *notes: FirstProxy) -> None:
         number = 1
         while (aside := ledger_path.with_name(f"{ledger_path.name}.lost-{number}")).exists():
             number += 1
-        for end in reversed(_SQLITE_FILES):  # the ledger itself last: until then it is still to be begun anew
+        for end in reversed(_LEDGER_FILES):  # the ledger itself last: until then it is still to be begun anew
             with suppress(FileNotFoundError):
                 ledger_path.with_name(ledger_path.name + end).rename(aside.with_name(aside.name + end))
         for first in notes:

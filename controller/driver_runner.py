@@ -132,7 +132,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         parts.clock,
         not_served,
         failed,
-        unknown=None if rebuilding is None else rebuilding.show,
+        unknown=parts.older_ledger.show if rebuilding is None else rebuilding.show,
         trusts=parts.opened.authority.trusts,
         shown=delivery.shown_certificates,
     )

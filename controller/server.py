@@ -148,6 +148,7 @@ class Server:
         return (
             *descriptors.remarks(),
             *parts.room.remarks(),
+            *parts.older_ledger.remarks(),
             *ending,
             *self._measuring.degraded,
             *webhook,

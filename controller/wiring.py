@@ -22,6 +22,7 @@ from controller.following import Following, patience
 from controller.gateway_kept import GatewayKept, gateway_kept
 from controller.issuing import Issuing
 from controller.kept import DNS_ANSWERS, VERDICTS, Kept, StateFile
+from controller.older_ledger import OlderLedger
 from controller.process.room import StateRoom
 from controller.process.watchdog import Watchdog
 from controller.proxies import ProxyIssuing
@@ -82,6 +83,7 @@ class Parts:
     span_export: "SpanExport | None"
     sources: Sources
     opened: Opened
+    older_ledger: OlderLedger
     room: StateRoom
     issuing: Issuing
     tls: ServerTls
@@ -230,6 +232,7 @@ def join(
         span_export=exports,
         sources=sources,
         opened=found,
+        older_ledger=OlderLedger(),
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
         issuing=signs,
         tls=tls,

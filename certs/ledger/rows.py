@@ -118,6 +118,13 @@ def last_issued_at(connection: sqlite3.Connection) -> datetime | None:
     return _moment_or_none(last)
 
 
+def revocations(connection: sqlite3.Connection) -> int:
+    """Return how many certificates are revoked; the number never falls, because rows are kept for good."""
+    query = "SELECT count(*) FROM proxy_certificates WHERE revoked_at IS NOT NULL"
+    (count,) = connection.execute(query).fetchone()
+    return int(count)
+
+
 def near(connection: sqlite3.Connection, serial: str) -> list[tuple[str, str]]:
     """Return serials, with their names, that may have been meant: those beginning alike, or the newest."""
     query = "SELECT serial, common_name FROM proxy_certificates "

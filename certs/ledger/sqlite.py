@@ -15,6 +15,7 @@ from certs.ledger import rows
 from certs.ledger.contract import Judge, unknown
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.ledger.file import SCHEMA, open_file, waiting
+from certs.ledger.mark import RevocationMark
 from certs.ledger.seen import Seen
 from certs.ledger.unwritten import Unwritten
 from certs.serial import read_serial
@@ -30,6 +31,7 @@ class SqliteLedger:
         self._lock = threading.Lock()
         self._seen = Seen(path)
         self._unwritten = Unwritten(self._seen)
+        self._mark = RevocationMark(path)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -53,6 +55,7 @@ class SqliteLedger:
         """
         with suppress(StateError), self._statements() as connection, waiting(connection, BUSY_SECONDS):
             self._unwritten.write_all(connection)
+            self._mark.raise_to(rows.revocations(connection))
         with self._lock:
             self._connection.close()
             self._seen.close()
@@ -179,12 +182,27 @@ class SqliteLedger:
                 raise UnwrittenError(
                     f"ledger {self._path} cannot be written ({error}): {words}", self._unwritten.on(entry)
                 ) from error
+            self._mark.raise_to(rows.revocations(connection))
             return self._unwritten.on(self._known(connection, entry.serial))
+
+    def forgotten(self) -> int:
+        """Return how many revocations this ledger has forgotten, because an older one was put in its place.
+
+        Raises StateError.
+        """
+        with self._statements() as connection:
+            return max(0, self._mark.read() - rows.revocations(connection))
+
+    def note_revocations(self) -> None:
+        """Note how many revocations there are, for a later start to compare; also those of older programs."""
+        with self._statements() as connection:
+            self._mark.raise_to(rows.revocations(connection))
 
     def write_unwritten(self) -> None:
         """Write down all that is remembered. Raises StateError as long as that cannot be done."""
         with self._statements() as connection:
             self._unwritten.write_all(connection)
+            self._mark.raise_to(rows.revocations(connection))
 
     def _remember(self, serial: str, stamp: Stamp, said: Noted) -> LedgerEntry:
         noted = self._unwritten.noted(serial)

@@ -34,6 +34,12 @@ LOST = [
         Found("b", marked="1", ledger=True, known=True, first="1", signed_by="a"),
         Loss(Lost.OTHER_AUTHORITY, "1"),
     ),
+    (
+        Found("a", marked="1", ledger=True, known=True, first="1", signed_by="a", forgotten=2),
+        Loss(Lost.OLDER_LEDGER, "1", 2),
+    ),
+    # An older ledger of another CA cannot be rebuilt below this one.
+    (Found("b", ledger=True, first="1", signed_by="a", forgotten=2), Loss(Lost.OTHER_AUTHORITY, "1")),
 ]
 
 

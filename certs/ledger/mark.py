@@ -1,0 +1,60 @@
+"""High-water mark of revocations, in a file beside the ledger: it shows that an older one was put back.
+
+The ledger counts its revoked certificates, and that number never falls, because rows are kept for good. The
+mark is the highest number there ever was. It is not part of a backup: a ledger that counts fewer than its
+mark has forgotten revocations. The number is written in place and with a fixed width, so that it can be
+raised on a full disk.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from certs import files
+from certs.errors import StateError
+
+ENDING: Final = ".revocations"
+"""What the name of the file has behind that of the ledger: ledger.sqlite.revocations."""
+_WIDTH: Final = 20
+
+
+class RevocationMark:
+    """The mark of one ledger; processes of one machine share it."""
+
+    def __init__(self, ledger: Path) -> None:
+        self.path = ledger.with_name(ledger.name + ENDING)
+
+    def read(self) -> int:
+        """Return the highest number of revocations there ever was, 0 if none is noted. Raises StateError."""
+        content = files.read(self.path)
+        if content is None or not content.strip():
+            return 0
+        try:
+            return int(content.decode("ascii"))
+        except ValueError:
+            raise StateError(
+                f"{self.path} is damaged: it must hold the number of revoked certificates. If the ledger "
+                "beside it was not replaced by an older one, remove the file"
+            ) from None
+
+    def raise_to(self, count: int) -> None:
+        """Note a number of revocations, unless a higher one is noted; what cannot be written is left out.
+
+        Whoever revokes must not fail because of it: the revocation is in the ledger.
+        """
+        with suppress(StateError, OSError):
+            if count <= self.read():
+                return
+            with files.locked(self.path.with_name(self.path.name + ".lock")):
+                if count > self.read():  # another process may have raised it meanwhile
+                    self._write(count)
+
+    def _write(self, count: int) -> None:
+        files.touch_private(self.path)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            os.pwrite(descriptor, f"{count:0{_WIDTH}d}\n".encode("ascii"), 0)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
