@@ -106,6 +106,7 @@ def mesh_settings(settings: Settings) -> MeshSettings:
         settings.trace_sampling,
         resilience(settings),
         settings.virtual_addresses_ipv6,
+        settings.method_override_headers,
     )
 
 

@@ -13,7 +13,13 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from catalog.store.settings import VIRTUAL_IPV6, DenialReasons, EndpointAdmission, HeaderLimits
+from catalog.store.settings import (
+    VIRTUAL_IPV6,
+    DenialReasons,
+    EndpointAdmission,
+    HeaderLimits,
+    MethodOverrides,
+)
 from certs.issuers.contract import IssuerKind, KeyKind
 from certs.terms import BACKDATED, MOST_DAYS, VALIDITY
 from controller.config_file import read_config
@@ -206,6 +212,9 @@ class Settings(BaseSettings):
     denial_reasons: DenialReasons = DenialReasons.CALLERS
     """To whom sidecars say why they have denied a request: callers (of the mesh, in a header; and the access
     log), log or off."""
+    method_override_headers: MethodOverrides = MethodOverrides.KEEP
+    """Whether headers by which some applications take another method than the request's, such as
+    X-HTTP-Method-Override, reach applications: keep or remove."""
     trace_sampling: Annotated[float, Field(ge=0, le=100)] = 100.0
     """How many of a hundred requests are traced, where the MeshConfig has a collector of spans."""
     trace_collector: MaybeListening = None

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, Self, TypeVar
 
 from catalog.policy.outside import OutsidePort
-from catalog.store.settings import DenialReasons, HeaderLimits
+from catalog.store.settings import DenialReasons, HeaderLimits, MethodOverrides
 from mesh.authorization import Authorizer
 from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
 from mesh.calling import Resilience
@@ -387,6 +387,7 @@ class ProxyPolicy:
     outside: tuple[OutsidePort, ...] = ()
     resilience: Resilience = field(default_factory=Resilience)
     logs: Logging = field(default_factory=Logging)
+    method_overrides: MethodOverrides = MethodOverrides.KEEP
 
     @property
     def outbound(self) -> tuple[OutboundService, ...]:

@@ -74,6 +74,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         tracing=tracing(view, group),
         resilience=view.settings.resilience,
         logs=logging(view, group),
+        method_overrides=view.settings.method_overrides,
     )
 
 

@@ -48,6 +48,20 @@ class DenialReasons(enum.StrEnum):
     OFF = "off"
 
 
+class MethodOverrides(enum.StrEnum):
+    """What a sidecar does with headers by which an application takes another method than the request's.
+
+    KEEP: they reach the application, as any header does. REMOVE: its sidecar takes them away.
+    """
+
+    KEEP = "keep"
+    REMOVE = "remove"
+
+
+METHOD_OVERRIDE_HEADERS: Final = ("x-http-method", "x-http-method-override", "x-method-override")
+"""The headers that web frameworks know for this, sorted."""
+
+
 @dataclass(frozen=True, slots=True)
 class HeaderLimits:
     """How many headers a request or a response may have, and how long they may be taken together."""
@@ -63,7 +77,7 @@ class MeshSettings:
     `endpoint_admission` is OFF where no server is asked: then nobody knows who connected. `headers` bounds
     what proxies take. `denials`: who is told why a request was denied. `trace_sampling`: how many of a
     hundred requests are traced, where the MeshConfig has a collector. `resilience`: what proxies do about
-    endpoints that fail.
+    endpoints that fail. `method_overrides`: whether headers that name another method reach applications.
     """
 
     trust_domain: TrustDomain = DEFAULT_TRUST_DOMAIN
@@ -75,3 +89,4 @@ class MeshSettings:
     trace_sampling: float = 100.0
     resilience: Resilience = field(default_factory=Resilience)
     virtual_addresses_ipv6: IPv6Network = VIRTUAL_IPV6
+    method_overrides: MethodOverrides = MethodOverrides.KEEP

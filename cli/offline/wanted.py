@@ -10,7 +10,7 @@ from typing import Any
 from catalog.lint.codes import Code as CatalogCode
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
-from catalog.store.settings import Admission, DenialReasons, EndpointAdmission, HeaderLimits
+from catalog.store.settings import Admission, DenialReasons, EndpointAdmission, HeaderLimits, MethodOverrides
 from catalog.store.view import MeshSettings, View
 from cli.errors import OfflineError
 from cli.offline.mesh import read
@@ -101,4 +101,5 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
             silence_seconds=told["peer_silence_seconds"],
         ),
         IPv6Network(told["virtual_addresses_ipv6"]),
+        MethodOverrides(told.get("method_override_headers", MethodOverrides.KEEP)),
     )

@@ -37,6 +37,7 @@ from catalog.policy.proxy import (
     RequestRule,
     ServiceDestination,
 )
+from catalog.store.settings import MethodOverrides
 from mesh.calling import RetryPolicy
 from mesh.hashing import Shared
 from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
@@ -96,7 +97,15 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
     headers, primary = policy.headers, policy.primary
     # Egress is the outbound listener's affair, TPROXY the inbound one's.
     inbound = tuple(map(_port_of_listener, policy.inbound))
-    called = replace(policy, inbound=inbound, reachable=(), outside=(), passthrough=False, closed=Shared())
+    called = replace(
+        policy,
+        inbound=inbound,
+        reachable=(),
+        outside=(),
+        passthrough=False,
+        closed=Shared(),
+        method_overrides=MethodOverrides.KEEP,  # the affair of routes
+    )
     yield _Judged(inbound_listeners.inbound, (called,), AllInbound())
     for port in policy.inbound:
         if inbound_listeners.is_open(port):
@@ -112,7 +121,8 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
             yield _Judged(clusters.application, (headers, primary, behind), Application(port.services))
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
-                yield _Judged(routes.inbound, (policy.trust_domain, policy.denials, primary, bare), admitting)
+                terms = (policy.trust_domain, policy.denials, primary, bare, policy.method_overrides)
+                yield _Judged(routes.inbound, terms, admitting)
 
 
 def _asked(policy: ProxyPolicy) -> Iterator[Piece]:

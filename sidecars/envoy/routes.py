@@ -22,7 +22,7 @@ from catalog.policy.proxy import (
     OutboundService,
     RequestRule,
 )
-from catalog.store.settings import DenialReasons
+from catalog.store.settings import METHOD_OVERRIDE_HEADERS, DenialReasons, MethodOverrides
 from mesh.calling import RetryPolicy
 from mesh.egress import ANY_HOST
 from mesh.names import Namespace, Port, TrustDomain
@@ -46,7 +46,11 @@ _UNRULED: Final = RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions()
 
 
 def inbound(
-    trust_domain: TrustDomain, denials: DenialReasons, primary: ServiceKey, port: InboundPort
+    trust_domain: TrustDomain,
+    denials: DenialReasons,
+    primary: ServiceKey,
+    port: InboundPort,
+    overrides: MethodOverrides = MethodOverrides.KEEP,
 ) -> Resource:
     """Return the route configuration of an inbound port: everything to the application, under its rules.
 
@@ -58,6 +62,9 @@ def inbound(
     message.virtual_hosts[0].virtual_clusters.extend(counting.counted(port))
     for each in order.inbound(trust_domain, denials, port):
         each.to_routes(message)
+    if overrides is MethodOverrides.REMOVE:
+        # The router removes them, after the rules have judged the request by all of its headers.
+        message.request_headers_to_remove.extend(METHOD_OVERRIDE_HEADERS)
     return encode(message, frozenset({reference(CLUSTER, cluster)}), renewal=RENEWAL)
 
 
