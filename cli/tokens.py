@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from admin.http.audit import user_name
 from admin.http.commands import NobodysName
-from admin.http.tokens import asked, require_expected, token_document, tokens_document, user_name
+from admin.http.tokens import asked, require_expected, token_document, tokens_document
 from cli.client import ask
 from cli.errors import AnsweredNo, IssuingError
 from cli.issuing import asked_of_server, by_either, now, opened_here

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from importlib.metadata import version
 
@@ -11,7 +12,9 @@ from aiohttp import web
 from admin.api.mesh import Api
 from admin.api.routes import add_api
 from admin.api.tap import add_tap
+from admin.http.audit import AUDIT, audited
 from admin.http.commands import Commands, add_commands, explained
+from admin.http.commands_guard import guarded
 from admin.http.health import Health, HttpThread, application
 from admin.http.log_levels import add_log_levels
 from admin.http.rebuilding import RebuildCommands, add_rebuild_commands
@@ -84,7 +87,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
         parts.delivery.readiness.revoked(entry)
         parts.events.publish(CertificateRevoked(entry.common_name, entry.serial))
 
-    app = web.Application(middlewares=[explained])
+    app = web.Application(middlewares=[audited, guarded, explained])
     trying = Trying(parts.reading, as_read)
     further = of_drivers(parts.reading, parts.pages.pages)
     site.add_pages(app, routes.pages(parts.reading, parts.clock, trying), parts.clock, further)
@@ -95,5 +98,6 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     add_rebuild_commands(app, RebuildCommands(parts.opened.rebuilding, parts.reading))
     add_roots(app, parts.roots, parts.opened.whose.why_not)
     add_token_commands(app, TokenCommands(parts.tokens, parts.reading, parts.clock))
+    logging.getLogger(AUDIT).setLevel(logging.INFO)  # whatever the level of everything else is
     async with serving(app, sockets.unix):
         yield

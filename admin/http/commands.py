@@ -9,6 +9,7 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from admin.http.audit import name_object
 from admin.pages.jsonable import Json
 from admin.pages.naming import NotShown, find
 from admin.reading import ProxyReading
@@ -131,6 +132,7 @@ class Commands:
         wanted = read_proxy_request(await body_of(request))
         require_holder(self.reading.view(), wanted)
         issued = await asyncio.to_thread(self.proxies.issue, wanted)
+        name_object(request, serial=issued.serial, proxy=str(issued.name))
         return web.json_response(
             {
                 "name": str(issued.name),
@@ -155,6 +157,7 @@ class Commands:
             self.revoked(error.entry)
             raise StateError(f"{error}; {_UNTIL_RESTART}") from error
         self.revoked(entry)
+        name_object(request, serial=entry.serial, proxy=entry.common_name)
         return web.json_response(revoked_document(entry), headers=_NO_STORE)
 
     async def offer_again(self, request: web.Request) -> web.Response:
@@ -208,8 +211,8 @@ def _error(sentence: str, status: int) -> web.Response:
 async def body_of(request: web.Request) -> object:
     """Return the JSON of a request; raise CommandError."""
     try:
-        return json.loads(await request.text())
-    except ValueError as error:
+        return json.loads(await request.read())
+    except (ValueError, RecursionError) as error:
         raise CommandError("the body must be JSON") from error
 
 

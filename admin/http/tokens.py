@@ -1,9 +1,6 @@
 """What the command line asks of the running server about join tokens, over the Unix socket alone."""
 
 import asyncio
-import pwd
-import socket
-import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +10,7 @@ import structlog
 from aiohttp import web
 
 from admin.http.answering import answered
+from admin.http.audit import name_object, user_of
 from admin.http.commands import CommandError, ProxyRequest, body_of, require_holder
 from admin.pages.jsonable import Document, jsonable
 from admin.reading import ViewReading
@@ -22,7 +20,6 @@ from enrolment.tokens import JoinToken, TokenRecord, TokenRequest
 _log = structlog.get_logger("admin.http.tokens")
 
 _NO_STORE: Final = {"Cache-Control": "no-store"}
-_CREDENTIALS: Final = struct.Struct("3i")
 
 
 class JoinTokens(Protocol):
@@ -101,23 +98,6 @@ def tokens_document(records: Iterable[TokenRecord], now: datetime) -> Document:
     return {"join_tokens": [token_document(each, now) for each in records]}
 
 
-def _who(request: web.Request) -> str:
-    """Return who is at the other end of the socket, as the system says."""
-    connection = None if request.transport is None else request.transport.get_extra_info("socket")
-    if connection is None:
-        return ""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return user_name(_CREDENTIALS.unpack(credentials)[1])
-
-
-def user_name(uid: int) -> str:
-    """Return a user's name on this machine; one without is its number."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
-
-
 @dataclass(frozen=True, slots=True)
 class TokenCommands:
     """What each command does, over one server; `clock` has the date."""
@@ -132,7 +112,8 @@ class TokenCommands:
         wanted = read_token_request(body)
         anyway = isinstance(body, dict) and body.get("anyway") is True
         require_expected(self.reading.view(), wanted, anyway=anyway)
-        token, record = await asyncio.to_thread(self.tokens.create, wanted, _who(request))
+        token, record = await asyncio.to_thread(self.tokens.create, wanted, user_of(request).user)
+        name_object(request, id=record.id)
         _log.info("join token made", by=record.made_by, **_described(record))
         return web.json_response(
             {"token": token.text(), **token_document(record, record.made_at)}, headers=_NO_STORE
@@ -150,7 +131,7 @@ class TokenCommands:
         if not isinstance(wanted, str):
             raise CommandError("token must be the id of a join token")
         record = await asyncio.to_thread(self.tokens.revoke, wanted)
-        _log.info("join token revoked", by=_who(request), **_described(record))
+        _log.info("join token revoked", by=user_of(request).user, **_described(record))
         return web.json_response(token_document(record, self.clock()), headers=_NO_STORE)
 
 

@@ -3,9 +3,13 @@
 import logging
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 from controller.process.logs import LogLevel
 from mesh.spelling import nearest
+
+KEPT: Final = "admin.audit"
+"""The logger of administrative actions: whoever could silence it could act without being seen."""
 
 
 class LogLevels:
@@ -31,6 +35,8 @@ class LogLevels:
             raise ValueError(f"level is {level!r:.60}: must be {', '.join(LogLevel)}")
         if not logger and level is None:
             raise ValueError("level is missing: only a logger can do without one of its own")
+        if logger == KEPT:
+            raise ValueError(f"logger is {logger!r}: administrative actions are logged at every level")
         known = {*sys.modules, *logging.root.manager.loggerDict}
         if logger and logger not in known:
             near = nearest(logger, known)

@@ -1,0 +1,75 @@
+"""Administrative actions: what a request to the socket would do, and to what. Pure.
+
+No field here is secret: a join token is named by its id, a certificate by its serial.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+Object = Mapping[str, object]
+Described = tuple[str, Object]
+_Describe = Callable[[Object], Described]
+
+MOST_CHARACTERS: Final = 300
+"""Of each text of a request that is logged."""
+MOST_NAMED: Final = 20
+"""Names of a list that are logged; of a longer list the first of them, and how many there are."""
+
+
+def _one(action: str, *fields: str) -> _Describe:
+    def described(body: Object) -> Described:
+        return action, {each: _short(body[each]) for each in fields if body.get(each) not in (None, "")}
+
+    return described
+
+
+def _root_change(body: Object) -> Described:
+    if body.get("abort") is True:
+        return "abort root change", {}
+    if body.get("give_up") or body.get("older_than_seconds") is not None:
+        return _one("wait no longer for proxies", "give_up", "older_than_seconds")(body)
+    return "begin or continue root change", {}
+
+
+TAP: Final = "/api/v1/tap"
+ACTIONS: Final[Mapping[tuple[str, str], _Describe]] = {
+    ("POST", "/certs/issue-proxy"): _one(
+        "issue proxy certificate", "uuid", "service", "namespace", "validity_days", "anyway"
+    ),
+    ("POST", "/certs/revoke"): _one("revoke proxy certificate", "serial", "reason"),
+    ("POST", "/certs/tokens"): _one(
+        "make join token", "service", "namespace", "uuid", "uses", "valid_seconds", "anyway"
+    ),
+    ("POST", "/certs/tokens/revoke"): lambda body: ("withdraw join token", {"id": _short(body.get("token"))}),
+    ("POST", "/certs/rotate-root"): _root_change,
+    ("POST", "/certs/rebuild-ledger"): _one("confirm proxy certificates", "serials"),
+    ("POST", "/logging"): _one("set log level", "logger", "level"),
+    ("POST", "/proxies/retry"): _one("offer proxy again", "proxy"),
+    ("GET", TAP): _one("watch requests", "service", "proxy", "from", "method", "path", "status", "seconds"),
+}
+"""What changes something, by method and path; whatever else the socket answers changes nothing."""
+
+
+def action(method: str, path: str, said: object) -> Described | None:
+    """Return the action of a request and its object, by its body or query; None if it changes nothing."""
+    describe = ACTIONS.get((method, path))
+    return None if describe is None else describe(said if isinstance(said, Mapping) else {})
+
+
+def result(status: int) -> str:
+    """Return what became of an action, by the status of its answer."""
+    return "done" if status < 400 else "refused" if status < 500 else "failed"
+
+
+def _short(value: object) -> object:
+    match value:
+        case str():
+            return value[:MOST_CHARACTERS]
+        case list() if len(value) > MOST_NAMED:
+            return [*map(_short, value[:MOST_NAMED]), f"and {len(value) - MOST_NAMED} more"]
+        case list():
+            return [_short(each) for each in value]
+        case bool() | int() | float():
+            return value
+        case _:
+            return str(value)[:MOST_CHARACTERS]
