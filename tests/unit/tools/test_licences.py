@@ -1,0 +1,37 @@
+"""The licences of what a release installs: all of it is listed, and all of it may be shipped."""
+
+import re
+
+from tools.licences import LOCKS, WRITTEN, is_allowed, licence, locked, pins
+
+ROW = re.compile(r"^\| ([a-z0-9._-]+) \| (\d\S*) \| (.+) \|$", re.MULTILINE)
+
+
+def test_every_pinned_package_is_listed_with_its_licence() -> None:
+    """A package that is added or raised without `make licences` is missing here."""
+    listed = {name: (version, said) for name, version, said in ROW.findall(WRITTEN.read_text("utf-8"))}
+    assert listed == {name: (version, licence(name)) for name, version in locked().items()}
+    assert len(listed) > 40
+
+
+def test_every_licence_goes_with_ours() -> None:
+    """One that asks for more than notices needs a decision, and a change of tools/licences.py."""
+    assert not {name for name, _, said in ROW.findall(WRITTEN.read_text("utf-8")) if not is_allowed(said)}
+    assert [is_allowed(each) for each in ("GPL-3.0-only", "MIT OR GPL-3.0-only", "", "?")] == [False] * 4
+
+
+def test_what_the_images_install_is_what_is_listed() -> None:
+    """The lock files of the Dockerfiles, and no others."""
+    images = WRITTEN.parents[1] / "deploy" / "images"
+    named = {
+        name
+        for file in images.glob("*/Dockerfile")
+        for name in re.findall(r"-r requirements/(\S+)", file.read_text("utf-8"))
+    }
+    assert named == set(LOCKS)
+
+
+def test_pins_are_read_with_markers_and_hashes() -> None:
+    """As uv writes them."""
+    text = "cffi==2.1.1 ; implementation != 'PyPy' \\\n    --hash=sha256:ab\nh2==4.4.1 \\\n    --hash=x\n"
+    assert pins(text) == {"cffi": "2.1.1", "h2": "4.4.1"}

