@@ -116,7 +116,8 @@ async def _standing(between: Between, behind: Path) -> AsyncIterator[None]:
             if between.old and request.path.startswith(API):
                 return web.Response(status=404, text="404: Not Found")
             url = URL(f"http://localhost{request.raw_path}", encoded=True)
-            async with session.request(request.method, url, data=await request.read()) as answer:
+            body, headers = await request.read(), {"Content-Type": request.content_type}
+            async with session.request(request.method, url, data=body, headers=headers) as answer:
                 return web.Response(status=answer.status, body=await answer.read())
 
         app = web.Application()

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from admin.pages.topology import topology
+from admin.pages.topology import _nodes, topology
 from admin.pages.traffic import stat
+from admin.topology.graph import Calls as Seen
+from admin.topology.graph import Graph, Proxies
 from catalog.store.view import View
 from mesh.identity import ProxyName
 from observed.figures import Called, Calls, Direction, Figures, Kind, Of, Protocol, Report
@@ -132,3 +134,23 @@ async def test_a_page_that_is_none_is_refused(query: dict[str, str]) -> None:
         await topology(Reading(), query, NOW)  # type: ignore[arg-type]
     assert next(iter(query)) in refused.value.reason
     assert "it must be a number from" in refused.value.reason
+
+
+class Counting(dict[Any, Any]):
+    """Edges that count how many of them were looked at."""
+
+    looked_at = 0
+
+    def items(self) -> Any:
+        """Yield all, and count them."""
+        for each in super().items():
+            self.looked_at += 1
+            yield each
+
+
+def test_the_verdicts_of_all_nodes_take_one_look_at_each_edge() -> None:
+    """A proxy that reports thousands of names does not keep the page from answering."""
+    names = [("made-up", f"s{number}") for number in range(500)]
+    edges = Counting({(("shop", "liar"), each): Seen(figures=FAILED) for each in names})
+    found = _nodes(Graph({each: Proxies() for each in names}, edges), "service")
+    assert edges.looked_at == len(found) == 500
