@@ -128,7 +128,7 @@ fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at 
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/test_any_pods.py
 
 # Each goes on to its end, whatever the others come to.
-NIGHTLY := fuzz acceptance differential conformance demo-matrix soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection
+NIGHTLY := audit fuzz acceptance differential conformance demo-matrix soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection
 nightly: ## the long forms of tests, which CI does not run: properties on fresh examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
 
