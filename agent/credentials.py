@@ -110,8 +110,9 @@ def domain_beside(directory: Path) -> TrustDomain | None:
         return None
     text = required(path).decode("ascii", "replace").strip()
     if not is_dns_subdomain(text):
+        # What the file holds is not quoted: it may be a secret that was written to the wrong file.
         raise CredentialsError(
-            f"{path} holds {text[:80]!r}: must be the mesh's trust domain, such as cluster.local"
+            f"{path} must hold the mesh's trust domain, such as cluster.local, and no more"
         )
     return TrustDomain(text)
 

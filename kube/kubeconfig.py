@@ -29,11 +29,12 @@ def read(file: Path) -> Stanza:
         said = yaml.load(file.read_bytes(), Loader=_LOADER)  # noqa: S506 - a safe one
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date that is none
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark is not None else ""
-        # Not what stands there: that may be a key.
-        said = shortened(str(getattr(error, "problem", None) or type(error).__name__))
+        # The parser says what is wrong in words of its own. Other errors quote the text, which may be a key.
+        of_parser = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
+        said = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
         raise ConfigError(f"{file}: {line}is no YAML: {said}") from None
     if not isinstance(said, dict):
         raise ConfigError(f"{file}: is no kubeconfig: must be a mapping with clusters, contexts and users")

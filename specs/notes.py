@@ -6,7 +6,7 @@ from mesh.objects import ObjectKey
 from mesh.origins import Origin
 from mesh.problems import Problem, Severity
 from specs.codes import Code
-from specs.show import show
+from specs.show import shape, show
 
 _NOTHING = object()
 
@@ -29,6 +29,14 @@ class Notes:
         self.refused = True
         self._add(code, Severity.ERROR, path, expected, value)
 
+    def refuse_shape(self, code: Code, path: str, expected: str, value: object) -> None:
+        """Note an error that makes the object unusable, and describe the value without quoting it.
+
+        For what is no manifest at all: it may be anything, such as a password in the wrong file.
+        """
+        self.refused = True
+        self._note(code, Severity.ERROR, path, expected, shape(value))
+
     def drop(self, code: Code, path: str, expected: str, value: object = _NOTHING) -> None:
         """Note an error that costs a part of the object; the rest is in force."""
         self._add(code, Severity.ERROR, path, expected, value)
@@ -42,7 +50,9 @@ class Notes:
         self._add(code, Severity.INFO, path, expected, value)
 
     def _add(self, code: Code, severity: Severity, path: str, expected: str, value: object) -> None:
-        quoted = "" if value is _NOTHING else show(value, path)
+        self._note(code, severity, path, expected, "" if value is _NOTHING else show(value, path))
+
+    def _note(self, code: Code, severity: Severity, path: str, expected: str, quoted: str) -> None:
         self.problems.append(
             Problem(
                 code=str(code),

@@ -110,9 +110,8 @@ def _read_list(document: Mapping[str, object], origin: Origin, of: Mapping[str, 
 def _read_one(document: object, origin: Origin, path: str) -> Reading:
     notes = Notes(origin)
     if not isinstance(document, Mapping):
-        notes.refuse(
-            Code.NOT_A_MAPPING, path, "must be a mapping with apiVersion, kind and metadata", document
-        )
+        expected = "must be a mapping with apiVersion, kind and metadata"
+        notes.refuse_shape(Code.NOT_A_MAPPING, path, expected, document)
         return _unread(document, notes)
     notes.key = key = _key(document)
     reader, version = _reader(document, notes, path)

@@ -28,6 +28,21 @@ def show(value: object, field: str = "") -> str:
             )
         case float():
             return repr(value)
+        case _:
+            return shape(value)
+
+
+def shape(value: object) -> str:
+    """Describe what kind of value it is and how large, and quote none of it: `text of 12 characters`."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case str():
+            return f"text of {_count(len(value), 'character')}"
+        case int() | float():
+            return "a number"
         case dict():
             return f"a mapping of {_count(len(value), 'key')}"
         case list() | tuple():

@@ -14,8 +14,8 @@ from kube.discovery import Served, served
 from kube.errors import KubeError
 from kube.resource import Resource
 from mesh.kinds import NAMESPACE, POD, Kind
-from providers.directory.file_form import Unreadable
-from providers.directory.files import DirectoryError, list_directory, read_content
+from providers.directory.file_form import Content, Unreadable
+from providers.directory.files import DirectoryError, list_directory, read_content, read_named
 from providers.text.documents import documents
 from specs.kinds import READ
 from specs.osm.unenforced import UNENFORCED
@@ -39,16 +39,15 @@ def from_files(where: Path) -> list[Document]:
     Lists are opened. Raises CommandFailed for what cannot be read.
     """
     try:
-        names: tuple[str, ...] = (where.name,)
-        root = where.parent
         if where.is_dir():
             listing = list_directory(where)
             if listing.unlisted:
                 raise CommandFailed(
                     f"{listing.unlisted[0].folder} cannot be listed: it is not all of the mesh"
                 )
-            names, root = tuple(listing.files), where
-        found = [each for name in names for each in _of_file(root, name)]
+            found = [each for name in listing.files for each in _of(where / name, read_content(where, name))]
+        else:
+            found = [*_of(where, read_named(where))]
     except DirectoryError as error:
         raise CommandFailed(error) from error
     if not found:
@@ -56,13 +55,13 @@ def from_files(where: Path) -> list[Document]:
     return [dict(each) for document in found for each in objects_in(document)]
 
 
-def _of_file(root: Path, name: str) -> Iterator[object]:
-    content = read_content(root, name)
+def _of(file: Path, content: Content) -> Iterator[object]:
+    """Yield the documents in the content of a file; raise CommandFailed."""
     if content is None or isinstance(content, Unreadable):
-        raise CommandFailed(f"{root / name}: {content.expected if content else 'there is no such file'}")
-    for each in documents(content, as_json=name.endswith(".json")):
+        raise CommandFailed(f"{file}: {content.expected if content else 'there is no such file'}")
+    for each in documents(content, as_json=file.name.endswith(".json")):
         for fault in each.faults:
-            raise CommandFailed(f"{root / name}, line {fault.line}: {fault.expected}")
+            raise CommandFailed(f"{file}, line {fault.line}: {fault.expected}")
         yield each.value
 
 

@@ -22,6 +22,7 @@ from providers.directory.files import (
     content_of,
     list_directory,
     read_content,
+    read_named,
 )
 from providers.directory.manifests import Manifests
 from providers.merge import merge
@@ -106,7 +107,7 @@ def _alone(where: Path) -> tuple[str, str] | None:
     if where == STANDARD_INPUT:
         name, content = "standard input", content_of(read_bytes(MAX_BYTES + 1))
     elif where.exists() and not where.is_dir():
-        name, content = where.name, read_content(where.parent, where.name)
+        name, content = where.name, read_named(where)
     else:
         return None
     if not isinstance(content, str):

@@ -1,12 +1,14 @@
 """The files of a directory: which there are, which have changed, and what they hold.
 
-This is the only place that touches the file system for manifests. Directories are walked in order,
-symlinks to files are followed, symlinks to directories are not: they are said, and not taken for empty.
+Only this module and `beneath` touch the file system for manifests. Directories are walked in order. Symlinks
+to files of the same directory are followed; a symlink that leads out of it is a problem of that file.
+Symlinks to folders are not followed: each is a problem, and its folder is not taken for empty.
 """
 
+import errno
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from struct import Struct
@@ -15,6 +17,7 @@ from typing import Final, NamedTuple, NewType
 from mesh.picture import Picture
 from mesh.problems import Severity
 from providers.contract import SourceError
+from providers.directory.beneath import FILE, LeadsOutError, open_beneath
 from providers.directory.file_form import Content, Unreadable
 from providers.text.documents import MAX_BYTES
 from specs.codes import Code
@@ -22,6 +25,12 @@ from specs.codes import Code
 EXTENSIONS = (".yaml", ".yml", ".json")
 NO_MANIFESTS = frozenset({"kustomization.yaml", "kustomization.yml"})
 """Files of a tool that stand among manifests, and may well lack apiVersion and kind."""
+
+_REGULAR: Final = "must be a regular file"
+_LEADS_OUT: Final = (
+    "must not be a symlink that leads out of the directory of manifests; put the file, or what the symlink "
+    "leads to, into that directory"
+)
 
 SINGLY: Final = 256
 """How many files are looked at one by one; where events name more, some may have been lost."""
@@ -185,27 +194,49 @@ def is_unlisted(listing: Listing, name: str) -> bool:
 
 
 def read_content(path: Path, name: str) -> Content:
-    """Read a file of at most 4 MiB; None if it is gone. What cannot be read says why."""
-    full = f"{path}/{name}"
+    """Read a file of at most 4 MiB; None if it is gone. What cannot be read says why.
+
+    A symlink is followed where it leads to a file of the directory `path`, and nowhere else.
+    """
+    return _content(Path(path, name), lambda: open_beneath(path, name))
+
+
+def read_named(file: Path) -> Content:
+    """Read a file that somebody has named, as `read_content` does; a symlink may lead anywhere."""
+    return _content(file, lambda: os.open(file, FILE))
+
+
+def _content(file: Path, opened: Callable[[], int]) -> Content:
     try:
-        # Before it is opened: opening a pipe waits until somebody writes.
-        found = os.stat(full)  # noqa: PTH116 - of thousands of files, without a path's look-ups
-        if not stat.S_ISREG(found.st_mode):
-            return Unreadable(Code.UNREADABLE, "must be a regular file")
-        # Without a buffer: one more byte than there should be tells of the end, at half the system's calls.
-        with open(full, "rb", buffering=0) as file:  # noqa: PTH123 - the same
-            data = file.read(min(found.st_size, MAX_BYTES) + 1)
-            while len(data) not in (found.st_size, MAX_BYTES + 1):  # it grows or shrinks meanwhile
-                if not (more := file.read(MAX_BYTES + 1 - len(data))):
-                    break
-                data += more
+        descriptor = opened()
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                return Unreadable(Code.UNREADABLE, _REGULAR)
+            data = _read(descriptor, found.st_size)
+        finally:
+            os.close(descriptor)
+    except LeadsOutError:
+        return Unreadable(Code.UNREADABLE, _LEADS_OUT)
     except FileNotFoundError:
-        if Path(full).is_symlink():
-            return Unreadable(Code.UNREADABLE, "must not be a symlink to nothing")
-        return None
+        return Unreadable(Code.UNREADABLE, "must not be a symlink to nothing") if file.is_symlink() else None
     except OSError as error:
-        return Unreadable(Code.UNREADABLE, f"must be a readable file: {_reason(error)}")
+        irregular = error.errno in (errno.ENXIO, errno.EISDIR)  # a socket cannot even be opened
+        return Unreadable(
+            Code.UNREADABLE, _REGULAR if irregular else f"must be a readable file: {_reason(error)}"
+        )
     return content_of(data)
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    """Read a file that was `size` bytes long a moment ago, up to one byte more than is allowed."""
+    # One more byte than there should be tells of the end, at half the system's calls.
+    data = os.read(descriptor, min(size, MAX_BYTES) + 1)
+    while len(data) not in (size, MAX_BYTES + 1):  # it grows or shrinks meanwhile
+        if not (more := os.read(descriptor, MAX_BYTES + 1 - len(data))):
+            break
+        data += more
+    return data
 
 
 def content_of(data: bytes) -> str | Unreadable:

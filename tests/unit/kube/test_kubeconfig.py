@@ -241,6 +241,9 @@ def test_wrong(said: dict[str, Any], expected: str, tmp_path: Path) -> None:
         (f"users: [{{token: {SECRET}", "line 2: is no YAML: "),
         ("- a", "is no kubeconfig: must be a mapping with clusters, contexts and users"),
         ("\x00", "is no YAML"),
+        (f"users: !{SECRET} a", "line 1: is no YAML: ConstructorError"),
+        (f"users: *{SECRET}", "line 1: is no YAML: ComposerError"),
+        ("users: 2026-13-32", "is no YAML: ValueError"),
     ],
 )
 def test_no_kubeconfig(text: str, said: str, tmp_path: Path) -> None:

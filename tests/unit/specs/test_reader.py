@@ -19,7 +19,9 @@ from tests.meshes.reading import ORIGIN, complaints, reading
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("just text", ("error", "MW1001", "", '"just text"')),
+        ("just text", ("error", "MW1001", "", "text of 9 characters")),
+        ("2026", ("error", "MW1001", "", "a number")),
+        ("yes", ("error", "MW1001", "", "true or false")),
         ("[1, 2]", ("error", "MW1001", "", "a list of 2 items")),
         ("{apiVersion: v1}", ("error", "MW1002", "kind", "null")),
         ("{kind: Service}", ("error", "MW1002", "apiVersion", "null")),

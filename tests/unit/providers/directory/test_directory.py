@@ -61,12 +61,11 @@ def _source(path: Path, settle: int = 300, *, polling: bool = False) -> Director
 
 
 def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:
-    """Folders and symlinks to files are followed; hidden files, copies of editors and others are not."""
+    """Folders and symlinks to files here are followed; hidden files, copies of editors and others are not."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.yml").write_text(account("a"))
-    outside = tmp_path / "outside.txt"
-    outside.write_text(account("b"))
-    (tmp_path / "b.yaml").symlink_to(outside)
+    (tmp_path / "beside.txt").write_text(account("b"))
+    (tmp_path / "b.yaml").symlink_to("beside.txt")
     for name in (".hidden.yaml", "c.yaml~", "#c.yaml", ".c.yaml.swp", "c.txt", "4913"):
         (tmp_path / name).write_text(account("no"))
     (tmp_path / ".git").mkdir()
@@ -281,7 +280,7 @@ async def test_a_folder_that_becomes_a_link_keeps_its_objects(tmp_path: Path, po
 async def test_a_file_that_becomes_unreadable_keeps_its_objects(tmp_path: Path) -> None:
     """A link whose end is gone, and a text of another encoding; removed, the file takes them along."""
     (tmp_path / "mesh").mkdir()
-    there, file = tmp_path / "there.yaml", tmp_path / "mesh" / "x.yaml"
+    there, file = tmp_path / "mesh" / "there.txt", tmp_path / "mesh" / "x.yaml"
     there.write_text(account("a"))
     file.symlink_to(there)
     (tmp_path / "mesh" / "b.yaml").write_text(account("b"))
