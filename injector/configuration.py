@@ -64,6 +64,10 @@ class Identity(enum.StrEnum):
 class ConfigurationError(DriverError):
     """The configuration is wrong: the message has a line for each fault, with its field."""
 
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
 
 @dataclass(frozen=True, slots=True)
 class InjectionConfig:
@@ -94,7 +98,7 @@ def read(document: object, file: str) -> InjectionConfig:
         raise ConfigurationError(f"{file}: must be a mapping, with fields such as policy and overlays")
     found = _configuration(Fields(document or {}, "", notes))
     if notes.refused:
-        raise ConfigurationError("\n".join(f"{file}: {each.said}" for each in notes.problems))
+        raise ConfigurationError(*(f"{file}: {each.said}" for each in notes.all_problems()))
     return found
 
 

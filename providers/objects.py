@@ -16,6 +16,7 @@ from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile, Origin
 from mesh.picture import Picture
 from mesh.problems import Problem, Problems, Severity, ordered
+from mesh.tally import bounded
 from providers.claims import duplicate, held, repeats
 from specs.codes import Code
 from specs.kinds import READ, is_foreign
@@ -25,6 +26,7 @@ H = TypeVar("H", bound=Hashable)
 
 _ALL_READ: Final[frozenset[str]] = frozenset()  # one for all: each of its own would be 216 bytes
 _SOMEWHERE: Final = InFile("")
+_BESIDE: Final = "beside this one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +53,24 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, Reading]], before: For
     Of equal keys the first counts. What is meant to be there and could not be read keeps its last good form.
     """
     good: dict[ObjectKey, Sourced] = {}
-    problems = [problem for _, reading in readings for problem in reading.problems]
+    added: list[Problem] = []
     for origin, reading in readings:
         for key, value in reading.objects:
             sourced = Sourced(key, value, origin)
             first = good.setdefault(key.claim, sourced)
             if first is not sourced and not repeats(sourced, first):
-                problems.append(duplicate(sourced, first.key, first.origin))
+                added.append(duplicate(sourced, first.key, first.origin))
     unread = [(origin, each) for origin, reading in readings for each in reading.unread]
     read = {*good, *(reading.key.claim for _, reading in readings if reading.key)}
     for sourced, place in _last_good(before, read, unread):
         good[sourced.key.claim] = replace(sourced, stale=True)
-        problems.append(_held(sourced, place))
+        added.append(_held(sourced, place))
+    problems = (
+        *(each for _, reading in readings for each in reading.problems),
+        *bounded(tuple(added), _BESIDE),
+    )
     objects = sorted(good.values(), key=lambda each: each.origin.order)
-    return Form(mark, tuple(objects), tuple(problems), frozenset(e.mark for _, e in unread) or _ALL_READ)
+    return Form(mark, tuple(objects), problems, frozenset(e.mark for _, e in unread) or _ALL_READ)
 
 
 def unreadable(problem: Problem, before: Form | None) -> Form:
@@ -175,10 +181,11 @@ class Objects(ABC, Generic[H]):
 
     def _with(self, forms: Mapping[H, Form | None]) -> Self:
         holders = self.holders.changed(forms)
+        # By holder, each once: those that have changed, and later those that have what is contested.
         claimed = {holder: form.by_claim() for holder, form in forms.items() if form is not None}
         now: dict[ObjectKey, list[H]] = {}
-        for holder, found in claimed.items():
-            for claim in found:
+        for holder, claims in claimed.items():
+            for claim in claims:
                 now.setdefault(claim, []).append(holder)
         contested = dict(self.contested)
         edits: dict[ObjectKey, Sourced | None] = {}
@@ -194,8 +201,10 @@ class Objects(ABC, Generic[H]):
                 # What comes may stand under another key of the same claim: a Pod where there was a Workload.
                 edits[first.key] = None
             if having:
-                found = claimed.get(having[0]) or holders[having[0]].by_claim()
-                edits[found[claim].key] = found[claim]
+                if having[0] not in claimed:
+                    claimed[having[0]] = holders[having[0]].by_claim()
+                found = claimed[having[0]][claim]
+                edits[found.key] = found
         bad = self.bad - forms.keys() | {each for each, form in forms.items() if form and form.problems}
         # What is wrong is gathered anew only where it may be other: that costs what is wrong in all holders.
         same = contested == self.contested and not (bad | self.bad) & forms.keys()
@@ -225,20 +234,34 @@ def _problems(
 ) -> Problems:
     """Return what is wrong with the holders themselves, and what is defined more than once."""
     found = set(_summed(problem for holder in bad for problem in holders[holder].problems))
+    twice = set[Problem]()
+    having_some = {holder for having in contested.values() for holder in having}
+    claimed = {holder: holders[holder].by_claim() for holder in having_some}
     for claim, having in contested.items():
-        first, *others = (holders[holder].by_claim()[claim] for holder in having)
-        found.update(duplicate(each, first.key, first.origin) for each in others if not repeats(each, first))
-    return ordered(found)
+        first, *others = (claimed[holder][claim] for holder in having)
+        twice.update(duplicate(each, first.key, first.origin) for each in others if not repeats(each, first))
+    return ordered((*found, *bounded(ordered(twice), _BESIDE)))
 
 
 def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield problems, of those that tell of a kind that is not read one for each kind, at its first place."""
+    """Yield problems, of those that tell of a kind that is not read one for each kind, at its first place.
+
+    Of these kinds there are 200 at most, and one problem with the number of the others.
+    """
     places: dict[Problem, list[Origin]] = {}
     for problem in problems:
         if problem.code == Code.OTHER_KIND:
             places.setdefault(replace(problem, origin=_SOMEWHERE), []).append(problem.origin)
         else:
             yield problem
-    for problem, found in places.items():
-        said = problem.expected if len(found) == 1 else f"{problem.expected}; {len(found)} objects are such"
-        yield replace(problem, origin=min(found, key=lambda each: each.order), expected=said)
+    summed = (
+        replace(
+            problem,
+            origin=min(found, key=lambda each: each.order),
+            expected=problem.expected
+            if len(found) == 1
+            else f"{problem.expected}; {len(found)} objects are such",
+        )
+        for problem, found in places.items()
+    )
+    yield from bounded(ordered(summed), _BESIDE)

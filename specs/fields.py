@@ -1,16 +1,20 @@
 """A strict cursor over a mapping: typed access by name, and an error for every key nobody asked for."""
 
 import functools
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from mesh.names import Port
 from mesh.spelling import nearest
 from specs.codes import Code
-from specs.notes import Notes
+from specs.notes import Notes, Words
 from specs.quotes import TEXT_RULE, Fits, advised
 
 T = TypeVar("T")
+
+_COMPARED: Final = 1000
+"""How many keys of a mapping are compared with known ones."""
 
 _LIKE: Final = 0.8
 """How much a field that nobody asked for must look like one to be taken for it with a slip in it."""
@@ -57,7 +61,7 @@ class Fields:
         """Refuse the object for the value at a key."""
         self.notes.refuse(code, self.at(name), expected, self._mapping.get(name))
 
-    def warn(self, name: str, expected: str, code: Code) -> None:
+    def warn(self, name: str, expected: Words, code: Code) -> None:
         """Warn of the value at a key; this does not count as asking for it."""
         self.notes.warn(code, self.at(_cut(name)), expected, self._mapping.get(name))
 
@@ -227,12 +231,13 @@ class Fields:
     def skim(self, *others: str) -> None:
         """Warn of every key that looks like one that was asked for, but for `others`, which Kubernetes has.
 
-        For mappings of Kubernetes, which have fields that nobody here knows by name.
+        For mappings of Kubernetes, which have fields that nobody here knows by name. Only the first 1000 keys
+        are compared, because comparing takes time and no mapping of Kubernetes has as many fields.
         """
         if self._asked.issuperset(self._mapping):
             return
         asked = frozenset(self._asked)
-        for key in self._mapping:
+        for key in itertools.islice(self._mapping, _COMPARED):
             if (
                 isinstance(key, str)
                 and key not in asked
@@ -249,7 +254,7 @@ class Fields:
         for key in self.unasked():
             path = self.at(_cut(key))
             value = self._mapping.get(key)
-            self.notes.refuse(Code.UNKNOWN_FIELD, path, self._unknown(key), value)
+            self.notes.refuse(Code.UNKNOWN_FIELD, path, functools.partial(self._unknown, key), value)
 
     def _unknown(self, key: str) -> str:
         if near := nearest(key, self._asked):

@@ -3,6 +3,7 @@
 No kind's own fields stand there, so a slip in `labels` would leave a workload without a Service in silence.
 """
 
+from functools import partial
 from typing import Final
 
 from mesh.spelling import nearest
@@ -39,7 +40,10 @@ def check_metadata_fields(manifest: Manifest) -> None:
     if FIELDS.issuperset(fields.names()):
         return
     for name in sorted(set(fields.names()) - FIELDS):
-        near = nearest(name, FIELDS)
-        meant = f"; did you mean {near}?" if near else ""
-        expected = f"is no field of metadata, and has no effect{meant}"
-        fields.warn(name, expected, Code.UNKNOWN_METADATA)
+        fields.warn(name, partial(_unknown, name), Code.UNKNOWN_METADATA)
+
+
+def _unknown(name: str) -> str:
+    near = nearest(name, FIELDS)
+    meant = f"; did you mean {near}?" if near else ""
+    return f"is no field of metadata, and has no effect{meant}"

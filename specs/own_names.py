@@ -69,7 +69,7 @@ def check_own_names(manifest: Manifest) -> None:
         for name in sorted(fields.names()):
             if is_own(name) and name not in here:
                 path = f"{fields.path}[{name:.80}]"
-                expected = f"says nothing here; {_meant(manifest.key.kind, section, name)}"
+                expected = functools.partial(_says_nothing, manifest.key.kind, section, name)
                 manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
 
 
@@ -83,6 +83,10 @@ def is_own(name: str) -> bool:
 def _is_ours(domain: str) -> bool:
     """Say whether names under a domain are ours, or would be but for a slip in it."""
     return nearest(domain, {PREFIX.removesuffix("/")}, _LIKE) is not None
+
+
+def _says_nothing(kind: Kind, section: str, name: str) -> str:
+    return f"says nothing here; {_meant(kind, section, name)}"
 
 
 def _meant(kind: Kind, section: str, name: str) -> str:

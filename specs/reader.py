@@ -2,18 +2,19 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mesh.kinds import CONFIG_MAP, Kind
 from mesh.objects import MeshObject, ObjectKey
 from mesh.origins import Origin
 from mesh.problems import Problems
 from mesh.spelling import nearest
+from mesh.tally import Tally
 from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.kinds import READ, Reader, api_versions_of, is_foreign, kind_meant, kinds_of
 from specs.manifest import Manifest, check_metadata, key_of, split_api_version
-from specs.notes import Notes
+from specs.notes import WITHIN, Notes
 from specs.object_meta import check_metadata_fields
 from specs.osm.unenforced import PRESETS, UNENFORCED, not_enforced
 from specs.own_names import check_own_names
@@ -50,11 +51,20 @@ def mark_of(document: object) -> str:
     return hashlib.sha256(repr(document).encode(errors="backslashreplace")).hexdigest()
 
 
-def read(document: object, origin: Origin) -> Reading:
-    """Read one manifest, whatever it is; a list of objects is read item by item. Never raises."""
+def read(document: object, origin: Origin, tally: Tally | None = None) -> Reading:
+    """Read one manifest, whatever it is; a list of objects is read item by item. Never raises.
+
+    Of each kind of problem the first 200 are kept, and one more says how many others there are. Whoever gives
+    a `tally`, for several documents together, says that itself.
+    """
+    own = tally or Tally()
     if isinstance(document, Mapping) and (of := _listed(document)) is not None:
-        return _read_list(document, origin, of)
-    return _read_one(document, origin, "")
+        found = _read_list(document, origin, of, own)
+    else:
+        found = _read_one(document, origin, "", own)
+    if tally is None and (rest := own.rest(origin, found.key, WITHIN)):
+        return replace(found, problems=(*found.problems, *rest))
+    return found
 
 
 def key_meant(document: object) -> ObjectKey | None:
@@ -87,8 +97,10 @@ def _listed(document: Mapping[str, object]) -> Mapping[str, object] | None:
     return {"apiVersion": api_version, "kind": name} if known else None
 
 
-def _read_list(document: Mapping[str, object], origin: Origin, of: Mapping[str, object]) -> Reading:
-    notes = Notes(origin)
+def _read_list(
+    document: Mapping[str, object], origin: Origin, of: Mapping[str, object], tally: Tally
+) -> Reading:
+    notes = Notes(origin, tally=tally)
     body = Fields(document, "", notes)
     body.accept("apiVersion", "kind", "metadata")
     if not of:
@@ -98,17 +110,18 @@ def _read_list(document: Mapping[str, object], origin: Origin, of: Mapping[str, 
     if notes.refused:
         return _unread(document, notes)
     readings = [
-        _read_one({**of, **item} if isinstance(item, Mapping) else item, origin, path) for path, item in items
+        _read_one({**of, **item} if isinstance(item, Mapping) else item, origin, path, tally)
+        for path, item in items
     ]
     return Reading(
         objects=tuple(pair for reading in readings for pair in reading.objects),
         problems=tuple(problem for reading in readings for problem in reading.problems),
-        unread=tuple(each for reading in readings for each in reading.unread),
+        unread=tuple(dict.fromkeys(each for reading in readings for each in reading.unread)),
     )
 
 
-def _read_one(document: object, origin: Origin, path: str) -> Reading:
-    notes = Notes(origin)
+def _read_one(document: object, origin: Origin, path: str, tally: Tally) -> Reading:
+    notes = Notes(origin, tally=tally)
     if not isinstance(document, Mapping):
         expected = "must be a mapping with apiVersion, kind and metadata"
         notes.refuse_shape(Code.NOT_A_MAPPING, path, expected, document)

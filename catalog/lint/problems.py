@@ -54,6 +54,7 @@ from mesh.origins import FromSource
 from mesh.policy import PolicyKey
 from mesh.problems import Problem, Problems, Severity, ordered
 from mesh.service import ServiceKey
+from mesh.tally import bounded
 from mesh.workload import Workload, WorkloadKey
 
 _HERE: Final = "here"
@@ -113,9 +114,12 @@ class Linter:
 
 
 def _outcome(pins: Observed[Any, Problems], key: object) -> Problems:
-    """Return what is wrong with an object; that this cannot be said is a problem like others."""
+    """Return what is wrong with an object, at most 200 problems of a kind and how many more there are.
+
+    That this cannot be said is a problem like others.
+    """
     try:
-        return pins.value(key)
+        return bounded(pins.value(key), "with this object")
     except Exception as error:  # noqa: BLE001 - whatever it is, what is served stands
         return (
             Problem(

@@ -3,8 +3,9 @@
 import hashlib
 from dataclasses import dataclass
 
-from mesh.origins import InFile
+from mesh.origins import InFile, Origin
 from mesh.problems import Problem, Severity
+from mesh.tally import Tally
 from providers.objects import Form, read_form, unreadable
 from providers.text.documents import Document, documents
 from specs.codes import Code
@@ -40,18 +41,23 @@ def read_file(file: str, content: str | Unreadable, before: Form | None) -> Form
         return before
     found = documents(content, as_json=file.endswith(".json"))
     places = (InFile(file, document.number, document.line) for document in found)
-    readings = [(place, _read(place, document)) for place, document in zip(places, found, strict=True)]
+    tally = Tally()
+    readings: list[tuple[Origin, Reading]] = [
+        (place, _read(place, document, tally)) for place, document in zip(places, found, strict=True)
+    ]
+    if rest := tally.rest(InFile(file), None, "in this file"):
+        readings.append((InFile(file), Reading(problems=rest)))
     return read_form(digest, readings, before)
 
 
-def _read(place: InFile, document: Document) -> Reading:
+def _read(place: InFile, document: Document, tally: Tally) -> Reading:
     """Read one document; with faults it only says which object it means, if that can be told.
 
     Two documents that ran into one, because the line between them was lost, show as a fault as well:
     therefore a document with faults may always stand for more than it names.
     """
     if not document.faults:
-        return read(document.value, place)
+        return read(document.value, place, tally)
     key = key_meant(document.value)
     problems = tuple(
         Problem(
@@ -62,6 +68,7 @@ def _read(place: InFile, document: Document) -> Reading:
             expected=fault.expected,
         )
         for fault in document.faults
+        if tally.admits(str(fault.code), Severity.ERROR, fault.more)
     )
     mark = hashlib.sha256(document.text.encode()).hexdigest()
     named = () if key is None else (Unread(key, mark),)

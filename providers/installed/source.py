@@ -12,15 +12,16 @@ from typing import Final
 import structlog
 
 from mesh.objects import ObjectKey, Sourced
-from mesh.origins import FromSource
+from mesh.origins import FromSource, Origin
 from mesh.picture import Picture
 from mesh.problems import Problem, Problems, Severity, log_gone, log_new
+from mesh.tally import Tally
 from providers.contract import Counts, Freshness, Provider
 from providers.guard import HOLD, Guarded, guard
 from providers.moments import Moment, monotonic
 from providers.objects import Objects, read_form
 from specs.codes import Code
-from specs.reader import key_meant, read
+from specs.reader import Reading, key_meant, read
 
 PATIENCE: Final = timedelta(seconds=10)
 """How long an answer may take until it is said to be missing."""
@@ -150,10 +151,13 @@ class ProviderSource:
         form = before.state.holders.get(self.name)
         if form is None or form.mark != mark:
             documents = [json.loads(each) for each in answer]
-            readings = [
-                (place := _place(self.name, number, each), read(each, place))
+            tally = Tally()
+            readings: list[tuple[Origin, Reading]] = [
+                (place := _place(self.name, number, each), read(each, place, tally))
                 for number, each in enumerate(documents, 1)
             ]
+            if rest := tally.rest(FromSource(self.name), None, "in this answer"):
+                readings.append((FromSource(self.name), Reading(problems=rest)))
             form = read_form(mark, readings, form)
         state = before.state.holding({self.name: form})
         had = Guarded(before.state.objects(), before.held_since)

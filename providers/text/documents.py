@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from providers.text.faults import Fault
+from providers.text.faults import Fault, Faults
 from providers.text.yaml_lines import OTHER, plain_value
 from providers.text.yaml_scalars import as_written, resolve
 from providers.text.yaml_value import yaml_value
@@ -98,14 +98,14 @@ def _json_document(text: str) -> tuple[Document, ...]:
     if not text.strip():
         return ()
     line = 1 + len(text[: len(text) - len(text.lstrip())].splitlines())
-    faults: list[Fault] = []
+    faults = Faults()
 
     def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
         found: dict[str, object] = {}
         for key, value in items:
             if key in found:
                 said = f"must have each key once; {key[:60]!r} stands twice"
-                faults.append(Fault(Code.DUPLICATE_KEY, said, line))
+                faults.add(Code.DUPLICATE_KEY, said, line)
             found.setdefault(key, value)
         return found
 
@@ -122,7 +122,7 @@ def _json_document(text: str) -> tuple[Document, ...]:
     if "\\ud" in text.lower() and not _is_encodable(value):
         said = "must be valid JSON: an escape is half a character (a surrogate without its pair)"
         return (Document(1, line, None, (Fault(Code.BAD_SYNTAX, said, line),), text),)
-    return (Document(1, line, value, tuple(faults), text),)
+    return (Document(1, line, value, faults.said(), text),)
 
 
 def _is_encodable(value: object) -> bool:

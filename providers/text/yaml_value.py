@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from providers.text.faults import Fault
+from providers.text.faults import Fault, Faults
 from providers.text.yaml_scalars import resolve
 from specs.codes import Code
 
@@ -40,7 +40,7 @@ def yaml_value(
     except yaml.YAMLError:
         said = "must be valid YAML: it holds characters that YAML forbids"
         return builder.root(), (Fault(Code.BAD_SYNTAX, said, builder.line),)
-    return builder.top, tuple(builder.faults)
+    return builder.top, builder.faults.said()
 
 
 class _TooMuchError(Exception):
@@ -66,7 +66,7 @@ class _Builder:
     scalar: Callable[[yaml.ScalarEvent], object]
     top: object = None
     line: int = 1
-    faults: list[Fault] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
     stack: list[_Open] = field(default_factory=list)
     anchors: dict[str, tuple[object, int]] = field(default_factory=dict)
     aliases: int = 0
@@ -94,7 +94,7 @@ class _Builder:
         return self.stack[0].value if self.stack else self.top
 
     def _fault(self, code: Code, expected: str) -> None:
-        self.faults.append(Fault(code, expected, self.line))
+        self.faults.add(code, expected, self.line)
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         if self._expects_key():
@@ -167,8 +167,9 @@ class _Builder:
             here.value.append(value)
             return
         if here.key == _MERGE:
-            here.merged.extend(value if isinstance(value, list) else [value])
-            if not all(isinstance(item, dict) for item in here.merged):
+            added = value if isinstance(value, list) else [value]
+            here.merged.extend(added)
+            if not all(isinstance(item, dict) for item in added):
                 self._fault(Code.BAD_SYNTAX, "must merge (<<) mappings only")
         elif here.key is not None:
             here.value.setdefault(here.key, value)  # of a key that stands twice, a fault anyway, the first

@@ -50,7 +50,7 @@ def service(manifest: Manifest) -> Service | None:
     headless = first == "None" or (not given and "None" in spec.texts("clusterIPs", ADDRESS_RULE))
     ports = _ports(spec)
     annotations = manifest.metadata.section("annotations")
-    if not ports and not headless and not manifest.notes.problems:
+    if not ports and not headless and manifest.notes.is_clean:
         manifest.notes.warn(Code.EMPTY, spec.at("ports"), "is empty, so this Service cannot be called")
     found = Service(
         key=ServiceKey(manifest.namespace, ServiceName(manifest.key.name)),

@@ -1,0 +1,143 @@
+"""Files with a problem in each of their parts: people are told of some hundreds, and how many more."""
+
+from collections import Counter
+
+import pytest
+
+from catalog.lint.problems import problems
+from catalog.store.view import MeshSettings, View
+from mesh.origins import FromSource, InFile
+from mesh.problems import Problem, Severity
+from mesh.tally import MOST
+from providers.directory.manifests import Manifests
+from providers.text.documents import documents
+from specs.reader import read
+from tests.meshes.texts import account, joined, manifest
+
+COUNT = 1500
+REST = COUNT - MOST
+LIST = "apiVersion: v1\nkind: List\nitems:\n"
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n"
+KEYS = [f"x{each}: 1\n" for each in range(COUNT)]
+TEXTS = {
+    "empty items of a list": (LIST + "- {}\n" * COUNT, {"MW1002": 2 * COUNT}),
+    "items that are no mappings": (LIST + "- secret\n" * COUNT, {"MW1001": COUNT}),
+    "items of an unknown kind": (
+        LIST
+        + "".join(
+            f"- {{apiVersion: v1, kind: Sevrice, metadata: {{name: a{each}}}}}\n" for each in range(COUNT)
+        ),
+        {"MW1003": COUNT},
+    ),
+    "documents without a kind": ("---\na: 1\n" * COUNT, {"MW1002": 2 * COUNT}),
+    "documents that are no YAML": ("---\n@\n" * COUNT, {"MW1101": COUNT}),
+    "keys that stand twice": ("a: 1\n" * (COUNT + 1), {"MW1102": COUNT}),
+    "merges of what is no mapping": ("<<: 1\n" * COUNT, {"MW1101": COUNT}),
+    "tags": ("- !x 1\n" * COUNT, {"MW1101": COUNT}),
+    "fields that no Service has": (
+        "apiVersion: split.smi-spec.io/v1alpha4\nkind: TrafficSplit\nmetadata: {name: a}\n"
+        "spec: {service: a, backends: [{service: b, weight: 1}]}\n" + "".join(KEYS),
+        {"MW1012": COUNT},
+    ),
+    "elements of a wrong type": (
+        manifest("Service", "a", "ports: [" + "1," * COUNT + "]"),
+        {"MW1010": COUNT},
+    ),
+    "fields of metadata": (NAMESPACE + "".join(f"  {each}" for each in KEYS), {"MW1027": COUNT}),
+    "labels of ours": (
+        NAMESPACE + "  labels:\n" + "".join(f"    meshwright.dev/{each}" for each in KEYS),
+        {"MW1025": COUNT, "MW1010": COUNT},
+    ),
+    "kinds that are not read": (
+        LIST
+        + "".join(f"- {{apiVersion: a/v1, kind: K{each}, metadata: {{name: a}}}}\n" for each in range(COUNT)),
+        {"MW1031": COUNT},
+    ),
+}
+
+
+def _count(found: Problem) -> int:
+    """Return how many problems one stands for."""
+    _, marked, rest = found.expected.partition("and ")
+    number, more, _ = rest.partition(" more problems of this kind ")
+    return int(number.replace(",", "")) if marked and more else 1
+
+
+def _counts(found: tuple[Problem, ...]) -> dict[str, int]:
+    """Return how many problems of each code there are by what is said."""
+    counts = Counter[str]()
+    for each in found:
+        counts[each.code] += _count(each)
+    return dict(counts)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_file_with_very_many_problems_shows_some_and_counts_the_rest(name: str) -> None:
+    """Of each kind 200 are named, and none is lost in the count."""
+    text, expected = TEXTS[name]
+    found = Manifests().apply("x.yaml", text).problems()
+    assert len(found) <= (MOST + 1) * len(expected)
+    assert _counts(found) == expected
+
+
+def test_the_rest_is_said_in_a_sentence_at_the_file() -> None:
+    """With its number as people write it."""
+    found = Manifests().apply("x.yaml", LIST + "- {}\n" * COUNT).problems()
+    assert len(found) == MOST + 1
+    (rest,) = (each for each in found if _count(each) > 1)
+    assert rest == Problem(
+        code="MW1002",
+        severity=Severity.ERROR,
+        origin=InFile("x.yaml"),
+        expected="and 2,800 more problems of this kind in this file",
+    )
+
+
+def test_what_is_good_in_such_a_file_is_in_force() -> None:
+    """Objects behind the last problem that is named are read like those before."""
+    text = joined(account("first"), LIST + "- {}\n" * COUNT, account("last"))
+    assert [key.name for key in Manifests().apply("x.yaml", text).objects()] == ["first", "last"]
+
+
+def test_one_document_says_how_many_more_there_are_in_it() -> None:
+    """As for an object of a cluster, which stands in no file."""
+    (document,) = documents(LIST + "- 1\n" * COUNT)
+    *named, rest = read(document.value, FromSource("here")).problems
+    assert [each.field for each in named] == [f"items[{each}]" for each in range(MOST)]
+    assert rest.expected == f"and {REST:,} more problems of this kind in this document"
+
+
+def test_objects_that_are_defined_again_are_counted_too() -> None:
+    """In the same file, and in another one."""
+    names = [f"a{each}" for each in range(COUNT)]
+    workloads = joined(*(_workload(each, "10.0.0.1") for each in names))
+    others = joined(*(_workload(each, "10.0.0.2") for each in names))
+    for state in (
+        Manifests().apply("x.yaml", joined(workloads, others)),
+        Manifests().apply_all({"x.yaml": workloads, "y.yaml": others}),
+        Manifests().apply("y.yaml", others).apply("x.yaml", workloads),
+    ):
+        assert len(state.problems()) == MOST + 1
+        assert _counts(state.problems()) == {"MW1106": COUNT}
+
+
+def test_objects_that_keep_their_last_good_form_are_counted_too() -> None:
+    """A slip in a file of many objects is one problem, and a warning for each object that it may concern."""
+    good = joined(*(account(f"a{each}") for each in range(COUNT)))
+    state = Manifests().apply("x.yaml", good).apply("x.yaml", "{\n")
+    assert len(state.objects()) == COUNT
+    assert _counts(state.problems()) == {"MW1101": 1, "MW1107": COUNT}
+    assert len(state.problems()) == MOST + 2
+
+
+def test_what_is_wrong_between_objects_is_counted_too() -> None:
+    """A TrafficSplit whose backends are not there."""
+    backends = ",".join(f"{{service: b{each}, weight: 1}}" for each in range(COUNT))
+    split = manifest("TrafficSplit", "s", f"service: a, backends: [{backends}]")
+    found = problems(View.build(Manifests().apply("x.yaml", split).objects(), MeshSettings()))
+    assert max(Counter(each.code for each in found).values()) == MOST + 1
+    assert COUNT in _counts(found).values()
+
+
+def _workload(name: str, address: str) -> str:
+    return manifest("Workload", name, f"address: {address}, uuid: {name}, service: a, serviceAccount: a")
