@@ -16,6 +16,8 @@ import contextlib
 import enum
 from collections.abc import Iterator
 
+from mesh.printable import on_one_line
+
 
 class Status(enum.IntEnum):
     """How every command ends; docs/cli.md says for each what it means there.
@@ -30,15 +32,19 @@ class Status(enum.IntEnum):
 
 
 class CommandFailed(Exception):
-    """A command could not do what it was told; `status` is what the process ends with."""
+    """A command could not do what it was told; `status` is what the process ends with.
+
+    The message is one line, and one more for each of `others`.
+    """
 
     status = Status.UNKNOWN
 
-    def __init__(self, sentence: object) -> None:
-        super().__init__(str(sentence))
+    def __init__(self, sentence: object, *others: object) -> None:
+        self.lines = tuple(on_one_line(str(each)) for each in (sentence, *others))
+        super().__init__("\n".join(self.lines))
 
     def in_words(self) -> str:
-        """Return the line that people read."""
+        """Return the lines that people read."""
         return f"meshwright: {self}\n"
 
 
@@ -54,6 +60,12 @@ class NotUnderstood(ServerRefused):
     """The server's answer lacks what it should have, or has something else there; `do` is the next step."""
 
     do = "ask with the program that the server runs: `meshwright version` says which one this is"
+
+
+def lines_of(error: Exception) -> tuple[str, ...]:
+    """Return the lines of an error that has one for each fault in `lines`, for CommandFailed."""
+    found: tuple[str, ...] = getattr(error, "lines", (str(error),))
+    return found
 
 
 @contextlib.contextmanager

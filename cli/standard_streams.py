@@ -1,7 +1,8 @@
 """Standard input, output and error of a command, also where they are closed, full, or lack a character.
 
 What cannot be printed ends the command in a sentence. What cannot be said on standard error ends nothing:
-there is nobody who could be told.
+there is nobody who could be told. Whatever a command prints is text of others in part: on both streams
+characters that a terminal would take for commands are escaped.
 """
 
 import errno
@@ -11,6 +12,7 @@ import sys
 from typing import Any, Final, TextIO
 
 from cli.errors import CommandFailed
+from mesh.screened import Screened
 
 READER_GONE: Final = 141
 """How a program ends whose reader has gone, as a shell has it: 128 and SIGPIPE."""
@@ -97,10 +99,19 @@ def read_text() -> str:
 def print_text(text: str) -> None:
     """Print what programs read, such as YAML: in UTF-8 whatever the terminal's encoding.
 
-    Bytes of the command line that are no UTF-8 are printed as they were typed.
+    Bytes of the command line that are no UTF-8 are printed as they were typed. On a terminal people read it,
+    and control characters are escaped.
     """
+    print_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def print_bytes(content: bytes) -> None:
+    """Print what somebody else has said, byte for byte, but on a terminal without control characters."""
+    if sys.stdout.isatty():
+        sys.stdout.write(content.decode("utf-8", "backslashreplace"))
+        return
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.write(content)
 
 
 def _held(flags: int) -> int:
@@ -115,7 +126,7 @@ def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool = False) 
     encoding, at_once = "utf-8", False
     if isinstance(like, io.TextIOWrapper):
         encoding, at_once = like.encoding, like.line_buffering or like.write_through
-    return io.TextIOWrapper(
+    return Screened(
         io.BufferedWriter(raw),
         encoding=encoding,
         errors="backslashreplace",

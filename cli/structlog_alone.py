@@ -2,6 +2,8 @@
 
 import sys
 
+from mesh.screened import styled
+
 
 def import_structlog() -> None:
     """Import it as if rich were not installed: `controller.process.logs` has tracebacks as text before.
@@ -21,4 +23,9 @@ def on_standard_error() -> None:
     """Have what is logged in a command go to standard error: standard output is its answer's alone."""
     import structlog
 
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+    from controller.process.logs import for_people
+
+    structlog.configure(
+        processors=[*structlog.get_config()["processors"][:-1], *for_people(sys.stderr)],
+        logger_factory=lambda *_: structlog.PrintLogger(styled(sys.stderr)),
+    )

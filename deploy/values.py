@@ -202,6 +202,10 @@ def schema(settings: Mapping[str, str]) -> JsonSchemaValue:
 class ValuesError(ValueError):
     """Values are wrong: a line for each fault, with its field."""
 
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
 
 def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
     """Raise ValuesError unless values are what the schema has; `settings` are the server's, by name."""
@@ -209,12 +213,12 @@ def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
         found = Values.model_validate(dict(values))
     except ValidationError as error:
         said = (f"{'.'.join(map(str, each['loc']))}: {_expected(each)}" for each in error.errors())
-        raise ValuesError("\n".join(said)) from error
+        raise ValuesError(*said) from error
     unknown = [
         f"settings.{name}: is no setting of the server's" for name in found.settings if name not in settings
     ]
     if unknown:
-        raise ValuesError("\n".join(unknown))
+        raise ValuesError(*unknown)
 
 
 def _expected(error: ErrorDetails) -> str:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from mesh.objects import ObjectKey
 from mesh.origins import Order, Origin
+from mesh.printable import on_one_line
 
 
 class Severity(enum.StrEnum):
@@ -35,13 +36,13 @@ class Problem:
 
     @property
     def said(self) -> str:
-        """What is wrong, for whoever knows with which object."""
+        """What is wrong, in one line, for whoever knows with which object."""
         found = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
-        return f"{found + ': ' if found else ''}{self.expected}"
+        return on_one_line(f"{found + ': ' if found else ''}{self.expected}")
 
     def __str__(self) -> str:
         named = str(self.key) if self.key else "document"
-        return f"{self.code} {self.origin}: {named}: {self.said}"
+        return f"{self.code} {on_one_line(f'{self.origin}: {named}')}: {self.said}"
 
 
 Problems = tuple[Problem, ...]

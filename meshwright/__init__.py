@@ -39,7 +39,10 @@ _STATUS: Final = 2
 def main() -> None:
     """Run the command line, if it is ours."""
     if shadows := tuple(shadowed()):
-        sys.stderr.write("".join(f"meshwright: {each}\n" for each in shadows))
+        # A folder's name can hold what a terminal takes for a command.
+        sys.stderr.write(
+            "".join(f"meshwright: {each if each.isprintable() else ascii(each)}\n" for each in shadows)
+        )
         sys.exit(_STATUS)
     importlib.import_module("cli.main").main()
 

@@ -12,6 +12,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from cli.bugs import concealed
 from cli.client import api, proxy_path
@@ -19,6 +20,7 @@ from cli.errors import CommandFailed
 from cli.printing.answers import records
 from mesh.host_port import HostPort
 from mesh.listening import reached_from_here
+from mesh.printable import on_one_line, printable
 
 PAGES: Final = {
     "proxy": "/proxies",
@@ -60,9 +62,12 @@ class Report:
         return found
 
     def add_text(self, name: str, made: Callable[[], str]) -> None:
-        """Add lines of text, without secrets; note why where they cannot be had."""
+        """Add lines of text, without secrets and control characters; note why where they cannot be had.
+
+        Somebody will look at them in a terminal, and a log has what strangers have sent.
+        """
         try:
-            self.files[name] = concealed.of_log(made())
+            self.files[name] = printable(concealed.of_log(made()))
         except (OSError, ValueError, http.client.HTTPException) as error:
             self.missing[name] = concealed.of_text(" ".join(str(error).split()))
 
@@ -81,15 +86,16 @@ def server(report: Report, state: Path, most_proxies: int) -> None:
     report.add_text("metrics.txt", partial(_metrics, found["config"]))
     for name in _most_wanted(found["proxy"], most_proxies):
         at = proxy_path(name)
-        report.add(f"proxies/{name}/streams.json", partial(api, state, "/streams", {"proxy": name}))
-        report.add(f"proxies/{name}/history.json", partial(api, state, f"{at}/pushes"))
+        folder = f"proxies/{quote(name, safe='')}"
+        report.add(f"{folder}/streams.json", partial(api, state, "/streams", {"proxy": name}))
+        report.add(f"{folder}/history.json", partial(api, state, f"{at}/pushes"))
         if report.values:
-            report.add(f"proxies/{name}/configuration.json", partial(api, state, f"{at}/configuration"))
+            report.add(f"{folder}/configuration.json", partial(api, state, f"{at}/configuration"))
 
 
 def log(report: Report, path: Path) -> None:
     """Add a log's end."""
-    report.add_text(f"logs/{path.name}", lambda: _end(path))
+    report.add_text(f"logs/{on_one_line(path.name)}", lambda: _end(path))
 
 
 def about(report: Report, now: datetime) -> None:

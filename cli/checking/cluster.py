@@ -16,7 +16,7 @@ from checks.cluster import Injector
 from cli.checking import installed
 from cli.checking.asking import Asking, looked
 from cli.checking.webhooks import ready_behind
-from cli.errors import CommandFailed
+from cli.errors import CommandFailed, lines_of
 from injector.decision import OSM_UUID
 from kube.api import Api
 from kube.builtin import DAEMON_SETS, DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING, minor_version
@@ -54,7 +54,7 @@ def manifests(values: Path | None, home: str) -> Sequence[Mapping[str, Any]]:
     try:
         texts = [namespace(home), *rendered(read_values([values] if values else (), ()), home)]
     except (ValuesError, TemplateError) as error:
-        raise CommandFailed(error) from error
+        raise CommandFailed(*lines_of(error)) from error
     return [dict(yaml.safe_load(each)) for each in texts]
 
 

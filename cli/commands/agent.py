@@ -1,6 +1,5 @@
 """`meshwright agent`: a proxy beside its workload; `meshwright agent request`: asking it."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,6 +8,8 @@ import typer
 from cli.errors import AnsweredNo, CommandFailed, Status
 from cli.options import AsJson, Domain, host_port
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines, say
+from cli.standard_streams import print_bytes
 from sidecars.layout import ADMIN_PORT, CHAIN_FILE, STATUS_PORT
 
 # Reading says better than access(2) what may be read: that leaves out what a capability allows.
@@ -167,7 +168,7 @@ def wait(
     if words:
         raise AnsweredNo(f"not ready after {seconds:g} s: {words}")
     if answers and not as_json:
-        typer.echo(f"{answers} is ready", err=True)
+        say(f"{answers} is ready")
 
 
 @agent.command()
@@ -188,7 +189,7 @@ def status(
     if as_json:
         print_json(found)
     else:
-        print("\n".join(lines(found)))
+        print_lines(*lines(found))
     if not (found["ready"] and found["control_plane"]["reached"]):
         raise typer.Exit(Status.NO)
 
@@ -210,7 +211,7 @@ def drain(
     if as_json:
         print_json({"draining": True})
     else:
-        typer.echo("draining", err=True)
+        say("draining")
 
 
 @agent.command()
@@ -236,6 +237,6 @@ def request(
     if as_json:
         print_json({"status": response.status, "body": body.decode("utf-8", "replace")})
     else:
-        sys.stdout.buffer.write(body)
+        print_bytes(body)
     if response.status != 200:
         raise AnsweredNo(f"{method.upper()} {path}: status {response.status}")

@@ -8,6 +8,7 @@ import typer
 
 from cli.options import AsJson, State
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines
 
 
 def bug_report(
@@ -72,6 +73,6 @@ def bug_report(
     if as_json:
         print_json({"file": str(path), "files": sorted(report.files), "missing": report.missing})
         return
-    print(f"{path}: {len(report.files)} files")
+    print_lines(f"{path}: {len(report.files)} files")
     for name, why in sorted(report.missing.items()):
-        print(f"not in it: {name}: {why}")
+        print_lines(f"not in it: {name}: {why}")

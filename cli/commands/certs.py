@@ -1,6 +1,5 @@
 """`meshwright certs`: certificates of proxies, issued, revoked and listed."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from cli.commands.tokens import tokens
 from cli.errors import AnsweredNo, CommandFailed, IssuingError
 from cli.options import AsJson, Shared, State, Trust
 from cli.printing.answers import print_json, saying_why
+from cli.printing.lines import print_lines, say
 from mesh.identity import is_proxy_name
 
 certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
@@ -63,14 +63,16 @@ def issue_proxy(
         except AnsweredNo as no:
             raise AnsweredNo(f"{no}; --anyway issues it all the same") from no
     if issued.made:
-        print(made_in(state), file=sys.stderr)
+        say(made_in(state))
     if issued.unasked:
-        print(UNASKED, file=sys.stderr)
+        say(UNASKED)
     if as_json:
         named = {"name": issued.name, "serial": issued.serial, "not_after": issued.not_after}
         print_json(named | {"directory": str(out), "ca_made": issued.made})
         return
-    print(f"{issued.name}\nserial {issued.serial}\nvalid until {issued.not_after}\nwritten to {out}")
+    print_lines(
+        issued.name, f"serial {issued.serial}", f"valid until {issued.not_after}", f"written to {out}"
+    )
 
 
 @certs.command("revoke")
@@ -107,12 +109,12 @@ def revoke(
         found = [revoking.revoke(state, serial, trust_domain, reason, shared=shared)]
         said = {"name": found[0].name, "serial": found[0].serial}
     if not as_json:
-        print(*(f"revoked {each.serial} of {each.name}" for each in found), sep="\n")
+        print_lines(*(f"revoked {each.serial} of {each.name}" for each in found))
     try:
         if with_token:
             said["tokens"] = tokens = revoking.revoke_tokens(state, found, trust_domain, shared=shared)
             if not as_json:
-                print(*(f"revoked token {each}\n" for each in tokens), sep="", end="")
+                print_lines(*(f"revoked token {each}" for each in tokens))
         else:
             left = revoking.usable_tokens(state, found, trust_domain, shared=shared)
             said["usable_tokens"] = left
@@ -170,7 +172,7 @@ def show_certificate(
     if as_json:
         print_json(found)
         return
-    print(*certificates_lines(found), sep="\n")
+    print_lines(*certificates_lines(found))
 
 
 @certs.command("rebuild-ledger")
@@ -200,7 +202,7 @@ def rebuild_ledger(
         if as_json:
             print_json({"certificates": count})
         else:
-            print(f"the ledger has {count} certificates; start the server without --rebuild-ledger")
+            print_lines(f"the ledger has {count} certificates; start the server without --rebuild-ledger")
         return
     found = issuing.candidates(state, confirm or (), everybody=confirm_all)
     show(found, candidates_tables, as_json=as_json)
@@ -208,10 +210,9 @@ def rebuild_ledger(
 
 def _say_usable(tokens: Iterable[str]) -> None:
     for each in tokens:
-        print(
+        say(
             f"meshwright: it joined by token {each}, which lets in others still, and this machine under "
-            f"another name: `certs token revoke {each}` ends that (or --with-token at once)",
-            file=sys.stderr,
+            f"another name: `certs token revoke {each}` ends that (or --with-token at once)"
         )
 
 

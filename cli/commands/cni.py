@@ -11,6 +11,7 @@ import typer
 from cli.errors import CommandFailed
 from cli.options import AsJson, Kubeconfig, host_port
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines
 from cni.settings import STATUS_PORT, Settings
 
 _NODE: Final = Settings()
@@ -94,4 +95,6 @@ def uninstall(
     if as_json:
         print_json({"changed": list(changed)})
     else:
-        print(f"taken out of {', '.join(changed)}" if changed else "it is in none of the node's networks")
+        print_lines(
+            f"taken out of {', '.join(changed)}" if changed else "it is in none of the node's networks"
+        )

@@ -21,6 +21,7 @@ from cli.options import (
     require_cluster,
 )
 from cli.printing.answers import print_json
+from cli.printing.lines import joined, print_lines, say
 
 if TYPE_CHECKING:
     from cli.offline.wanted import Wanted
@@ -79,7 +80,7 @@ def diff(
         for each, lines in zip(found.changed, how, strict=True):
             sys.stdout.write(_changed(each))
             if parts := [line for part in lines.values() for line in part]:
-                sys.stdout.write("\n".join(["", *parts, ""]))
+                print_lines("", *parts)
     if found:
         raise typer.Exit(Status.NO)
 
@@ -154,13 +155,13 @@ def _applied(directory: Path, asked: "Reached") -> "tuple[_Served, Wanted]":
 
 def _say_errors(directory: Path, found: "Wanted") -> None:
     if found.errors:
-        sys.stderr.write(
+        say(
             f"meshwright: {_counted(found.errors, 'error')} in {directory} (see meshwright lint): "
-            "what cannot be read is left out here, and the server would keep its last good form\n"
+            "what cannot be read is left out here, and the server would keep its last good form"
         )
     if found.between:
         said = f"{_counted(found.between, 'error')} between objects of {directory} (see meshwright lint)"
-        sys.stderr.write(f"meshwright: {said}: what is named there would not be in force\n")
+        say(f"meshwright: {said}: what is named there would not be in force")
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
@@ -180,13 +181,13 @@ def _summary(found: "Comparison", kept: Mapping[str, str]) -> str:
     lines.extend(f"new: {proxy}" for proxy in found.new)
     lines.extend(f"not known any more (it keeps what it has): {proxy}" for proxy in found.gone)
     lines.extend(f"keeps what it has: {proxy}: {kept[proxy]}" for proxy in sorted(kept))
-    return "\n".join(lines) + "\n"
+    return joined(lines)
 
 
 def _changed(each: "Changed") -> str:
     lines = ["", ", ".join(each.proxies)]
     lines.extend(f"  {change.kind} {change.type} {change.name}" for change in each.changes)
-    return "\n".join(lines) + "\n"
+    return joined(lines)
 
 
 def _how(served: _Served, each: "Changed", wanted: "Snapshot") -> "How":

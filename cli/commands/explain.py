@@ -21,6 +21,7 @@ from cli.options import (
     require_cluster,
 )
 from cli.printing.answers import Found, print_json, records, texts
+from cli.printing.lines import joined
 from cli.standard_streams import read_text
 from providers.text.printed import printed
 
@@ -139,8 +140,8 @@ def text(found: Found) -> str:
     if missing := records(found, "missing"):
         heading = _NOT_ALL if found.get("besides") else _ALL
         lines += ["", f"# {heading}"]
-        lines.append(printed(missing).rstrip())
-    return "\n".join(lines) + "\n"
+        lines += printed(missing).splitlines()
+    return joined(lines)
 
 
 def _logged(said: Mapping[str, object]) -> str:

@@ -1,7 +1,6 @@
 """`meshwright explain-injection`: why a pod has a sidecar, gets one, or does not."""
 
 import asyncio
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from cli.commands.inject import InNamespace, config_in, known_mesh, named_namespace, pieces_of
-from cli.errors import CommandFailed, Status
+from cli.errors import CommandFailed, Status, lines_of
 from cli.options import AsJson, Context, ControlPlane, Kubeconfig
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines, say
 from mesh.kinds import POD
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ def explain_injection(
 
 def _print(found: "Sequence[Found]") -> None:
     for index, (what, said) in enumerate(found):
-        head, before = (f"{what}\n", "  ") if len(found) > 1 else ("", "")
-        sys.stdout.write(f"{chr(10) if index else ''}{head}")
-        sys.stdout.writelines(f"{before}{line}\n" for line in lines(said))
+        head, before = ([what], "  ") if len(found) > 1 else ([], "")
+        gap = [""] if index else []
+        print_lines(*gap, *head, *(f"{before}{line}" for line in lines(said)))
 
 
 def _is_good(found: "Explanation") -> bool:
@@ -198,7 +198,7 @@ async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
     try:
         return await mesh_config(Asking(api), home)
     except ApiError as error:
-        sys.stderr.write(f"the MeshConfig cannot be read, and its defaults are taken: {error}\n")
+        say(f"the MeshConfig cannot be read, and its defaults are taken: {error}")
         return MeshConfig()
 
 
@@ -215,14 +215,14 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
     try:
         place, found = await config_in(Asking(api), told.control_plane_namespace)
     except ConfigurationError as error:
-        raise CommandFailed(error) from error
+        raise CommandFailed(*lines_of(error)) from error
     except ApiError as error:
         raise CommandFailed(
             f"what is injected here cannot be read: {error}; or give it as --config"
         ) from error
     if found is None:
         where = f"{place.namespace}/{place.name}"
-        sys.stderr.write(f"there is no ConfigMap {where}: the defaults are taken, or give --config\n")
+        say(f"there is no ConfigMap {where}: the defaults are taken, or give --config")
         return told
     return found
 

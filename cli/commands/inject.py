@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.errors import AnsweredNo, CommandFailed
+from cli.errors import AnsweredNo, CommandFailed, lines_of
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.printing.lines import say
 from cli.standard_streams import print_text, read_bytes
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def config_in(file: Path | None) -> "InjectionConfig":
     except UnicodeDecodeError as error:
         raise CommandFailed(f"{file} is no text in UTF-8 (byte {error.start})") from error
     except ConfigurationError as error:
-        raise CommandFailed(error) from error
+        raise CommandFailed(*lines_of(error)) from error
 
 
 def known_mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceObject]]":
@@ -177,13 +178,13 @@ def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: 
     failed = [each for each in said if each.failed]
     for each in said:
         for warning in each.warnings:
-            typer.echo(f"warning: {each.what}: {warning}", err=True)
+            say(f"warning: {each.what}: {warning}")
         if not each.changed and not each.failed:
-            typer.echo(f"left as it is: {each.what}: {each.why}", err=True)
+            say(f"left as it is: {each.what}: {each.why}")
     if as_json:
         print_json({"objects": list(map(_told, said)), "manifests": None if failed else _list(outcomes)})
     if failed:
-        raise AnsweredNo("\n".join(f"{each.what}: {each.why}" for each in failed))
+        raise AnsweredNo(*(f"{each.what}: {each.why}" for each in failed))
     if not as_json:
         texts = [
             piece.written(outcome.manifest) if outcome.changed else piece.text

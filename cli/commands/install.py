@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.errors import CommandFailed
+from cli.errors import CommandFailed, lines_of
 from cli.options import AsJson
 from cli.printing.answers import print_json
 from cli.standard_streams import print_text
@@ -49,7 +49,7 @@ def install(
     try:
         found = [home(namespace), *manifests(read_values(values or (), told or ()), namespace)]
     except (ValuesError, TemplateError) as error:
-        raise CommandFailed(error) from error
+        raise CommandFailed(*lines_of(error)) from error
     if as_json:
         import yaml
 

@@ -13,6 +13,7 @@ from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception,
 from cli.errors import AnsweredNo, CommandFailed, Status
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines
 from cli.standard_streams import print_text
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
@@ -166,7 +167,7 @@ def _report(differences: tuple[str, ...], *, as_json: bool) -> None:
     if as_json:
         print_json({"as_wanted": not differences, "differences": differences})
     else:
-        print("\n".join(differences) or "interception is as wanted")
+        print_lines(*(differences or ("interception is as wanted",)))
     if differences:
         raise typer.Exit(Status.NO)
 
@@ -175,7 +176,7 @@ def _seen(words: str, seconds: float, *, as_json: bool) -> None:
     if as_json:
         print_json({"is_led": not words, "reason": words})
     elif not words:
-        print("interception is in force")
+        print_lines("interception is in force")
     if words:
         raise AnsweredNo(f"after {seconds:g} s {words}: {_NOT_SET}")
 
@@ -185,6 +186,6 @@ def _say(wanted: Interception | None, *, changed: bool, as_json: bool) -> None:
     if as_json:
         print_json({"interception": state, "changed": changed})
     else:
-        print(f"interception is {state}" if changed else f"interception was {state} already, just so")
+        print_lines(f"interception is {state}" if changed else f"interception was {state} already, just so")
         if changed and wanted is not None and wanted.outbound:
-            print(_CLOSED)
+            print_lines(_CLOSED)

@@ -20,6 +20,7 @@ from cli.options import (
     require_cluster,
 )
 from cli.printing.answers import print_json
+from cli.printing.lines import joined
 from cli.standard_streams import print_text
 
 if TYPE_CHECKING:
@@ -93,4 +94,4 @@ def text(found: "Sequence[Problem]", standing: int = 0) -> str:
     summary = ", ".join(f"{counts[name]} {name}{'' if counts[name] == 1 else 's'}" for name in sorted(counts))
     lines = [f"{each.severity.value}: {each}" for each in found]
     besides = f"; {standing} more in the cluster as it is" if standing else ""
-    return "\n".join((*lines, f"{summary or 'nothing to say'}{besides}")) + "\n"
+    return joined((*lines, f"{summary or 'nothing to say'}{besides}"))

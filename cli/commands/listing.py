@@ -8,6 +8,7 @@ from cli.client import api
 from cli.errors import understood
 from cli.options import AsJson, State
 from cli.printing.answers import print_json, records, texts
+from cli.printing.lines import print_lines
 
 
 def proxies(state: State, as_json: AsJson = False) -> None:
@@ -36,4 +37,4 @@ def hosts(
         return
     with understood():
         for line in records(found, "hosts"):
-            print(f"{line['address']} {' '.join(texts(line, 'names'))}")
+            print_lines(f"{line['address']} {' '.join(texts(line, 'names'))}")

@@ -11,6 +11,7 @@ from cli.client import ask
 from cli.errors import CommandFailed, NotRunning, ServerRefused
 from cli.options import AsJson, host_port
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines
 from sidecars.layout import STATUS_PORT
 
 _PATH = "/logging"
@@ -49,7 +50,7 @@ def log_level(
         return
     for name, each in levels.items():
         if not logger or name in ("", logger):
-            print(f"{name or 'everything else'}: {each}")
+            print_lines(f"{name or 'everything else'}: {each}")
 
 
 def _ask_agent(address: str, body: object) -> object:

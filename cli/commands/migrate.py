@@ -1,6 +1,5 @@
 """`meshwright migrate`: from another mesh to this one, as far as a program can tell the way."""
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ import typer
 from cli.errors import CommandFailed, Status
 from cli.options import AsJson, Context, ControlPlane, Kubeconfig
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines, say
 
 if TYPE_CHECKING:
     from cli.migrating.moving import Moved
@@ -67,7 +67,7 @@ def osm(
 
 
 def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
-    from cli.printing.table import columns, console
+    from cli.printing.table import columns, console, with_step
 
     if as_json:
         told = [asdict(each) for each in found.findings]
@@ -76,13 +76,14 @@ def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
     made = columns("OBJECT", "FIELD", "HERE", "FOUND")
     for each in found.findings:
         said = f"{each.said}{f' ({each.code})' if each.code else ''}"
-        made.add_row(each.what, each.field, each.standing.value, f"{said}\n-> {each.do}" if each.do else said)
+        made.add_row(each.what, each.field, each.standing.value, with_step(said, each.do))
     console().print(made)
     if out is not None:
         apply = "kubectl apply --server-side -f"
-        sys.stdout.write(
-            f"\nmeshwright install --print --values {out / 'values.yaml'} | {apply} -\n"
-            f"{apply} {out / 'manifests'}\n"
+        print_lines(
+            "",
+            f"meshwright install --print --values {out / 'values.yaml'} | {apply} -",
+            f"{apply} {out / 'manifests'}",
         )
 
 
@@ -97,7 +98,7 @@ def _write(out: Path, found: "Moved") -> None:
         for name, each in zip(names, found.manifests, strict=True):
             (folder / name).write_text(printed([each]), "utf-8")
         for other in sorted({each.name for each in folder.iterdir()}.difference(names)):
-            sys.stderr.write(f"{folder / other} was there before, and is applied with the others\n")
+            say(f"{folder / other} was there before, and is applied with the others")
         (out / "values.yaml").write_text(printed([found.values]), "utf-8")
     except OSError as error:
         raise CommandFailed(f"--out is {str(out)!r}: {error.strerror or error}") from error

@@ -12,6 +12,7 @@ from cli.client import api, ask, proxy_path
 from cli.errors import understood
 from cli.options import AsJson, State
 from cli.printing.answers import Found, print_json, records, texts
+from cli.printing.lines import joined, print_lines
 
 proxy = typer.Typer(help="One proxy, and what it was told.", no_args_is_help=True)
 Name = Annotated[
@@ -77,9 +78,9 @@ def retry(
         return
     offered = texts(found, "offered") if isinstance(found, dict) else []
     if not offered:
-        sys.stdout.write("it has rejected nothing that is withheld from it\n")
+        print_lines("it has rejected nothing that is withheld from it")
     for line in offered:
-        sys.stdout.write(f"offered again: {line}\n")
+        print_lines(f"offered again: {line}")
 
 
 def text(found: Found) -> str:
@@ -92,7 +93,7 @@ def text(found: Found) -> str:
             lines += ["", section.value, *(f"  {line}" for line in shown)]
             if not listed:
                 lines.append("  none")
-    return "\n".join(lines) + "\n"
+    return joined(lines)
 
 
 def _head(found: Found) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """`meshwright certs rotate-root`: the root gives way to a new one in stages, without a lost request."""
 
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Final
 
@@ -11,6 +10,7 @@ from cli.durations import duration
 from cli.errors import CommandFailed
 from cli.options import AsJson, State
 from cli.printing.answers import Found, print_json, records, texts
+from cli.printing.lines import print_lines
 
 _STAGES: Final = {
     "trusting": "{other} is to be trusted by all; {signer} signs",
@@ -64,7 +64,7 @@ def rotate_root(
     if as_json or not isinstance(found, dict):
         print_json(found)
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in text(found)))
+        print_lines(*text(found))
     if status and isinstance(found, dict) and found.get("stage") is not None:
         raise typer.Exit(1)
 

@@ -8,6 +8,7 @@ import typer
 from cli.errors import CommandFailed
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines
 from cli.standard_streams import print_text
 
 
@@ -41,4 +42,4 @@ def schema(
         print_json({"written": [str(each) for each in reference.write(directory)]})
     else:
         for each in reference.write(directory):
-            print(each)
+            print_lines(str(each))

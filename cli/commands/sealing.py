@@ -7,6 +7,7 @@ import typer
 
 from cli.options import AsJson, Shared, State
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines
 
 Passphrase = Annotated[
     Path | None,
@@ -38,8 +39,8 @@ def seal(
     if as_json:
         print_json({"sealed": True, "passphrase_changed": changed})
         return
-    print(f"the private keys in {state} are encrypted{' by the new passphrase' if changed else ''}")
-    print("the server needs key_passphrase_file from now on")
+    print_lines(f"the private keys in {state} are encrypted{' by the new passphrase' if changed else ''}")
+    print_lines("the server needs key_passphrase_file from now on")
 
 
 def unseal(
@@ -52,4 +53,6 @@ def unseal(
     if as_json:
         print_json({"sealed": False, "files": count})
         return
-    print(f"{count} files with private keys are decrypted: start the server without key_passphrase_file")
+    print_lines(
+        f"{count} files with private keys are decrypted: start the server without key_passphrase_file"
+    )

@@ -13,6 +13,7 @@ from cli.client import api
 from cli.durations import duration
 from cli.options import AsJson, State
 from cli.printing.answers import Found, print_json, records
+from cli.printing.lines import say
 from observed.figures import Of
 
 _EACH_SECONDS: Final = 2.0
@@ -93,7 +94,7 @@ def _shown(of: Of, found: Found) -> None:
     for table in figures_tables(of.value, found):
         console().print(table)
     if words := remark(found):
-        print(words, file=sys.stderr)
+        say(words)
 
 
 def _watched(state: Path, of: Of, query: Mapping[str, str], *, as_json: bool, busiest: bool) -> None:

@@ -11,6 +11,7 @@ from cli.client import follow
 from cli.durations import duration
 from cli.errors import CommandFailed
 from cli.options import AsJson, State
+from cli.printing.lines import print_lines, say
 
 _Service = Annotated[str, typer.Argument(help="Whose requests: NAMESPACE/SERVICE.", show_default=False)]
 _Proxy = Annotated[str, typer.Option(help="Only what this proxy answers: as `meshwright proxy show` has it.")]
@@ -58,6 +59,7 @@ def _show(line: Mapping[str, object], *, as_json: bool) -> None:
 
     match line:
         case {"request": dict(request)}:
-            print(json.dumps(request) if as_json else request_line(request), flush=True)
+            print_lines(json.dumps(request) if as_json else request_line(request))
+            sys.stdout.flush()
         case _:
-            print(remark(line), file=sys.stderr, flush=True)
+            say(remark(line))

@@ -10,6 +10,7 @@ from cli.durations import duration
 from cli.errors import AnsweredNo
 from cli.options import AsJson, Shared, State, Trust
 from cli.printing.answers import print_json, saying_why
+from cli.printing.lines import print_lines, say
 
 tokens = typer.Typer(help="Join tokens: what lets a machine join.", no_args_is_help=True)
 
@@ -58,15 +59,15 @@ def create(
             raise AnsweredNo(f"{no}; --anyway makes it all the same") from no
     token = done.token
     if token["ca_made"]:
-        typer.echo(made_in(state), err=True)
+        say(made_in(state))
     if done.unasked:
-        typer.echo(UNASKED, err=True)
+        say(UNASKED)
     if as_json:
         print_json(token)
         return
-    print(f"written to {out}" if out is not None else token["token"])
+    print_lines(f"written to {out}" if out is not None else str(token["token"]))
     times = "once" if uses == 1 else f"{uses} times"
-    typer.echo(f"token {token['id']} lets in {times}, until {token['expires_at']}", err=True)
+    say(f"token {token['id']} lets in {times}, until {token['expires_at']}")
 
 
 @tokens.command("list")
@@ -96,4 +97,4 @@ def revoke(
     if as_json:
         print_json(found)
         return
-    print(f"revoked {found['id']}, which was used {found['used']} times of {found['uses']}")
+    print_lines(f"revoked {found['id']}, which was used {found['used']} times of {found['uses']}")

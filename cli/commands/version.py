@@ -6,6 +6,7 @@ import typer
 
 from cli.options import AsJson
 from cli.printing.answers import print_json
+from cli.printing.lines import print_lines
 
 
 def version(as_json: AsJson = False) -> None:
@@ -14,7 +15,7 @@ def version(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"version": found})
     else:
-        print(found)
+        print_lines(found)
 
 
 def printed(wanted: bool) -> None:

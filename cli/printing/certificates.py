@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from rich.table import Table
 from rich.text import Text
 
 from cli.printing.answers import Found, records, texts
-from cli.printing.table import columns
+from cli.printing.table import Columns, columns, styled
 
 _STATES: Final = {"claimed": "green", "issued": "yellow", "revoked": "red"}
 _FIELDS: Final = (
@@ -24,7 +23,7 @@ _FIELDS: Final = (
 )
 
 
-def certificates_tables(found: Found) -> tuple[Table, ...]:
+def certificates_tables(found: Found) -> tuple[Columns, ...]:
     """Return the tables of what `/api/v1/certificates` lists: service certificates, and proxy certificates.
 
     Without a server there is no table of service certificates, and nobody knows who takes part. Who has no
@@ -42,20 +41,20 @@ def certificates_tables(found: Found) -> tuple[Table, ...]:
         row: list[str | Text] = [
             str(each["cn"]),
             str(each["serial"]),
-            Text(state, style=_STATES.get(state, "")),
+            styled(state, _STATES.get(state, "")),
         ]
         row += [str(each["not_after"]), str(each.get("last_seen") or "never")]
-        proxies.add_row(*row, *([Text(lacks.get(each["cn"], ""), style="yellow")] if lacks else []))
+        proxies.add_row(*row, *([styled(lacks.get(each["cn"], ""), "yellow")] if lacks else []))
     if found.get("service_certificates") is None:
         return (proxies,)
     issued = {each.get("cn") for each in records(found, "proxy_certificates")}
     without = columns("PROXY WITHOUT CERTIFICATE", "LACKS")
     for name in (name for name in lacks if name not in issued):
-        without.add_row(str(name), Text(lacks[name], style="yellow"))
+        without.add_row(str(name), styled(lacks[name], "yellow"))
     return (services, proxies, without) if without.row_count else (services, proxies)
 
 
-def candidates_tables(found: Found) -> tuple[Table, ...]:
+def candidates_tables(found: Found) -> tuple[Columns, ...]:
     """Return the table of what proxies have shown while the ledger is rebuilt."""
     made = columns("PROXY", "SERIAL", "FROM", "SHOWN", "VALID SINCE", "VALID UNTIL", "WORKLOAD", "CONFIRMED")
     for each in records(found, "candidates"):

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rich.text import Text
-
 from checks.check import Check, Status, worst
 from cli.printing.answers import print_json
-from cli.printing.table import columns, console
+from cli.printing.table import columns, console, styled, with_step
 
 _STYLES: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "red"}
 
@@ -19,8 +17,9 @@ def show(checks: Sequence[Check], *, as_json: bool) -> None:
         return
     made = columns("CHECK", "STATE", "FOUND")
     for each in checks:
-        said = Text(each.said) if not each.do else Text(f"{each.said}\n-> {each.do}")
-        made.add_row(each.name, Text(each.status.value, style=_STYLES[each.status]), said)
+        made.add_row(
+            each.name, styled(each.status.value, _STYLES[each.status]), with_step(each.said, each.do)
+        )
     console().print(made)
 
 

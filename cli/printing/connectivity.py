@@ -5,6 +5,7 @@ from cli.connectivity.facts import Facts
 from cli.connectivity.steps import Point, Step, first_difference, status
 from cli.connectivity.verdict import Verdict
 from cli.errors import Status
+from cli.printing.lines import joined
 
 _VERDICT, _POINT = 8, 17
 """How wide the columns are."""
@@ -21,7 +22,7 @@ def text(facts: Facts, found: tuple[Step, ...]) -> str:
         lines.append(f"{judged.verdict:<{_VERDICT}} {each.point:<{_POINT}} {judged.text}")
         if judged.do and each is not first:
             lines.append(f"{'':<{_VERDICT + _POINT + 2}}next: {judged.do}")
-    return "\n".join(lines) + "\n"
+    return joined(lines)
 
 
 def document(facts: Facts, found: tuple[Step, ...], seen: Seen | None) -> dict[str, object]:

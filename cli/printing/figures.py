@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 
-from rich.table import Table
 from rich.text import Text
 
 from cli.printing.answers import Found, records
-from cli.printing.table import columns
+from cli.printing.table import Columns, columns, styled
 
 _WELL = 0.99
 _BADLY = 0.9
 
 
-def figures_tables(of: str, found: Found, rows: list[Found] | None = None) -> tuple[Table]:
+def figures_tables(of: str, found: Found, rows: list[Found] | None = None) -> tuple[Columns]:
     """Return the table of what `/api/v1/stat/OF` answers, of `rows` of it where some are given."""
     first = _FIRST[of]
     table = columns(*first, "SUCCESS", "RPS", "P50", "P95", "P99", "FAILED", "CONNECTIONS")
@@ -62,9 +61,9 @@ def end(value: Mapping[str, object]) -> str:
 
 def _success(part: object) -> Text:
     if not isinstance(part, int | float):
-        return Text("-")
+        return styled("-")
     style = "green" if part >= _WELL else "yellow" if part >= _BADLY else "red"
-    return Text(f"{part:.2%}", style=style)
+    return styled(f"{part:.2%}", style)
 
 
 def _rate(row: Mapping[str, object]) -> str:

@@ -3,20 +3,22 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 
+from mesh.printable import on_one_line
+
 
 def request_line(request: Mapping[str, object]) -> str:
     """Return a request as one line: when, from whom, to whom, what, how it was answered, and why so.
 
-    What callers wrote is shown without what a terminal would take for a command.
+    What callers and proxies wrote is shown without what a terminal would take for a command.
     """
     when = str(request["at"])[11:23].rstrip("Z+")
     caller = request["caller"] or f"{request['address']} (no certificate)"
-    asked = f"{request['method']} {_plain(request['authority'])}{_plain(request['path'])}"
+    asked = f"{request['method']} {request['authority']}{request['path']}"
     words = (
         *(when, str(caller), "→", f"{_proxy(str(request['proxy']))}:{request['port']}", asked),
         *(_status(request), f"{request['milliseconds']}ms", _why(request)),
     )
-    return "  ".join(each for each in words if each)
+    return on_one_line("  ".join(each for each in words if each))
 
 
 def remark(line: Mapping[str, object]) -> str:
@@ -31,7 +33,7 @@ def remark(line: Mapping[str, object]) -> str:
         case {"ended": str(why)}:
             return f"it has ended: {why}"
         case _:
-            return _plain(line)
+            return str(line)
 
 
 def _proxy(name: str) -> str:
@@ -53,13 +55,4 @@ def _why(request: Mapping[str, object]) -> str:
     status = request["status"]
     if isinstance(status, int) and 0 < status < HTTPStatus.BAD_REQUEST and not said:
         return f"by {request['policy']}" if request["policy"] else ""
-    return " ".join(each for each in (_plain(request["details"]), said and f"({said})") if each)
-
-
-def _plain(value: object) -> str:
-    return "".join(each if each.isprintable() else _escaped(each) for each in str(value))
-
-
-def _escaped(character: str) -> str:
-    number = ord(character)
-    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+    return " ".join(each for each in (str(request["details"]), said and f"({said})") if each)

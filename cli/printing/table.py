@@ -1,5 +1,6 @@
 """Proxies and certificates as tables for a terminal."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -9,6 +10,8 @@ from rich.text import Text
 
 from cli.errors import understood
 from cli.printing.answers import Found, print_json, records, texts
+from mesh import screened
+from mesh.printable import on_one_line
 
 _STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red", "dead": "red"}
 _WIDE: Final = 240
@@ -17,11 +20,12 @@ _SYNCS: Final = {"synced": "green", "pending": "yellow", "nacked": "red"}
 
 def console() -> Console:
     """Return the terminal, or, where the output goes elsewhere, lines that are wide enough for a table."""
-    found = Console()
-    return found if found.is_terminal else Console(width=_WIDE)
+    file = screened.styled(sys.stdout)
+    found = Console(file=file)
+    return found if found.is_terminal else Console(file=file, width=_WIDE)
 
 
-def show(found: object, tables: Callable[[Found], tuple[Table, ...]], *, as_json: bool) -> None:
+def show(found: object, tables: Callable[[Found], tuple["Columns", ...]], *, as_json: bool) -> None:
     """Print an answer as tables for people, or as it is."""
     if as_json or not isinstance(found, Mapping):
         print_json(found)
@@ -31,7 +35,7 @@ def show(found: object, tables: Callable[[Found], tuple[Table, ...]], *, as_json
             console().print(table)
 
 
-def proxies_tables(found: Found) -> tuple[Table]:
+def proxies_tables(found: Found) -> tuple["Columns"]:
     """Return the table of what `/api/v1/proxies` lists: where each proxy stands, for how long, and why.
 
     Pods and nodes are columns where there are any.
@@ -45,11 +49,11 @@ def proxies_tables(found: Found) -> tuple[Table]:
             str(proxy.get("uuid", "")),
             f"{proxy.get('namespace', '')}/{proxy.get('service', '')}",
             *(str(proxy.get(name) or "-") for name in places),
-            Text(state, style=_STATES.get(state, "")),
+            styled(state, _STATES.get(state, "")),
             str(proxy.get("age", "")),
             _sync({} if proxy.get("held") else proxy.get("sync")),
             str(proxy.get("address") or ""),
-            Text(str(proxy.get("why") or ""), style="yellow"),
+            styled(str(proxy.get("why") or ""), "yellow"),
         )
     return (table,)
 
@@ -57,20 +61,20 @@ def proxies_tables(found: Found) -> tuple[Table]:
 def _sync(sync: object) -> Text:
     """Return one word where all types agree, else what each type says that is not synced."""
     if not isinstance(sync, Mapping) or not sync:
-        return Text("-")
+        return styled("-")
     states = {str(state) for state in sync.values()}
     if len(states) == 1:
         (state,) = states
-        return Text(state, style=_SYNCS.get(state, ""))
+        return styled(state, _SYNCS.get(state, ""))
     parts = [
-        Text(f"{type_name} {state}", style=_SYNCS.get(str(state), ""))
+        styled(f"{type_name} {state}", _SYNCS.get(str(state), ""))
         for type_name, state in sync.items()
         if state != "synced"
     ]
     return Text(", ").join(parts)
 
 
-def tokens_tables(found: Found) -> tuple[Table]:
+def tokens_tables(found: Found) -> tuple["Columns"]:
     """Return the table of join tokens."""
     table = columns("TOKEN", "SERVICE", "PROXY", "STATE", "USED", "VALID UNTIL", "MADE BY")
     for each in records(found, "join_tokens"):
@@ -86,7 +90,7 @@ def tokens_tables(found: Found) -> tuple[Table]:
     return (table,)
 
 
-def sources_tables(found: Found) -> tuple[Table, ...]:
+def sources_tables(found: Found) -> tuple["Columns", ...]:
     """Return the tables of what `/api/v1/sources` lists: how fresh each source is, and what it holds.
 
     Of what is followed kind by kind there is one more.
@@ -100,14 +104,14 @@ def sources_tables(found: Found) -> tuple[Table, ...]:
             _ago(each.get("age"), "never" if each.get("error") or any(counts.values()) else "-"),
             _ago(each.get("event_age"), "not yet"),
             *(str(counts.get(state, "")) for state in ("good", "stale", "refused")),
-            Text(", ".join(texts(each, "held")), style="yellow"),
-            Text(_since(each.get("error"), each.get("error_since")), style="red"),
+            styled(", ".join(texts(each, "held")), "yellow"),
+            styled(_since(each.get("error"), each.get("error_since")), "red"),
         )
     watches = [watch for each in records(found, "sources") for watch in records(each, "watches")]
     return (made, _watches(watches)) if watches else (made,)
 
 
-def _watches(watches: Iterable[Found]) -> Table:
+def _watches(watches: Iterable[Found]) -> "Columns":
     made = columns("WATCHED", "HEARD", "CHANGED", "LISTED", "EVENTS", "LISTED AGAIN", "ERRORS", "ERROR")
     for each in watches:
         errors = each.get("errors")
@@ -119,7 +123,7 @@ def _watches(watches: Iterable[Found]) -> Table:
             _ago(each.get("list_age"), "never"),
             *(str(each.get(count, "")) for count in ("events", "relists")),
             ", ".join(f"{count} {reason}" for reason, count in counts.items()),
-            Text(_since(each.get("error"), each.get("error_since")), style="red"),
+            styled(_since(each.get("error"), each.get("error_since")), "red"),
         )
     return made
 
@@ -132,9 +136,30 @@ def _since(error: object, moment: object) -> str:
     return f"{error} (since {moment})" if error else ""
 
 
-def columns(*names: str) -> Table:
+class Columns(Table):
+    """A table whose cells are text as it is: no markup, no command of the terminal, and no line of its own.
+
+    A cell with a style is made by `styled`, and one of two lines by `with_step`.
+    """
+
+    def add_row(self, *cells: str | Text) -> None:  # type: ignore[override]  # no other kind of cell is used
+        """Add a row."""
+        super().add_row(*(each if isinstance(each, Text) else styled(each) for each in cells))
+
+
+def styled(text: str, style: str = "") -> Text:
+    """Return a cell in a style."""
+    return Text(on_one_line(text), style=style)
+
+
+def with_step(said: str, do: str) -> Text:
+    """Return a cell with what was found and, in a line below, what to do about it, where that is said."""
+    return styled(said) if not do else Text("\n-> ").join((styled(said), styled(do)))
+
+
+def columns(*names: str) -> Columns:
     """Return an empty table with these columns; what is too wide for one is folded."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Columns(box=None, header_style="bold", pad_edge=False)
     for each in names:
         table.add_column(each, overflow="fold")
     return table

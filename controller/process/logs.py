@@ -1,4 +1,8 @@
-"""How log lines look: JSON for programs, colours for people, secrets for nobody."""
+"""How log lines look: JSON for programs, colours for people, secrets for nobody.
+
+JSON escapes control characters by itself. In lines for people they are escaped here: they hold names, paths
+and messages of others, and a terminal would take some of that for commands.
+"""
 
 import enum
 import functools
@@ -11,6 +15,9 @@ from typing import Final, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
+
+from mesh.printable import on_one_line, printable
+from mesh.screened import styled
 
 REDACTED: Final = "[redacted]"
 _SECRET_WORDS: Final = frozenset({"secret", "secrets", "private", "password", "token", "pem"})
@@ -95,8 +102,21 @@ def _as_json(_logger: WrappedLogger, _method: str, event: MutableMapping[str, ob
     return _ENCODER.encode(event)
 
 
-def _renderer(style: LogFormat, stream: TextIO) -> Processor:
-    return _as_json if is_json(style, stream) else structlog.dev.ConsoleRenderer(colors=stream.isatty())
+def for_people(stream: TextIO) -> tuple[Processor, ...]:
+    """Return the processors that make a line for people, with colours on a terminal."""
+    return (_printable, structlog.dev.ConsoleRenderer(colors=stream.isatty()))
+
+
+def _printable(_logger: WrappedLogger, _method: str, event: MutableMapping[str, object]) -> EventDict:
+    """Escape control characters: newlines too, but in what is long text of many lines."""
+    return {
+        name: (printable if name in _TEXTS else on_one_line)(value) if isinstance(value, str) else value
+        for name, value in event.items()
+    }
+
+
+def _renderers(style: LogFormat, stream: TextIO) -> tuple[Processor, ...]:
+    return (_as_json,) if is_json(style, stream) else for_people(stream)
 
 
 class Direct:
@@ -150,7 +170,7 @@ def _wanted(record: logging.LogRecord) -> bool:
 
 def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -> None:
     """Send every line, ours and the libraries', to `stream` (standard error) in one form."""
-    target = stream or sys.stderr
+    target = styled(stream or sys.stderr)
     shared: list[Processor] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -167,7 +187,7 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                _renderer(style, target),
+                *_renderers(style, target),
             ],
         )
     )
@@ -184,7 +204,7 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
         processors=[
             _at_level,
             *shared,
-            _renderer(style, target),
+            *_renderers(style, target),
         ],
         logger_factory=functools.cache(lambda name="": Direct(name, handler)),
         wrapper_class=structlog.stdlib.BoundLogger,

@@ -1,12 +1,14 @@
 """What native libraries write to standard error, raw: read, and said as lines of ours.
 
 gRPC's core has no other way to say why a handshake failed. So descriptor 2 leads to a pipe for as long as a
-server runs, and `sys.stderr` to where it led before. What is no line of gRPC's goes on as it is, unless the
-log is JSON: then it is a line of that. Python's own report of a crash goes where descriptor 2 led before.
+server runs, and `sys.stderr` to where it led before. What is no line of gRPC's goes on, with control
+characters escaped, unless the log is JSON: then it is a line of that. Python's own report of a crash goes
+where descriptor 2 led before.
 """
 
 import contextlib
 import faulthandler
+import io
 import os
 import re
 import sys
@@ -17,6 +19,8 @@ from typing import Final, Self, TextIO
 import structlog
 
 from controller.process.handshakes import FailedHandshakes, failed_handshake
+from mesh.printable import on_one_line
+from mesh.screened import Screened
 
 VERBOSITY: Final = "GRPC_VERBOSITY"
 NEEDED: Final = "INFO"
@@ -58,9 +62,8 @@ class NativeLines:
         os.set_blocking(writing, False)
         os.dup2(writing, 2)
         os.close(writing)
-        sys.stderr = open(
-            self._original, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
-        )
+        written = io.BufferedWriter(io.FileIO(self._original, "w", closefd=False))
+        sys.stderr = Screened(written, encoding="utf-8", errors="backslashreplace", line_buffering=True)
         faulthandler.enable(self._original)
         self._reader = threading.Thread(target=self._read, args=(reading,), name="native lines", daemon=True)
         self._reader.start()
@@ -96,7 +99,7 @@ class NativeLines:
         if found is None:
             if not self._says_all:
                 with contextlib.suppress(OSError):  # its disk is full, or nobody reads there any more
-                    os.write(self._original, line + b"\n")
+                    os.write(self._original, f"{on_one_line(text)}\n".encode(errors="backslashreplace"))
             elif text.strip():
                 _log.warning("standard error says", source="stderr", said=text)
             return

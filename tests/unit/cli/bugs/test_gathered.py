@@ -45,6 +45,14 @@ def test_of_a_long_log_the_last_whole_lines_go_along(tmp_path: Path, monkeypatch
     assert report.files == {"logs/a.log": "line 8\n"}
 
 
+def test_nothing_in_a_log_steers_the_terminal_of_who_reads_the_report(tmp_path: Path) -> None:
+    """A log has what strangers have sent, and its name is somebody's too."""
+    log, report = tmp_path / "a\x1b[2J.log", gathered.Report()
+    log.write_text("one\x1b[2J\x9b1m\u202e\ttwo\n")
+    gathered.log(report, log)
+    assert report.files == {r"logs/a\x1b[2J.log": "one\\x1b[2J\\x9b1m\\u202e\\x09two\n"}
+
+
 def test_proxies_not_in_step_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many proxies a few, and of these all there is; a name is asked for as it is."""
     asked = list[tuple[str, object]]()

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -171,6 +172,31 @@ def test_a_line_that_cannot_be_written_ends_nobody(capsys: pytest.CaptureFixture
     assert "No space left on device" in capsys.readouterr().err
     structlog.get_logger("ours").info("said again")
     assert "No space left on device" in capsys.readouterr().err
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize("stream", [io.StringIO, _Terminal])
+def test_in_lines_for_people_nothing_of_others_steers_their_terminal(stream: type[io.StringIO]) -> None:
+    """Of our lines and the libraries': each is one line, and colours are ours alone."""
+    hostile, written = "a\x1b[2J\x9b1m\u202e\r\nFORGED", stream()
+    configure(LogLevel.INFO, LogFormat.CONSOLE, written)
+    structlog.get_logger("ours").warning(hostile, path=hostile, of={hostile: [hostile]})
+    logging.getLogger("library").warning("said %s", hostile)
+    try:
+        raise ValueError(hostile)
+    except ValueError:
+        structlog.get_logger("ours").exception("failed")
+    plain = re.sub(r"\x1b\[(0|1|2|[34]\d)m", "", written.getvalue())
+    assert {each for each in plain if not each.isprintable()} == {"\n"}
+    shown = r"a\x1b[2J\x9b1m\u202e\x0d\x0aFORGED"
+    first, second, third, *_ = plain.splitlines()
+    assert (first.count(shown), second.count(shown)) == (2, 1)
+    assert "failed" in third
 
 
 def test_secrets_are_replaced_by_name_and_by_look() -> None:

@@ -50,3 +50,18 @@ with NativeLines() as native:
     until(written)
 """
     assert _run(script, tmp_path / "stderr") == 0
+
+
+def test_what_libraries_and_python_write_steers_no_terminal(tmp_path: Path) -> None:
+    """A peer's name may be in it; both go on as lines, with control characters escaped."""
+    script = r"""
+with NativeLines() as native:
+    os.write(2, b"a\x1b[2J\xff\n")
+    until(lambda: os.path.getsize(sys.argv[1]))
+    print("b\x1b[2J", file=sys.stderr)
+"""
+    path = tmp_path / "stderr"
+    with path.open("ab") as file:
+        words = [sys.executable, "-c", _BEGIN + script, os.fspath(path)]
+        assert subprocess.run(words, stderr=file, check=False, timeout=60).returncode == 0
+    assert path.read_text() == "a\\x1b[2J\ufffd\nb\\x1b[2J\n"

@@ -1,0 +1,28 @@
+r"""Text of others as a terminal may show it: nothing in it moves the cursor, or looks like another line.
+
+Names of files and objects, messages of proxies, paths of requests and answers of servers can hold any
+character. A terminal takes some of them for commands (ESC, and the C1 controls such as U+009B), and shows
+text in another order after others (U+202E). Each of these is shown as an escape, as `repr` does: ESC as
+`\x1b`.
+"""
+
+
+def printable(text: str) -> str:
+    """Return text in which every character that is not printable is escaped, but for newlines."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "\n".join(map(on_one_line, text.split("\n")))
+
+
+def on_one_line(text: str) -> str:
+    """Return text in which every character that is not printable is escaped, newlines among them."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
