@@ -13,6 +13,7 @@ from controller.errors import SettingsError
 from controller.settings import load
 from mesh.origins import FromSource
 from mesh.problems import Problem
+from mesh.tally import Tally
 from providers.contract import CONTRACT
 from providers.installed.registry import GROUP, ProviderError, providers
 from providers.installed.source import ProviderSource
@@ -247,9 +248,9 @@ async def test_an_answer_is_not_read_on_the_event_loop(monkeypatch: pytest.Monke
     told, threads = Told(), set[int]()
     source = _source(told)
 
-    def reading(document: object, origin: FromSource) -> Reading:
+    def reading(document: object, origin: FromSource, tally: Tally) -> Reading:
         threads.add(threading.get_ident())
-        return read(document, origin)
+        return read(document, origin, tally)
 
     monkeypatch.setattr("providers.installed.source.read", reading)
     told.says = lambda: [_workload("a")]
