@@ -159,7 +159,7 @@ def test_every_command_is_among_them() -> None:
 def test_what_is_hostile_is_shown_as_escapes(run: Callable[..., Done]) -> None:
     """Whoever looks at it sees what was written."""
     shown = run("hosts", *STATE, "--namespace", "a").stdout
-    one = r"abc\x1b[2J\x1b]0;b\x07\x9b31m\u202ec\u2028\x7f\x08\x0dFORGED: all is well\x0aFORGED: all is well\x09d"
+    one = rf"abc\x1b[2J\x1b]0;b\x07\x9b31m\u202ec\u2028\x7f\x08\x0d{FORGED}\x0a{FORGED}\x09d"
     assert shown == f"{one} {one}\n"
 
 
