@@ -166,7 +166,7 @@ def _report(here: socket.socket, child: int) -> None:
     with contextlib.suppress(OSError):
         here.send(str(child).encode())
         ended = os.pidfd_open(child)
-        if ended not in select.select([here, ended], [], [])[0]:
+        if ended not in select.select([here.fileno(), ended], [], [])[0]:
             os.kill(child, signal.SIGKILL)
         here.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
     os._exit(0)
