@@ -20,8 +20,9 @@ from agent.keeping import Agent
 from agent.managed import Manager
 from agent.settings import AgentSettings
 from agent.status import server
-from certs.files import make_private, touch_private
-from certs.privacy import exposure_of
+from certs import links
+from certs.files import make_private
+from certs.privacy import exposure
 from mesh.listening import listening
 from serving.running import runner
 
@@ -130,18 +131,22 @@ async def _serving(agent: Agent, settings: AgentSettings, pages: server.Pages) -
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
     """Make the directory, and hold it against a second agent; the kernel gives it back when we end."""
-    try:
-        make_private(directory)
-        touch_private(directory / "lock")
-        file = (directory / "lock").open("w")
-    except OSError as error:
-        raise AgentError(f"cannot use the directory {directory}: {error.strerror}") from error
-    if words := exposure_of(directory, public=True):
-        file.close()
-        raise AgentError(words)
-    with file:
+    with contextlib.ExitStack() as opened:
+        try:
+            make_private(directory)
+            folder = opened.enter_context(links.directory(directory))
+            _require_own(directory, os.fstat(folder))  # before anything in it is opened
+            file = opened.enter_context(os.fdopen(links.open_file("lock", folder), "r+b", buffering=0))
+        except OSError as error:
+            raise AgentError(f"cannot use the directory {directory}: {error.strerror}") from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise AgentError(f"another agent runs with the directory {directory}") from error
         yield
+
+
+def _require_own(directory: Path, found: os.stat_result) -> None:
+    """Raise AgentError for a directory in which another user can put files."""
+    if words := exposure(directory, found.st_mode, found.st_uid, os.geteuid(), public=True):
+        raise AgentError(words)

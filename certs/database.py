@@ -144,6 +144,5 @@ def _provide(connection: sqlite3.Connection, journal: Path, schema: Schema) -> N
     with changing(connection):
         for statement in (*schema.beside, *_SPARE):
             connection.execute(statement)
-        files.touch_private(journal)
-        with journal.open("r+b", buffering=0) as file:
+        with os.fdopen(files.open_private(journal), "r+b", buffering=0) as file:
             file.write(bytes(max(JOURNAL_BYTES - file.seek(0, os.SEEK_END), 0)))

@@ -7,13 +7,16 @@ import fcntl
 import itertools
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from certs import links
 from certs.errors import StateError
 
+_PRIVATE: Final = 0o700
 _RUN: Final = secrets.token_hex(8)
 _WRITTEN: Final = itertools.count()
 """By these and the process' number no two temporary files have one name: a killed one's are there still."""
@@ -32,19 +35,46 @@ def make_private(path: Path) -> None:
 
     Whatever the umask: one that takes rights from the owner would make a directory that nobody can use. One
     of ours that is there and empty is taken as if it were made now: there is nothing in it to be read yet.
+    Symbolic links of other users are not followed (`certs.links`).
     """
     try:
-        path.mkdir(mode=0o700)
+        _make(path)
     except FileNotFoundError:
-        make_private(path.parent)
-        make_private(path)
-    except FileExistsError:
-        if not path.is_dir():
+        if path.parent == path:
             raise
-        if path.stat().st_uid == os.geteuid() and not any(path.iterdir()):
-            path.chmod(0o700)
-    else:
-        path.chmod(0o700)
+        make_private(path.parent)
+        _make(path)
+
+
+def _make(path: Path) -> None:
+    with links.place(path) as (above, name):
+        try:
+            os.mkdir(name, 0o700, dir_fd=above)
+        except FileExistsError as error:
+            try:
+                _close_to_others(name, above, made=False)
+            except NotADirectoryError:
+                raise error from None
+        else:
+            _close_to_others(name, above, made=True)
+
+
+def _close_to_others(name: str, above: int, *, made: bool) -> None:
+    """Have a directory of ours that was made now, or is empty, be 0700; another's is left as it is."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    at = os.open(name, flags, dir_fd=above)
+    try:
+        found = os.fstat(at)
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) == _PRIVATE:
+            return
+        if not made:
+            with links.listed(at) as folder, os.scandir(folder) as entries:
+                if any(entries):
+                    return
+        # By its descriptor: the name may lead elsewhere by now. fchmod(2) takes none of O_PATH.
+        Path(f"/proc/self/fd/{at}").chmod(_PRIVATE)
+    finally:
+        os.close(at)
 
 
 def read(path: Path) -> bytes | None:
@@ -100,18 +130,19 @@ def identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def open_private(path: Path) -> int:
+    """Open a file for reading and writing, made (0600, whatever the umask) where there is none.
+
+    Returns its descriptor; nothing is truncated. Raises OSError as it comes: also for another user's symbolic
+    link, a file of another user, and what is no regular file (`certs.links.open_file`).
+    """
+    with links.place(path) as (folder, name):
+        return links.open_file(name, folder)
+
+
 def touch_private(path: Path) -> None:
-    """Make an empty file (0600, whatever the umask) where there is none. Raises OSError as it comes."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-    try:
-        descriptor = os.open(path, flags | os.O_EXCL, 0o600)
-    except FileExistsError:
-        os.close(os.open(path, flags, 0o600))  # a directory in its place is an error, as one for SQLite
-        return
-    try:
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+    """Make an empty file where there is none, as `open_private` does. Raises OSError as it comes."""
+    os.close(open_private(path))
 
 
 def sync_directory(path: Path) -> None:
@@ -130,8 +161,7 @@ def locked(path: Path) -> Iterator[None]:
     The kernel gives the lock back when its holder dies, so the file that stays behind locks nobody out.
     """
     try:
-        touch_private(path)
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = open_private(path)
     except OSError as error:
         raise StateError(f"directory {path.parent} is not writable: {error.strerror}") from error
     try:

@@ -112,7 +112,8 @@ class Keeper:
 
     def _write(self, path: Path, content: bytes, like: Path) -> None:
         new = path.with_name(path.name + _NEW)
-        with new.open("wb") as file:
+        new.unlink(missing_ok=True)  # left by a daemon that was killed
+        with new.open("xb") as file:  # "x" follows no link and empties no file
             with contextlib.suppress(FileNotFoundError):
                 before = like.stat()
                 os.fchmod(file.fileno(), before.st_mode & 0o7777)

@@ -151,7 +151,9 @@ def _digest(files: Mapping[str, Path]) -> str:
 def _place(files: Mapping[str, Path], folder: Path) -> None:
     """Have a version in its folder: whole, tried, or not at all."""
     new = folder.with_name(f"{folder.name}.new")
+    folder.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()  # anew: a link, which rmtree leaves, is not written through
     for name, path in files.items():
         at = new / name
         at.parent.mkdir(parents=True, exist_ok=True)
@@ -203,8 +205,10 @@ def _try(version: Path) -> None:
 
 def _replace(script: Path, text: str) -> None:
     new = script.with_name(f".{script.name}.new")
-    new.write_text(text, "utf-8")
-    new.chmod(0o755)
+    new.unlink(missing_ok=True)  # left by a daemon that was killed
+    with new.open("x", encoding="utf-8") as file:  # "x" follows no link and empties no file
+        file.write(text)
+        os.fchmod(file.fileno(), 0o755)
     _sync(new)
     new.replace(script)
     _sync(script.parent)

@@ -109,7 +109,9 @@ def _leave(note: Path, asked: Mapping[str, str]) -> None:
     new = note.with_suffix(".new")
     try:
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new.write_text(json.dumps(asked))
+        new.unlink(missing_ok=True)  # left by a plug-in that was killed
+        with new.open("x") as file:  # "x" follows no link and empties no file
+            file.write(json.dumps(asked))
         new.replace(note)
     except OSError as error:
         words = f"the daemon of meshwright-cni does not answer, and {note} cannot be written"

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import errno
+import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +50,15 @@ async def served(folder: Path, answerer: Answerer) -> AsyncIterator[None]:
 
 
 def _own(folder: Path) -> None:
+    """Have the folder be there and 0700; raise OSError, also for a link, and for a folder of another user."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if (owner := os.fstat(opened).st_uid) != os.geteuid():
+            raise PermissionError(errno.EACCES, f"it belongs to user {owner}", str(folder))
+        os.fchmod(opened, 0o700)
+    finally:
+        os.close(opened)
 
 
 async def _one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answerer: Answerer) -> None:

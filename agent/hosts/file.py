@@ -5,12 +5,14 @@ it is taken: nothing but Envoy needs to be asked. In explicit interception a nam
 offers the service; of two local addresses of one service the first counts.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agent.envoy.listeners import Listener
+from certs import links
 from mesh.names import IpAddress, Namespace
 from mesh.service import ServiceKey
 from sidecars.envoy.chain_names import called_service
@@ -59,18 +61,24 @@ def with_block(text: str, wanted: Iterable[str]) -> str:
 class HostsFile:
     """A hosts file that is shared with others. Its methods raise OSError.
 
-    It is written in place: in a container it is a mount, which no rename can replace.
+    The file is written in place, because in a container it is a mount, which no rename can replace. Another
+    user's symbolic link is not followed, and what is no regular file is not written (`certs.links`).
     """
 
     path: Path
 
     def put(self, wanted: Iterable[str]) -> bool:
         """Replace our lines; return whether that changed anything."""
-        text = self.path.read_text("utf-8") if self.path.exists() else ""
-        replaced = with_block(text, wanted)
-        if replaced == text:
-            return False
-        self.path.write_text(replaced, "utf-8")
+        with links.place(self.path) as (folder, name):
+            descriptor = links.open_file(name, folder, 0o644, any_owner=True)
+        with os.fdopen(descriptor, "r+b") as file:
+            before = file.read()
+            replaced = with_block(before.decode(), wanted).encode()
+            if replaced == before:
+                return False
+            file.seek(0)
+            file.write(replaced)
+            file.truncate()
         return True
 
 

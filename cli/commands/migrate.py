@@ -89,6 +89,7 @@ def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
 
 def _write(out: Path, found: "Moved") -> None:
     """Write a file for each manifest, and the chart's values; raise CommandFailed."""
+    from cli.printing import files
     from providers.text.printed import printed
 
     folder = out / "manifests"
@@ -96,9 +97,9 @@ def _write(out: Path, found: "Moved") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         names = [f"{each['kind'].lower()}-{each['metadata']['name']}.yaml" for each in found.manifests]
         for name, each in zip(names, found.manifests, strict=True):
-            (folder / name).write_text(printed([each]), "utf-8")
+            files.write(folder / name, printed([each]).encode(), 0o644)
         for other in sorted({each.name for each in folder.iterdir()}.difference(names)):
             say(f"{folder / other} was there before, and is applied with the others")
-        (out / "values.yaml").write_text(printed([found.values]), "utf-8")
+        files.write(out / "values.yaml", printed([found.values]).encode(), 0o644)
     except OSError as error:
         raise CommandFailed(f"--out is {str(out)!r}: {error.strerror or error}") from error

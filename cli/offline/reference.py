@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from cli.errors import CommandFailed
+from cli.printing import files
 from mesh.kinds import Kind
 from mesh.spelling import nearest
 from providers.text.documents import documents
@@ -71,7 +72,7 @@ def write(directory: Path) -> tuple[Path, ...]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in schemas().items():
-            (directory / name).write_text(text, "utf-8")
+            files.write(directory / name, text.encode(), 0o644)
     except OSError as error:
         raise CommandFailed(f"the schemas cannot be written: {error}") from error
     return tuple(directory / name for name in schemas())

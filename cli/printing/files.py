@@ -3,22 +3,28 @@
 import contextlib
 import errno
 import os
-import tempfile
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
+from certs import links
 from certs.files import make_private
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
 
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _ROOM: Final = 64 * 1024
 """More than a proxy's files come to, below however many intermediates."""
 
 
 def write(path: Path, content: bytes, mode: int) -> None:
-    """Replace `path` by `content` with the permissions `mode`, in one step."""
-    with _staged(path, content, mode) as (temporary, _):
-        temporary.replace(path)
+    """Replace `path` by `content` with the permissions `mode`, in one step.
+
+    A link at `path` is replaced, not followed; nor is another user's link followed on the way there. Raises
+    OSError.
+    """
+    with _staged(path, content, mode) as put:
+        put()
 
 
 @contextlib.contextmanager
@@ -27,7 +33,7 @@ def new_file(path: Path) -> Iterator[IO[str]]:
 
     Raises OSError, also for a file that is there.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, _NEW, 0o600)
     file = os.fdopen(descriptor, "w")
     try:
         yield file
@@ -82,8 +88,8 @@ def write_credentials(
                 staged.enter_context(_staged(directory / name, content, mode))
                 for name, content, mode in wanted
             ]
-            for temporary, path in files:
-                temporary.replace(path)
+            for put in files:
+                put()
     except OSError:
         if made:
             with contextlib.suppress(OSError):
@@ -92,16 +98,25 @@ def write_credentials(
 
 
 @contextlib.contextmanager
-def _staged(path: Path, content: bytes, mode: int) -> Iterator[tuple[Path, Path]]:
-    """Write `content` to a file beside `path`, and yield both; it is removed if it is still there."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        yield temporary, path
-    finally:
-        temporary.unlink(missing_ok=True)
+def _staged(path: Path, content: bytes, mode: int) -> Iterator[Callable[[], None]]:
+    """Write `content` to a new file beside `path`, and yield a function that renames the file to `path`.
+
+    The file is removed if it has not been renamed.
+    """
+    temporary = f".{path.name[:64]}.{secrets.token_hex(8)}"
+    with links.directory(path.parent) as folder:
+
+        def put() -> None:
+            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+
+        descriptor = os.open(temporary, _NEW, mode, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            yield put
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)

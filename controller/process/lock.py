@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from certs.errors import StateError
-from certs.files import make_private, touch_private
+from certs.files import make_private, open_private
 from certs.privacy import exposures, require_private
 from controller.errors import StartupError, StateInUse
 
@@ -58,8 +58,7 @@ def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
     """
     path = state / LOCK_FILE
     try:
-        touch_private(path)
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = open_private(path)
     except OSError as error:
         raise StartupError(f"the state directory {state} is not writable: {error.strerror}") from error
     try:
