@@ -41,7 +41,8 @@ async def carry_out(probe: HealthProbe, host: str, own: Own = nullcontext) -> st
 async def _http(probe: HealthProbe, host: str) -> str:
     bracketed = f"[{host}]" if ":" in host else host
     url = f"http://{bracketed}:{probe.port}{probe.path}"
-    async with aiohttp.ClientSession() as session, session.get(url) as response:
+    async with aiohttp.ClientSession() as session, session.get(url, allow_redirects=False) as response:
+        # A redirect is an answer: nobody but the driver is asked on its behalf.
         return "" if 200 <= response.status < 400 else f"status {response.status}"
 
 

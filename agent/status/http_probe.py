@@ -1,7 +1,7 @@
 """An HTTP probe as a kubelet asks it (Kubernetes 1.34, pkg/probe/http): the headers, and which redirects."""
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -11,6 +11,8 @@ import aiohttp
 _MOST_BYTES: Final = 10 * 1024
 _MOST_REQUESTS: Final = 10
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
+_PORTS: Final = {"http": 80, "https": 443}
+"""The ports of URLs that name none; URLs of other schemes are refused when they are asked."""
 _SINGLE: Final = ("Accept", "Host", "User-Agent")
 """Headers of which a kubelet sends the first value, and none where that is empty."""
 _NOT_OURS: Final = ("Accept", "Accept-Encoding", "User-Agent")
@@ -25,23 +27,30 @@ class Caller:
     host: str = ""
 
 
-async def get(url: str, headers: Sequence[tuple[str, str]], caller: Caller) -> tuple[int, str]:
+async def get(
+    url: str, headers: Sequence[tuple[str, str]], caller: Caller, ports: Collection[int]
+) -> tuple[int, str]:
     """GET a URL of the application; return the last answer's status and reason.
 
     Certificates are not verified. A redirect is followed within the host, which may also be called as the
-    caller calls it; one to another host is an answer as any other. Raises ClientError, OSError, or ValueError
+    caller calls it, and only to `ports`, because the agent reaches what listens on loopback and a kubelet
+    does not. One that leads elsewhere is an answer as any other. Raises ClientError, OSError, or ValueError
     for a URL that is none.
     """
     sent = _headers(headers, caller)
     connector = aiohttp.TCPConnector(ssl=_insecure(), force_close=True)
     async with aiohttp.ClientSession(
-        connector=connector, skip_auto_headers=_NOT_OURS, auto_decompress=False
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        skip_auto_headers=_NOT_OURS,
+        auto_decompress=False,
     ) as session:
         for _ in range(_MOST_REQUESTS):
             async with session.get(url, headers=sent, allow_redirects=False) as response:
                 await response.content.read(_MOST_BYTES)
                 location = response.headers.get("Location", "")
-                following = _following(url, location, caller) if response.status in _REDIRECTS else None
+                is_redirect = response.status in _REDIRECTS
+                following = _following(url, location, caller, ports) if is_redirect else None
                 if following is None:
                     return response.status, response.reason or ""
             url = following
@@ -51,12 +60,15 @@ async def get(url: str, headers: Sequence[tuple[str, str]], caller: Caller) -> t
     return 503, f"more than {_MOST_REQUESTS - 1} redirects"
 
 
-def _following(url: str, location: str, caller: Caller) -> str | None:
+def _following(url: str, location: str, caller: Caller, ports: Collection[int]) -> str | None:
     """Return where a redirect leads, None where it is not followed."""
     if not location:
         return None
     here, there = urlsplit(url), urlsplit(urljoin(url, location))
     if there.hostname is None or there.hostname not in (here.hostname, urlsplit(f"//{caller.host}").hostname):
+        return None
+    port = there.port or _PORTS.get(there.scheme)
+    if port is not None and port not in ports:
         return None
     return _at(there, here).geturl()
 

@@ -68,6 +68,11 @@ class Probes:
     ports: frozenset[int] = frozenset()
     """Ports that may be named in PORT_HEADER."""
 
+    @property
+    def reachable(self) -> frozenset[int]:
+        """Return the application's ports that are known: a redirect of a probe may lead to these alone."""
+        return self.ports | {each.how.port for each in self.by_path.values()}
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -124,27 +129,31 @@ def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
     return found if found is not None else Outcome(404, f"there is no probe {path}")
 
 
-async def carry_out(probe: Probe, address: str, caller: Caller = _NOBODY) -> Outcome:
+async def carry_out(
+    probe: Probe, address: str, caller: Caller = _NOBODY, ports: frozenset[int] = frozenset()
+) -> Outcome:
     """Ask the application on behalf of a caller; never raises: what goes wrong is the outcome, 503.
+
+    A redirect is followed to the probe's own port and to `ports`.
 
     Where it is asked at IPv4's loopback and takes no connection there, it may listen for IPv6 alone, and does
     so as well for whom its sidecar calls.
     """
     try:
         async with asyncio.timeout(probe.seconds):
-            found = await _carried_out(probe, address, caller)
+            found = await _carried_out(probe, address, caller, ports)
             if found.status < 400 or address != _LOOPBACK or not await _is_deaf(address, probe.how.port):
                 return found
-            return await _carried_out(probe, _LOOPBACK_IPV6, caller)
+            return await _carried_out(probe, _LOOPBACK_IPV6, caller, ports)
     except TimeoutError:
         return Outcome(503, f"no answer in {probe.seconds:g} s")
 
 
-async def _carried_out(probe: Probe, address: str, caller: Caller) -> Outcome:
+async def _carried_out(probe: Probe, address: str, caller: Caller, ports: frozenset[int]) -> Outcome:
     try:
         match probe.how:
             case HttpProbe() as http:
-                return await _http(http, address, caller)
+                return await _http(http, address, caller, ports | {http.port})
             case TcpProbe(port):
                 _, writer = await asyncio.open_connection(address, port)
                 writer.close()
@@ -171,11 +180,11 @@ async def _is_deaf(address: str, port: int) -> bool:
     return False
 
 
-async def _http(probe: HttpProbe, address: str, caller: Caller) -> Outcome:
+async def _http(probe: HttpProbe, address: str, caller: Caller, ports: frozenset[int]) -> Outcome:
     scheme = "https" if probe.secure else "http"
     path = probe.path if probe.path.startswith("/") else f"/{probe.path}"
     url = f"{scheme}://{_bracketed(address)}:{probe.port}{path}"
-    return Outcome(*await get(url, probe.headers, caller))
+    return Outcome(*await get(url, probe.headers, caller, ports))
 
 
 async def _grpc(target: str, service: str) -> Outcome:

@@ -84,7 +84,7 @@ def application(
         found = probes.chosen(known, request.path if port is None else request.path_qs, port)
         if isinstance(found, probes.Probe):
             caller = Caller(request.headers.get("User-Agent"), request.host)
-            found = await probes.carry_out(found, known.address, caller)
+            found = await probes.carry_out(found, known.address, caller, known.reachable)
         return web.Response(status=found.status, text=f"{found.words}\n")
 
     async def drain(_request: web.Request) -> web.Response:

@@ -4,11 +4,14 @@ What a kubelet does is that of Kubernetes' pkg/probe/http (1.34); the answers co
 """
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from unittest.mock import Mock
 
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.typedefs import Handler
 
 from agent.status.http_probe import Caller
 from agent.status.probes import HttpProbe, Probe, Probes, carry_out
@@ -25,6 +28,7 @@ class Application:
         """Listen nowhere yet."""
         self.port = 0
         self.paths: list[str] = []
+        self.further: dict[str, str | None] = {}
         self.headers: list[Mapping[str, str]] = []
 
     async def page(self, request: web.Request) -> web.Response:
@@ -32,7 +36,7 @@ class Application:
         self.paths.append(request.path_qs)
         self.headers.append(request.headers)
         here = f"http://{HERE}:{self.port}"
-        to = {
+        to: dict[str, str | None] = {
             "/query": "/need?token=1",
             "/dir/relative": "next",
             "/dir/only-query": "?x=1",
@@ -46,6 +50,7 @@ class Application:
             "/nonsense": "http://[::1/",
             "/nowhere": None,
             "/round": "/round",
+            **self.further,
         }
         if request.path in to and "x" not in request.query:
             location = to[request.path]
@@ -102,6 +107,42 @@ async def test_redirects_are_followed_as_by_a_kubelet(
     """
     assert await ask(app, path, Caller(host="192.0.2.7:15020")) == status
     assert app.paths == [path, *then]
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+async def test_a_redirect_leads_to_ports_of_the_application_alone(
+    app: Application, is_declared: bool
+) -> None:
+    """On loopback others listen, such as Envoy's admin interface, whom a kubelet would not reach."""
+    asked: list[str] = []
+
+    async def page(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=500)
+
+    async with _serving(page) as port:
+        app.further["/admin"] = f"http://{HERE}:{port}/config_dump"
+        probe, other = Probe(HttpProbe(app.port, "/admin"), 5), Probe(HttpProbe(port, "/other"))
+        of_other = {"/app-health/b/livez": other} if is_declared else {}
+        agent = application(
+            Mock(spec=Proxied), Probes(HERE, {"/app-health/a/livez": probe, **of_other}), None
+        )
+        async with TestClient(TestServer(agent)) as kubelet:
+            found = await kubelet.get("/app-health/a/livez")
+    assert (found.status, asked) == ((500, ["/config_dump"]) if is_declared else (302, []))
+
+
+@asynccontextmanager
+async def _serving(page: Handler) -> AsyncIterator[int]:
+    server = web.Application()
+    server.router.add_get("/{path:.*}", page)
+    runner = web.AppRunner(server, shutdown_timeout=0.01)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, HERE, 0).start()
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
 
 
 async def test_an_application_sees_the_kubelet(app: Application) -> None:
