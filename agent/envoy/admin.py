@@ -7,13 +7,20 @@ from typing import Final, Self
 
 import aiohttp
 
+from agent.bounded_body import TooLarge, Unreadable, body
 from agent.errors import AgentError
 
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of one answer: the listeners of a proxy may be megabytes."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5.0)
 
 
 class AdminUnreachable(AgentError):
     """Envoy's admin interface does not answer, or not as it should."""
+
+
+class AnswerTooLarge(AdminUnreachable):
+    """Envoy's answer has more than MOST_BYTES."""
 
 
 class AnotherEnvoy(AdminUnreachable):
@@ -35,7 +42,11 @@ class EnvoyAdmin:
     async def __aenter__(self) -> Self:
         # A connection belongs to one epoch: the next call must reach whoever listens by then.
         self._session = aiohttp.ClientSession(
-            timeout=_TIMEOUT, connector=aiohttp.TCPConnector(force_close=True)
+            timeout=_TIMEOUT,
+            connector=aiohttp.TCPConnector(force_close=True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept-Encoding": "identity"},
+            auto_decompress=False,
         )
         return self
 
@@ -79,13 +90,20 @@ class EnvoyAdmin:
         if self._session is None:
             raise AdminUnreachable("the admin client is not open")
         try:
-            async with self._session.request(method, f"http://{self.address}{path}") as response:
-                body = await response.text("utf-8", errors="replace")  # whoever it is
+            async with self._session.request(
+                method, f"http://{self.address}{path}", allow_redirects=False
+            ) as response:
+                content = await body(response, MOST_BYTES)
+        except TooLarge as error:
+            raise AnswerTooLarge(f"{method} {path}: the answer is not taken: {error}") from error
+        except Unreadable as error:
+            raise AdminUnreachable(f"{method} {path}: the answer is not taken: {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise AdminUnreachable(f"Envoy's admin at {self.address} does not answer: {error}") from error
+        text = content.decode("utf-8", errors="replace")  # whoever it is
         if response.status != 200:
-            raise AdminUnreachable(f"{method} {path}: status {response.status}: {body.strip()[:200]}")
-        return body
+            raise AdminUnreachable(f"{method} {path}: status {response.status}: {text.strip()[:200]}")
+        return text
 
     async def _json(self, path: str) -> Mapping[str, object]:
         try:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from agent.envoy.admin import AdminUnreachable, AnswerTooLarge, EnvoyAdmin
 from agent.figures.counted import Who
 from agent.figures.edges import Edges
 from agent.figures.exposition import written
@@ -36,13 +36,20 @@ class Figures:
     async def page(self, name: ProxyName, whole: bool) -> str:
         """Return the page; empty if Envoy does not answer. `whole`: all that Envoy counts, as it says it."""
         try:
-            of_envoy = await self._admin.text(_ALL_PATH if whole else ENVOY_PATH)
+            of_envoy = await self._all() if whole else await self._admin.text(ENVOY_PATH)
             found = read(await self._admin.json(STATS_PATH))
             account = account_of(await self._admin.json(_CERTIFICATES_PATH))
         except AdminUnreachable:
             return ""
         who = Who(name.namespace, name.service, account)
         return written(self._edges.families(found, who)) + of_envoy
+
+    async def _all(self) -> str:
+        """Return all that Envoy counts; the few figures, and a comment, where that is too large."""
+        try:
+            return await self._admin.text(_ALL_PATH)
+        except AnswerTooLarge as error:
+            return await self._admin.text(ENVOY_PATH) + f"# meshwright: not all of Envoy's figures: {error}\n"
 
 
 def account_of(certificates: Mapping[str, Any]) -> str:

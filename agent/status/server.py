@@ -5,17 +5,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
 from typing import Protocol
 
-import aiohttp
 from aiohttp import web
 
 from agent.status import probes, scraping
+from agent.status.application_metrics import ApplicationMetrics
 from agent.status.http_probe import Caller
 from agent.status.probes import Probes
 from mesh.listening import plain
 from sidecars.layout import DRAIN_PATH, LIVE_PATH, METRICS_PATH, READY_PATH, STATUS_PATH
 
 _WHOLE_PATH = "/stats/prometheus"  # Envoy's own, and all of it
-_SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
 
 
 class Proxied(Protocol):
@@ -62,6 +61,7 @@ def application(
 
     `pages` adds further ones, for who is on this machine.
     """
+    from_application = ApplicationMetrics(metrics_url)
 
     async def ready(_request: web.Request) -> web.Response:
         return _verdict(await proxied.not_ready(), proxied.remark())
@@ -75,9 +75,11 @@ def application(
 
     async def metrics(request: web.Request) -> web.Response:
         whole = request.path == _WHOLE_PATH
-        pages = await asyncio.gather(proxied.proxy_metrics(whole), _application_metrics(metrics_url))
-        text = scraping.merged((proxied.own_metrics(), *pages))
-        return web.Response(body=text.encode(), headers={"Content-Type": scraping.CONTENT_TYPE})
+        of_proxy, of_application = await asyncio.gather(proxied.proxy_metrics(whole), from_application.page())
+        own = (proxied.own_metrics(), from_application.own_metrics(), of_proxy)
+        text = await asyncio.to_thread(scraping.merged, own)
+        body = text.encode() + of_application
+        return web.Response(body=body, headers={"Content-Type": scraping.CONTENT_TYPE})
 
     async def probe(request: web.Request) -> web.Response:
         port = request.headers.get(probes.PORT_HEADER)
@@ -138,18 +140,3 @@ def _verdict(reasons: tuple[str, ...], remark: str = "") -> web.Response:
         said = (remark, *reasons) if remark else reasons
         return web.Response(status=503, text="".join(f"{each}\n" for each in said))
     return web.Response(text=f"ok\nbut: {remark}\n" if remark else "ok\n")
-
-
-async def _application_metrics(url: str | None) -> str:
-    """Return the application's metrics; a scrape is not spoilt by an application that does not answer."""
-    if url is None:
-        return ""
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=_SCRAPE_TIMEOUT) as session,
-            session.get(url, headers={"Accept": scraping.CONTENT_TYPE}) as response,
-        ):
-            text = await response.text()
-            return scraping.classic(text) if response.status == 200 else ""
-    except (aiohttp.ClientError, OSError, TimeoutError, UnicodeDecodeError):
-        return ""

@@ -8,7 +8,8 @@ import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from agent.envoy.admin import AdminUnreachable, AnotherEnvoy, EnvoyAdmin
+from agent.envoy import admin as admin_module
+from agent.envoy.admin import AdminUnreachable, AnotherEnvoy, AnswerTooLarge, EnvoyAdmin
 from demo.ports import free_port
 
 OURS, THEIRS = Path("/run/meshwright/bootstrap.json"), Path("/run/other/bootstrap.json")
@@ -83,3 +84,29 @@ async def test_what_any_other_service_answers_is_no_answer_of_ours(body: bytes, 
         with pytest.raises(AdminUnreachable):
             await admin.server_info()
         assert await admin.live_epoch() is None
+
+
+async def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that counts more than the agent can hold does not end the agent."""
+    monkeypatch.setattr(admin_module, "MOST_BYTES", 1000)
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(text="a" * 1001)
+
+    async with _served(answer) as admin:
+        with pytest.raises(AnswerTooLarge, match="GET /server_info: the answer is not taken: it has more than 1000"):
+            await admin.server_info()
+
+
+async def test_a_redirect_leads_to_nobody_else() -> None:
+    """Whoever took Envoy's place cannot have the agent ask another."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=302, headers={"Location": "/elsewhere"})
+
+    async with _served(answer) as admin:
+        with pytest.raises(AdminUnreachable, match="status 302"):
+            await admin.server_info()
+    assert asked == ["/server_info"]

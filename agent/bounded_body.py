@@ -1,0 +1,63 @@
+"""Reading the body of an HTTP answer that may be of any length, in bounded memory."""
+
+import zlib
+from typing import Final
+
+import aiohttp
+
+PART_BYTES: Final = 64 * 1024
+"""So much is read, and decompressed, between two turns of the event loop."""
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+class TooLarge(ValueError):
+    """The body, decompressed, has more bytes than are taken."""
+
+
+class Unreadable(ValueError):
+    """The body is not in the encoding that its headers name, or in one that is not taken."""
+
+
+async def body(answer: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return an answer's body, decompressed; raise TooLarge, Unreadable, and what aiohttp raises.
+
+    The session must be one of `auto_decompress=False`, because aiohttp decompresses without a bound.
+    """
+    encoding = answer.headers.get("Content-Encoding", "identity").strip().lower()
+    inflater = Inflater(most) if encoding in ("gzip", "x-gzip") else None
+    if inflater is None and encoding not in ("identity", ""):
+        raise Unreadable(f"its Content-Encoding is {encoding[:20]!r}: must be identity or gzip")
+    content = bytearray()
+    async for part in answer.content.iter_chunked(PART_BYTES):
+        content += part if inflater is None else inflater.take(part)
+        if len(content) > most:
+            raise TooLarge(f"it has more than {most} bytes")
+    if inflater is not None:
+        inflater.end()
+    return bytes(content)
+
+
+class Inflater:
+    """Decompresses gzip, and never more than `most` bytes and one of them."""
+
+    def __init__(self, most: int) -> None:
+        self._inflating = zlib.decompressobj(_GZIP)
+        self._left = most + 1
+
+    def take(self, part: bytes) -> bytes:
+        """Return what these bytes decompress to; raise TooLarge, Unreadable."""
+        try:
+            content = self._inflating.decompress(part, self._left)
+        except zlib.error as error:
+            raise Unreadable(f"it is no gzip: {error}") from error
+        self._left -= len(content)
+        if self._left <= 0:
+            raise TooLarge("decompressed, it has more bytes than are taken")
+        if self._inflating.unused_data:
+            raise Unreadable("something follows the end of its gzip")
+        return content
+
+    def end(self) -> None:
+        """Raise Unreadable where bytes are missing."""
+        if not self._inflating.eof:
+            raise Unreadable("its gzip is cut short")

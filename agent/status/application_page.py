@@ -1,0 +1,232 @@
+"""An application's page of metrics, as the agent may put it into its own. Pure.
+
+Prometheus refuses a whole page for one line that it cannot read, and keeps one of two samples of a series.
+What an application writes must neither cost the sidecar its series nor stand in their place. Therefore every
+line is read, and written again only if Prometheus' text format (0.0.4) has such a line.
+https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+"""
+
+import enum
+import io
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+MOST_LINES: Final = 200_000
+"""Lines that an application's page may have; at about 80 bytes each, twice as many as MOST_BYTES allows."""
+
+_RESERVED_PREFIXES: Final = (b"meshwright_", b"envoy_")
+"""Names of the agent and of Envoy, whatever they are called."""
+_RESERVED: Final = frozenset({
+    b"up", b"scrape_body_size_bytes", b"scrape_duration_seconds", b"scrape_sample_limit",
+    b"scrape_samples_post_metric_relabeling", b"scrape_samples_scraped", b"scrape_series_added",
+    b"scrape_timeout_seconds",
+})  # fmt: skip
+"""Series that Prometheus adds itself for each target: https://prometheus.io/docs/concepts/jobs_instances/."""
+
+# Possessive quantifiers: a line of megabytes takes time in proportion to its length.
+_NAME: Final = rb"[a-zA-Z_:][a-zA-Z0-9_:]*+"
+_QUOTED: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_META: Final = re.compile(
+    rb"#[ \t]++(?P<what>TYPE|HELP)[ \t]++(?P<name>" + _NAME + rb")(?:[ \t]++(?P<said>.*+))?+"
+)
+_SAMPLE: Final = re.compile(
+    rb"[ \t]*+(?P<name>" + _NAME + rb")[ \t]*+"
+    rb"(?:\{(?P<labels>(?:[^\"}]++|" + _QUOTED + rb")*+)\})?+[ \t]*+"
+    rb"(?P<value>[^ \t#]++)(?:[ \t]++(?P<at>[^ \t#]++))?+[ \t]*+(?:#.*+)?+"
+)
+_LABEL: Final = re.compile(
+    rb"[ \t]*+(?P<name>[a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+(?P<value>"
+    + _QUOTED
+    + rb")[ \t]*+(?P<more>,?+)[ \t]*+"
+)
+_LONGEST_NUMBER: Final = 400
+_VALUE: Final = re.compile(
+    rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?|[-+]?(?:inf|infinity)|nan", re.IGNORECASE
+)
+_MILLISECONDS: Final = re.compile(rb"-?[0-9]{1,18}")
+_SECONDS: Final = re.compile(rb"-?[0-9]{1,15}(?:\.[0-9]{0,9})?")
+_TYPES: Final = frozenset({b"counter", b"gauge", b"histogram", b"summary", b"untyped"})
+_OLDER: Final = {
+    b"unknown": b"untyped", b"info": b"gauge", b"stateset": b"gauge", b"gaugehistogram": b"histogram"
+}  # fmt: skip
+"""Types that OpenMetrics alone has, and what the text format makes of such samples."""
+_BEGUN: Final = b"_created"
+_WITH_BEGIN: Final = frozenset({b"counter", b"histogram", b"summary"})
+
+
+class Dropped(enum.StrEnum):
+    """Why a line of an application's page is left out; the label `reason` of the metric that counts them."""
+
+    MALFORMED = "malformed"
+    DUPLICATE = "duplicate"
+    RESERVED = "reserved_name"
+
+
+class TooManyLines(ValueError):
+    """The page has more lines than MOST_LINES."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationPage:
+    """Lines in the text format; how many were left out and why, with the name in the first of them."""
+
+    content: bytes = b""
+    dropped: Mapping[Dropped, int] = field(default_factory=dict)
+    first: str = ""
+
+
+def application_page(content: bytes) -> ApplicationPage:
+    """Read a page in the text format or in OpenMetrics; raise TooManyLines.
+
+    Left out without being counted is what the text format does not say: comments, `# UNIT`, exemplars, and
+    when counters were begun (`_created`), which is as many series again as there are counters.
+    """
+    reader = _Reader(is_open=content.rstrip().endswith(b"# EOF"))
+    for number, line in enumerate(io.BytesIO(content)):
+        if number >= MOST_LINES:
+            raise TooManyLines(f"it has more than {MOST_LINES} lines")
+        reader.take(line.rstrip(b"\r\n"))
+    return ApplicationPage(bytes(reader.kept), dict(reader.dropped), reader.first)
+
+
+class _Left(Exception):
+    """A line is left out, for a reason that is counted."""
+
+    def __init__(self, reason: Dropped) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class _Reader:
+    """What is known of a page after some of its lines."""
+
+    def __init__(self, *, is_open: bool) -> None:
+        self.kept = bytearray()
+        self.dropped: Counter[Dropped] = Counter()
+        self.first = ""
+        self._is_open = is_open
+        self._typed: set[bytes] = set()
+        self._helped: set[bytes] = set()
+        self._begun: set[bytes] = set()
+        self._sampled: set[bytes] = set()
+        self._series: set[int] = set()
+
+    def take(self, line: bytes) -> None:
+        """Keep a line as the text format has it, or count it as dropped."""
+        try:
+            if kept := self._line(line):
+                self.kept += kept + b"\n"
+        except _Left as left:
+            self.first = self.first or _shown(line)
+            self.dropped[left.reason] += 1
+
+    def _line(self, line: bytes) -> bytes:
+        if not line.strip():
+            return b""
+        if b"\0" in line or b"\r" in line or not _is_text(line):
+            raise _Left(Dropped.MALFORMED)
+        if line.lstrip().startswith(b"#"):
+            found = _META.fullmatch(line)
+            return b"" if found is None else self._meta(found)
+        found = _SAMPLE.fullmatch(line)
+        if found is None:
+            raise _Left(Dropped.MALFORMED)
+        return self._sample(found)
+
+    def _meta(self, found: re.Match[bytes]) -> bytes:
+        name, said = found["name"], found["said"] or b""
+        if name in self._begun:
+            return b""
+        _require_free(name)
+        if found["what"] == b"HELP":
+            if name in self._helped:
+                raise _Left(Dropped.DUPLICATE)
+            self._helped.add(name)
+            return b"# HELP " + name + b" " + said if said.strip() else b""
+        return self._type(name, _OLDER.get(said.strip(), said.strip()))
+
+    def _type(self, name: bytes, kind: bytes) -> bytes:
+        if kind not in _TYPES:
+            raise _Left(Dropped.MALFORMED)
+        if name in self._typed or name in self._sampled:  # after its samples: parsers refuse that
+            raise _Left(Dropped.DUPLICATE)
+        self._typed.add(name)
+        if kind in _WITH_BEGIN:
+            self._begun |= {name + _BEGUN, name.removesuffix(b"_total") + _BEGUN}
+        return b"# TYPE " + name + b" " + kind
+
+    def _sample(self, found: re.Match[bytes]) -> bytes:
+        name, labels = found["name"], found["labels"] or b""
+        if name in self._begun:
+            return b""
+        _require_free(name)
+        pairs, value, at = _pairs(labels), found["value"], self._moment(found["at"])
+        if not _is_number(value):
+            raise _Left(Dropped.MALFORMED)
+        series = hash((name, *sorted(pairs.items())))
+        if series in self._series:
+            raise _Left(Dropped.DUPLICATE)
+        self._series.add(series)
+        self._sampled.add(name)
+        return name + (b"{" + labels + b"}" if pairs else b"") + b" " + value + (at and b" " + at)
+
+    def _moment(self, said: bytes | None) -> bytes:
+        """Return a timestamp in milliseconds, which OpenMetrics has in seconds; empty where there is none."""
+        if said is None:
+            return b""
+        if self._is_open and _SECONDS.fullmatch(said):
+            return str(round(float(said) * 1000)).encode()
+        if self._is_open or not _MILLISECONDS.fullmatch(said):
+            raise _Left(Dropped.MALFORMED)
+        return said
+
+
+def _require_free(name: bytes) -> None:
+    if name in _RESERVED or name.startswith(_RESERVED_PREFIXES):
+        raise _Left(Dropped.RESERVED)
+
+
+def _pairs(labels: bytes) -> dict[bytes, bytes]:
+    """Return labels by their names; names that begin with two underscores are Prometheus' own."""
+    pairs: dict[bytes, bytes] = {}
+    at, is_more = 0, True
+    while at < len(labels):
+        found = _LABEL.match(labels, at) if is_more else None
+        if found is None:
+            if labels[at:].strip(b" \t"):
+                raise _Left(Dropped.MALFORMED)
+            break
+        if found["name"] in pairs:
+            raise _Left(Dropped.MALFORMED)
+        if found["name"].startswith(b"__"):
+            raise _Left(Dropped.RESERVED)
+        pairs[found["name"]] = found["value"]
+        at, is_more = found.end(), bool(found["more"])
+    return pairs
+
+
+def _is_number(value: bytes) -> bool:
+    """Say whether Prometheus can read a value: a number that is beyond a float's range is an error there."""
+    if len(value) > _LONGEST_NUMBER or not _VALUE.fullmatch(value):
+        return False
+    return not math.isinf(float(value)) or b"inf" in value.lower()
+
+
+def _shown(line: bytes) -> str:
+    """Return what a line is about, for people: a metric's name, without labels and values."""
+    words = (
+        line.split(None, 3)[:3] if line.lstrip().startswith(b"#") else line.strip().split(b"{")[0].split()[:1]
+    )
+    return ascii(b" ".join(words)[:80].decode("utf-8", "replace"))[1:-1]
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,149 @@
+"""An application's page becomes part of one that Prometheus reads, whatever the application writes."""
+
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    enable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from agent.status.application_page import MOST_LINES, ApplicationPage, Dropped, TooManyLines, application_page
+
+
+def _application() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    Counter("orders", "Orders.", registry=registry).inc(3, exemplar={"trace_id": "ab # {c}"[:2]})
+    Histogram("taken_seconds", "Taken.", registry=registry, buckets=(1,)).observe(2, {"trace_id": "abc"})
+    return registry
+
+
+def _read(page: ApplicationPage) -> dict[str, float]:
+    families = text_string_to_metric_families(page.content.decode())
+    return {f"{each.name}{each.labels}": each.value for family in families for each in family.samples}
+
+
+EXPECTED = {
+    "orders_total{}": 3,
+    "taken_seconds_bucket{'le': '1.0'}": 0,
+    "taken_seconds_bucket{'le': '+Inf'}": 1,
+    "taken_seconds_count{}": 1,
+    "taken_seconds_sum{}": 2,
+}
+
+
+@pytest.fixture
+def with_created() -> Iterator[None]:
+    """Have the library say when counters were begun, as it does for applications that let it."""
+    enable_created_metrics()  # type: ignore[no-untyped-call] # theirs
+    yield
+    disable_created_metrics()  # type: ignore[no-untyped-call] # theirs
+
+
+@pytest.mark.usefixtures("with_created")
+def test_an_applications_page_in_either_format() -> None:
+    """The same series, without exemplars, which the text format has not, and without when each was begun."""
+    registry = _application()
+    of_text = generate_latest(registry)
+    of_open = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call] # theirs
+    assert b"_created" in of_text
+    assert b"_created" in of_open
+    assert b" # {" in of_open
+    for page in map(application_page, (of_text, of_open)):
+        assert _read(page) == EXPECTED
+        assert b"_created" not in page.content
+        assert page.dropped == {}
+
+
+def test_what_only_looks_like_it_stays() -> None:
+    """A gauge of one's own that ends in `_created`, and a label that holds what an exemplar begins with."""
+    page = '# TYPE orders_created gauge\norders_created 5\na{b="x # {c} 1"} 5\n'
+    page += 'a{b=" # {c=\\"d\\"} 1"} 6 1700000000000\na{b="two\u2028lines",} NaN\na{b="}"} +Inf\n'
+    assert application_page(page.encode()) == ApplicationPage(page.encode())
+
+
+def test_types_of_openmetrics_are_older_ones() -> None:
+    """A parser of the text format would refuse the page for a type that it does not know."""
+    page = b"# TYPE a info\na_info 1\n# TYPE b unknown\nb 1\n# TYPE c stateset\nc 1\n# UNIT b s\n# EOF\n"
+    assert application_page(page) == ApplicationPage(
+        b"# TYPE a gauge\na_info 1\n# TYPE b untyped\nb 1\n# TYPE c gauge\nc 1\n"
+    )
+
+
+def test_times_of_openmetrics_are_in_milliseconds() -> None:
+    """It has them in seconds, with which a parser of the text format refuses the page."""
+    assert (
+        application_page(b"a 1 1520879607.789\nb 1 15\n# EOF\n").content == b"a 1 1520879607789\nb 1 15000\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("envoy_server_live 1", Dropped.RESERVED),
+        ("# TYPE envoy_server_live counter", Dropped.RESERVED),
+        ("# HELP meshwright_edge_requests_total None.", Dropped.RESERVED),
+        ('meshwright_edge_requests_total{status_class="2xx"} 99', Dropped.RESERVED),
+        ("meshwright_agent_envoys 2", Dropped.RESERVED),
+        ("up 1", Dropped.RESERVED),
+        ("scrape_samples_scraped 1", Dropped.RESERVED),
+        ('a{__name__="envoy_server_live"} 1', Dropped.RESERVED),
+        ('{"envoy_server_live"} 1', Dropped.MALFORMED),
+        ("own 2", Dropped.DUPLICATE),
+        ("own {} 2 17", Dropped.DUPLICATE),
+        ('named{y="2", x="1"} 7', Dropped.DUPLICATE),
+        ("# TYPE own gauge", Dropped.DUPLICATE),
+        ("# TYPE named gauge", Dropped.DUPLICATE),
+        ("# HELP own Again.", Dropped.DUPLICATE),
+        ("# TYPE a gouge", Dropped.MALFORMED),
+        ("a", Dropped.MALFORMED),
+        ("a 1 2 3", Dropped.MALFORMED),
+        ("a 1e999", Dropped.MALFORMED),
+        (f"a {'9' * 350}", Dropped.MALFORMED),
+        ("a 0x1p2", Dropped.MALFORMED),
+        ("a 1_000", Dropped.MALFORMED),
+        ("a 1 1.5", Dropped.MALFORMED),
+        (f"a 1 {'9' * 19}", Dropped.MALFORMED),
+        ('a{b="c} 1', Dropped.MALFORMED),
+        ('a{b="c"', Dropped.MALFORMED),
+        ('a{b="1" c="2"} 1', Dropped.MALFORMED),
+        ('a{b="1",b="2"} 1', Dropped.MALFORMED),
+        ("a{,} 1", Dropped.MALFORMED),
+        ("a{b=c} 1", Dropped.MALFORMED),
+        ("<html>", Dropped.MALFORMED),
+        ("a\0 1", Dropped.MALFORMED),
+        ("a 1\rb 1", Dropped.MALFORMED),
+    ],
+)
+def test_a_line_that_would_spoil_the_page_is_left_out(line: str, reason: Dropped) -> None:
+    """It is counted by its reason; the lines around it stay."""
+    before = '# HELP own Own.\n# TYPE own counter\nown 1\nnamed{x="1",y="2"} 1\n'
+    found = application_page(f"{before}{line}\nlast 1\n".encode())
+    assert (found.content.decode(), found.dropped) == (f"{before}last 1\n", {reason: 1})
+
+
+def test_what_is_no_text_is_left_out_by_the_line() -> None:
+    """One label in another encoding costs its own series alone."""
+    assert application_page(b'a{b="\xff"} 1\r\nc 1\r\n') == ApplicationPage(
+        b"c 1\n", {Dropped.MALFORMED: 1}, "a"
+    )
+
+
+def test_people_are_shown_the_name_of_the_first_line_that_is_left_out() -> None:
+    """Without its labels and its value."""
+    found = application_page(b'a{b="secret"} x\nup 1\n# TYPE envoy_x gauge\n')
+    assert (found.first, found.dropped) == ("a", {Dropped.MALFORMED: 1, Dropped.RESERVED: 2})
+    assert application_page(b"#  TYPE envoy_x gauge\n").first == "# TYPE envoy_x"
+
+
+def test_a_page_of_too_many_lines_is_none() -> None:
+    """Also of empty ones."""
+    assert application_page(b"\n" * MOST_LINES) == ApplicationPage()
+    with pytest.raises(TooManyLines, match=f"more than {MOST_LINES} lines"):
+        application_page(b"\n" * (MOST_LINES + 1))
