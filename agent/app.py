@@ -43,7 +43,7 @@ async def run(
     """
     await asyncio.to_thread(_require_left_alone)
     with _alone(settings.run):
-        async with EnvoyAdmin(str(settings.admin), RuntimeDirectory(settings.run).bootstrap) as admin:
+        async with EnvoyAdmin(settings.admin_at, RuntimeDirectory(settings.run).bootstrap) as admin:
             agent = Agent(settings, admin, stop)
             async with _serving(agent, settings, pages):
                 if not await agent.start():

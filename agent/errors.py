@@ -7,7 +7,8 @@
     ├── InterceptionError   what is to be captured, or the kernel's answer (agent.interception.settings)
     ├── EnvoyRejected       Envoy does not accept a bootstrap, or cannot be run (agent.envoy.supervisor)
     ├── AdminUnreachable    Envoy does not answer, now (agent.envoy.admin)
-    │   └── AnotherEnvoy    another sidecar's Envoy has the port
+    │   ├── AnotherEnvoy    another sidecar's Envoy has the port
+    │   └── AnswerTooLarge  Envoy's answer has more bytes than are taken
     └── AgentSilent         no agent answers where one was asked, or not as one does (agent.status.asking)
 
 Every message is one sentence for people, and holds nothing secret.

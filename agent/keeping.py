@@ -339,8 +339,7 @@ class Agent:
                 certificate_file=Path(),
                 key_file=Path(),
                 ca_file=Path(),
-                admin_host=settings.admin.host,
-                admin_port=settings.admin.port,
+                admin=settings.admin_at,
                 protocol=settings.protocol,
             )
         )

@@ -1,5 +1,6 @@
 """What the agent is told."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,12 +8,13 @@ from agent.enrolment.settings import EnrolmentSettings
 from agent.envoy.command import EnvoyOptions
 from agent.envoy.draining import DrainSettings
 from agent.envoy.lifecycle import RestartSettings
+from agent.envoy.runtime import RuntimeDirectory
 from agent.status.probes import Probes
 from agent.watching import LOOK_SECONDS
 from mesh.host_port import HostPort
 from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol
-from sidecars.layout import ADMIN_PORT, STATUS_PORT
+from sidecars.layout import LONGEST_SOCKET, STATUS_PORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +25,16 @@ class AgentSettings:
     others write, or we do: who joins and renews as `enrolment` says. `override` is a JSON file that is
     laid over the bootstrap. Readiness waits for listeners of `application_ports`. The names of the services
     that can be called are kept in the file `hosts`. `shared_credentials`: others may get at the key.
-    `trust_domain` is the mesh's, where it was said.
+    `trust_domain` is the mesh's, where it was said. Envoy's admin interface is a socket in `run`,
+    which the agent's user reaches alone, or at `admin`, which every user of the machine reaches. Raises
+    ValueError where the socket's path would be too long.
     """
 
     credentials: Path
     ads: HostPort
     run: Path
     envoy: EnvoyOptions
-    admin: HostPort = HostPort("127.0.0.1", ADMIN_PORT)
+    admin: HostPort | None = None
     status: HostPort = HostPort("::", STATUS_PORT)
     protocol: AdsProtocol = AdsProtocol.DELTA
     restart: RestartSettings = field(default_factory=RestartSettings)
@@ -45,3 +49,19 @@ class AgentSettings:
     shared_credentials: bool = False
     enrolment: EnrolmentSettings | None = None
     trust_domain: TrustDomain | None = None
+
+    def __post_init__(self) -> None:
+        match self.admin_at:
+            case Path() as path if len(os.fsencode(path)) > LONGEST_SOCKET:
+                raise ValueError(
+                    f"--run is {str(self.run)!r}: the socket of Envoy's admin there, {path.name}, would have "
+                    f"a path of {len(os.fsencode(path))} bytes, and may have {LONGEST_SOCKET}: "
+                    "give a shorter directory"
+                )
+            case _:
+                pass
+
+    @property
+    def admin_at(self) -> HostPort | Path:
+        """Return where Envoy's admin interface listens."""
+        return self.admin or RuntimeDirectory(self.run).admin

@@ -93,9 +93,9 @@ def serving(folder: Path) -> Iterator[str]:
 
 def at_rest(folder: Path, ads: str, envoy: str, checkout: Checkout) -> Memory:
     """Start an agent, wait until its proxy is ready and the agent rests, and weigh it."""
-    admin, status = (f"127.0.0.1:{free_port('127.0.0.1')}" for _ in range(2))
+    status = f"127.0.0.1:{free_port('127.0.0.1')}"
     command = [*checkout.program, "agent", "--credentials", str(folder / "credentials"), "--ads", ads]
-    command += ["--run", str(folder / "run"), "--envoy", envoy, "--admin", admin, "--status", status]
+    command += ["--run", str(folder / "run"), "--envoy", envoy, "--status", status]
     command += ["--concurrency", "1", "--termination-least-seconds", "0"]
     with (folder / "agent.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=checkout.root, stdout=log, stderr=log)

@@ -45,7 +45,7 @@ def agent_settings(told: Told) -> "AgentSettings":
                 told["parent_shutdown_seconds"],
                 told["hot_restart"],
             ),
-            admin=host_port("--admin", told["admin"], ADMIN_PORT),
+            admin=None if told["admin"] is None else host_port("--admin", told["admin"], ADMIN_PORT),
             status=host_port("--status", told["status"], STATUS_PORT),
             protocol=_protocol(told["protocol"]),
             restart=RestartSettings(hot_restart=told["hot_restart"]),

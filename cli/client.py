@@ -7,7 +7,6 @@ state directory's owner is told.
 import contextlib
 import http.client
 import json
-import socket
 from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 from urllib.parse import quote, unquote, urlencode
 
 from cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
+from cli.unix_http import UnixConnection
 
 API: Final = "/api/v1"
 SOCKET_NAME: Final = "meshwright.sock"
@@ -22,21 +22,6 @@ _TIMEOUT_SECONDS: Final = 60.0
 _HEADERS: Final = {"Content-Type": "application/json"}
 
 Query = Mapping[str, str] | Iterable[tuple[str, str]]
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    """HTTP over the socket at `path`; the host name is only for the header."""
-
-    def __init__(self, path: Path, seconds: float) -> None:
-        super().__init__("localhost", timeout=seconds)
-        self._path = path
-        self._seconds = seconds
-
-    def connect(self) -> None:
-        """Connect to the socket's path."""
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self._seconds)
-        self.sock.connect(str(self._path))
 
 
 def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SECONDS) -> dict[str, object]:
@@ -88,7 +73,7 @@ def _answer(
     state: Path, method: str, path: str, query: Query, body: object, seconds: float
 ) -> tuple[int, object]:
     """Return the status of an answer, and its JSON, or None where that of an error is none."""
-    connection = _UnixConnection(state / SOCKET_NAME, seconds)
+    connection = UnixConnection(state / SOCKET_NAME, seconds)
     asked = urlencode(list(query.items() if isinstance(query, Mapping) else query))
     sent = None if body is None else json.dumps(body)
     with _asking(state, connection):
@@ -163,7 +148,7 @@ def follow(
     Silence of so many seconds ends it too. Raises as `api` does.
     """
     at = API + path
-    connection = _UnixConnection(state / SOCKET_NAME, seconds)
+    connection = UnixConnection(state / SOCKET_NAME, seconds)
     with _asking(state, connection):
         connection.request("GET", f"{at}?{urlencode(list(query))}")
         response = connection.getresponse()

@@ -9,7 +9,17 @@ import typer
 from cli.errors import CommandFailed
 from mesh.host_port import HostPort
 from mesh.names import TrustDomain, is_dns_subdomain
+from sidecars.layout import ADMIN_PORT, ADMIN_SOCKET
 
+AdminPort = Annotated[
+    str | None,
+    typer.Option(
+        "--admin",
+        metavar="HOST:PORT",
+        help="Envoy's admin at a port, for every user of the machine.",
+        show_default="a socket in --run, for the agent's user alone",
+    ),
+]
 State = Annotated[
     Path, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False)
 ]
@@ -91,6 +101,11 @@ def host_port(flag: str, text: str, example: int = 9092) -> HostPort:
         return HostPort.parse(text, example)
     except ValueError as error:
         raise CommandFailed(f"{flag} is {text!r}: {error}") from error
+
+
+def admin_at(port: str | None, run: Path) -> HostPort | Path:
+    """Return where an agent's Envoy has its admin interface; raise CommandFailed for what is no HOST:PORT."""
+    return run.absolute() / ADMIN_SOCKET if port is None else host_port("--admin", port, ADMIN_PORT)
 
 
 def trust_domain_of(text: str | None) -> TrustDomain | None:

@@ -129,7 +129,6 @@ class Bookstore:
             *("--renewal", self.plane.addresses.renewal),
             *("--run", str(credentials / "run")),
             *("--envoy", envoy),
-            *("--admin", self.interception.admin(place)),
             *("--status", self.interception.status(place)),
             *("--concurrency", "1"),
             *("--drain-seconds", "1"),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from demo.interception import ADMIN_PORT, STATUS_PORT, Reservations, free_loopback
+from demo.interception import STATUS_PORT, Reservations, free_loopback
 from demo.topology import ExplicitAddresses, Mode, Place
 
 
@@ -23,13 +23,9 @@ class ExplicitInterception:
     async def name_services(self, place: Place, hosts: str) -> None:
         """Do nothing: programs are told addresses."""
 
-    def admin(self, place: Place) -> str:
-        """Return an address that no other sidecar has."""
-        return f"{self.addresses.admin(place)}:{ADMIN_PORT}"
-
     def status(self, place: Place) -> str:
-        """Return an address beside the admin's."""
-        return f"{self.addresses.admin(place)}:{STATUS_PORT}"
+        """Return an address that no other agent has."""
+        return f"{self.addresses.status(place)}:{STATUS_PORT}"
 
     def sidecar(self, place: Place, argv: Sequence[str]) -> list[str]:  # noqa: ARG002 - all places are one
         """Return the command as it is."""

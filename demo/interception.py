@@ -13,9 +13,8 @@ from demo.supervisor import DemoError
 from demo.topology import Addresses, Mode, Place
 
 PROXY_UID: Final = 1500
-ADMIN_PORT: Final = 15000
 STATUS_PORT: Final = 15020
-"""What the program does where it is told nothing: the proxy's user, Envoy's admin, the agent's server."""
+"""What the program does where it is told nothing: the proxy's user, the agent's server."""
 
 _NEEDED: Final = ("ip", "iptables-restore", "nsenter", "setpriv", "unshare")
 
@@ -39,9 +38,6 @@ class Interception(Protocol):
 
     async def name_services(self, place: Place, hosts: str) -> None:
         """Make service names resolve in a place, by the lines of a hosts file."""
-
-    def admin(self, place: Place) -> str:
-        """Return HOST:PORT of the sidecar's admin, as seen in its place."""
 
     def status(self, place: Place) -> str:
         """Return HOST:PORT of the agent's own server, as seen in its place."""

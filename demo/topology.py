@@ -156,7 +156,7 @@ class Addresses(Protocol):
 class ExplicitAddresses:
     """Loopback addresses `<base>.<index>.n`; `base` is two octets, such as `127.20`.
 
-    n is 1 for the sidecar, 2 for the program, 3 for the sidecar's admin, and from 10 one for each
+    n is 1 for the sidecar, 2 for the program, 3 for the agent's own server, and from 10 one for each
     upstream: services share ports, so each has an address of its own.
     """
 
@@ -171,8 +171,8 @@ class ExplicitAddresses:
         """Return the program's address."""
         return IpAddress(f"{self.base}.{place.index}.2")
 
-    def admin(self, place: Place) -> IpAddress:
-        """Return the address of Envoy's admin."""
+    def status(self, place: Place) -> IpAddress:
+        """Return the address of the agent's own server."""
         return IpAddress(f"{self.base}.{place.index}.3")
 
     def upstream(self, place: Place, service: ServiceKey) -> str:

@@ -15,7 +15,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final
 
-from demo.interception import ADMIN_PORT, PROXY_UID, STATUS_PORT, Reservations, free_network
+from demo.interception import PROXY_UID, STATUS_PORT, Reservations, free_network
 from demo.leftovers import LINK_PREFIX
 from demo.plane import COMMAND, find_envoy
 from demo.supervisor import Running, Supervisor, run
@@ -169,10 +169,6 @@ class TransparentInterception:
                 enter = self._enter(place.name, mounts=True)
                 await run([*enter, "mount", "--bind", str(path.absolute()), target])
         self._named.add(place.name)
-
-    def admin(self, place: Place) -> str:  # noqa: ARG002 - each place has a loopback of its own
-        """Return the usual address: every namespace has a loopback of its own."""
-        return f"127.0.0.1:{ADMIN_PORT}"
 
     def status(self, place: Place) -> str:
         """Return the usual address: what is asked there from outside is not intercepted."""

@@ -5,8 +5,12 @@ from typing import Final
 
 PROXY_UID: Final = 1500
 """The proxy's user: what it sends is not captured."""
+ADMIN_SOCKET: Final = "admin.sock"
+"""The socket of Envoy's admin interface in the agent's run directory, for the agent's user alone."""
+LONGEST_SOCKET: Final = 107
+"""Bytes of a Unix socket's path in Linux (unix(7)), without the zero at its end."""
 ADMIN_PORT: Final = 15000
-"""The proxy's administration, on loopback."""
+"""Where Envoy's admin interface is for every user of the machine, if it is asked for; reserved in Pods."""
 OUTBOUND_PORT: Final = 15001
 INBOUND_PORT: Final = 15003
 TPROXY_PORT: Final = 15006

@@ -1,4 +1,4 @@
-"""Asking Envoy's admin interface, on loopback: our own Envoy's, not that of another sidecar at the port."""
+"""Asking Envoy's admin interface: our own Envoy's, not that of another sidecar at the port."""
 
 import json
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ import aiohttp
 
 from agent.bounded_body import TooLarge, Unreadable, body
 from agent.errors import AgentError
+from mesh.host_port import HostPort
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Of one answer: the listeners of a proxy may be megabytes."""
@@ -28,13 +29,14 @@ class AnotherEnvoy(AdminUnreachable):
 
 
 class EnvoyAdmin:
-    """The admin interface at HOST:PORT of the Envoy that runs with `bootstrap`; an async context manager.
+    """The admin interface of the Envoy that runs with `bootstrap`; an async context manager.
 
-    Whoever answers is asked first whose it is: an Envoy that cannot have the port ends, and leaves it to
-    the one that has it, which must neither be believed nor drained.
+    The interface listens at a Unix socket (a Path) or at HOST:PORT. Whoever answers is asked first whose it
+    is: an Envoy that cannot have the port ends, and leaves it to the one that has it, which must neither be
+    believed nor drained.
     """
 
-    def __init__(self, address: str, bootstrap: Path) -> None:
+    def __init__(self, address: HostPort | Path, bootstrap: Path) -> None:
         self.address = address
         self._bootstrap = str(bootstrap)
         self._session: aiohttp.ClientSession | None = None
@@ -43,7 +45,7 @@ class EnvoyAdmin:
         # A connection belongs to one epoch: the next call must reach whoever listens by then.
         self._session = aiohttp.ClientSession(
             timeout=_TIMEOUT,
-            connector=aiohttp.TCPConnector(force_close=True),
+            connector=_connector(self.address),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Accept-Encoding": "identity"},
             auto_decompress=False,
@@ -91,7 +93,7 @@ class EnvoyAdmin:
             raise AdminUnreachable("the admin client is not open")
         try:
             async with self._session.request(
-                method, f"http://{self.address}{path}", allow_redirects=False
+                method, f"http://{_host(self.address)}{path}", allow_redirects=False
             ) as response:
                 content = await body(response, MOST_BYTES)
         except TooLarge as error:
@@ -113,6 +115,18 @@ class EnvoyAdmin:
         if not isinstance(found, dict):
             raise AdminUnreachable(f"GET {path}: the answer is no JSON object")
         return found
+
+
+def _connector(at: HostPort | Path) -> aiohttp.BaseConnector:
+    match at:
+        case Path():
+            return aiohttp.UnixConnector(str(at), force_close=True)
+        case HostPort():
+            return aiohttp.TCPConnector(force_close=True)
+
+
+def _host(at: HostPort | Path) -> str:
+    return "localhost" if isinstance(at, Path) else str(at)
 
 
 def _options(server_info: Mapping[str, object]) -> Mapping[str, object]:

@@ -13,7 +13,7 @@ from typing import Final
 from agent.credentials import Credentials
 from certs.files import private_directory, write_private
 from sidecars.envoy.bootstrap import BootstrapSettings, bootstrap, sds_files
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from sidecars.layout import ADMIN_SOCKET, AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
 _CURRENT: Final = "current"
 
@@ -38,6 +38,11 @@ class RuntimeDirectory:
     def candidate(self) -> Path:
         """Return where a bootstrap stands until Envoy has accepted it."""
         return self.root / "bootstrap.new.json"
+
+    @property
+    def admin(self) -> Path:
+        """Return the socket of Envoy's admin interface, unless it listens at a port."""
+        return self.root / ADMIN_SOCKET
 
     @property
     def base_id(self) -> Path:

@@ -31,7 +31,7 @@ class Asked:
     ads: HostPort | None
     run: Path
     envoy: str | None
-    admin: HostPort
+    admin: HostPort | Path
     status: HostPort
     applications: tuple[HostPort, ...]
     hosts: Path

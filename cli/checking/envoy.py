@@ -66,10 +66,10 @@ def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
     return (said if found else f"what it says is not Envoy's version: {said[:80]!r}"), found
 
 
-async def running(admin: HostPort, bootstrap: Path) -> Running | str:
+async def running(admin: HostPort | Path, bootstrap: Path) -> Running | str:
     """Ask the Envoy that runs with this bootstrap; return why not, where it does not answer."""
     try:
-        async with EnvoyAdmin(str(admin), bootstrap) as asked:
+        async with EnvoyAdmin(admin, bootstrap) as asked:
             info = await asked.server_info()
             known = listeners(await asked.json(LISTENERS_PATH))
             clusters = await asked.json(_CLUSTERS_PATH)

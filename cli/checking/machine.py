@@ -76,7 +76,7 @@ def before(where: Asked) -> Iterator[Check]:
     yield fitness.directory("run directory", kernel.directory(where.run), "--run")
     yield from dials_in(where, files.seen(), way.seen(), where.ads, before=True)
     for purpose, option, at in (
-        ("admin", "--admin", where.admin),
+        *((("admin", "--admin", where.admin),) if isinstance(where.admin, HostPort) else ()),
         ("status", "--status", where.status),
         *(
             (purpose, "`meshwright intercept` and the Workload", HostPort("0.0.0.0", port))  # noqa: S104 - compared

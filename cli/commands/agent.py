@@ -6,14 +6,16 @@ from typing import Annotated, Final
 import typer
 
 from cli.errors import AnsweredNo, CommandFailed, Status
-from cli.options import AsJson, Domain, host_port
+from cli.options import AdminPort, AsJson, Domain, admin_at, host_port
 from cli.printing.answers import print_json
 from cli.printing.lines import print_lines, say
 from cli.standard_streams import print_bytes
-from sidecars.layout import ADMIN_PORT, CHAIN_FILE, STATUS_PORT
+from sidecars.layout import CHAIN_FILE, STATUS_PORT
 
 # Reading says better than access(2) what may be read: that leaves out what a capability allows.
 _NOT_ASKED: Final = False
+_ADMIN_SECONDS: Final = 10.0
+"""For an answer of Envoy's admin interface."""
 agent = typer.Typer(help="Run Envoy beside a workload, and keep it.", invoke_without_command=True)
 
 
@@ -70,7 +72,7 @@ def run(
         ),
     ] = Path("/run/meshwright"),
     envoy: Annotated[str, typer.Option(envvar="MESHWRIGHT_ENVOY", help="Envoy itself.")] = "envoy",
-    admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
+    admin: AdminPort = None,
     status: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Probes and metrics; [::] is both families.")
     ] = f"[::]:{STATUS_PORT}",
@@ -218,22 +220,40 @@ def drain(
 def request(
     method: Annotated[str, typer.Argument(help="GET or POST.")],
     path: Annotated[str, typer.Argument(help="Such as /clusters or /config_dump.")],
-    admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
+    run_directory: Annotated[
+        Path, typer.Option("--run", envvar="MESHWRIGHT_RUN", help="The agent's own directory.")
+    ] = Path("/run/meshwright"),
+    admin: AdminPort = None,
     as_json: AsJson = False,
 ) -> None:
-    """Call Envoy's admin interface and print the answer; status 1 if that is another than 200."""
+    """Call Envoy's admin interface and print the answer; status 1 if that is another than 200.
+
+    It is a socket in the agent's directory, for its user and root alone, unless the agent was given --admin.
+    """
     import http.client
+
+    from cli.unix_http import UnixConnection
 
     if not path.startswith("/"):
         raise CommandFailed(f"the path is {path!r}: must begin with /")
-    address = host_port("--admin", admin, ADMIN_PORT)
+    at = admin_at(admin, run_directory)
+    connection = (
+        UnixConnection(at, _ADMIN_SECONDS)
+        if isinstance(at, Path)
+        else http.client.HTTPConnection(at.host, at.port, timeout=_ADMIN_SECONDS)
+    )
     try:
-        connection = http.client.HTTPConnection(address.host, address.port, timeout=10)
         connection.request(method.upper(), path)
         response = connection.getresponse()
         body = response.read()
+    except PermissionError as error:
+        raise CommandFailed(
+            f"Envoy's admin at {at} is for the agent's user alone: run this as that user"
+        ) from error
     except (OSError, http.client.HTTPException) as error:
-        raise CommandFailed(f"Envoy's admin at {admin} does not answer: {error}") from error
+        raise CommandFailed(f"Envoy's admin at {at} does not answer: {error}") from error
+    finally:
+        connection.close()
     if as_json:
         print_json({"status": response.status, "body": body.decode("utf-8", "replace")})
     else:

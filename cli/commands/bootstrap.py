@@ -14,7 +14,14 @@ from cli.standard_streams import print_text
 def bootstrap(
     credentials: Annotated[Path, typer.Option(help="Directory with proxy.pem, proxy.key and ca.pem.")],
     ads: Annotated[str, typer.Option(metavar="HOST:PORT", help="The control plane.")],
-    admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
+    admin: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT|PATH",
+            help="Envoy's admin, without which there is none: a socket for Envoy's user alone, "
+            "or a port for every user of the machine.",
+        ),
+    ] = None,
     protocol: Annotated[str, typer.Option(help="delta or sotw.")] = "delta",
     output: Annotated[Path | None, typer.Option(help="File to write; standard output without.")] = None,
     trust_domain: Domain = None,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.errors import CommandFailed, Status
-from cli.options import AsJson, ControlPlane, Domain, Shared, host_port, trust_domain_of
+from cli.options import AdminPort, AsJson, ControlPlane, Domain, Shared, admin_at, host_port, trust_domain_of
 from mesh.host_port import HostPort
-from sidecars.layout import ADMIN_PORT, PROXY_UID, STATUS_PORT
+from sidecars.layout import PROXY_UID, STATUS_PORT
 
 if TYPE_CHECKING:
     from checks.check import Check
@@ -112,9 +112,7 @@ def agent_check(
         str | None,
         typer.Option(envvar="MESHWRIGHT_ENVOY", help="Envoy itself.", show_default="the agent's, or envoy"),
     ] = None,
-    admin: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")
-    ] = f"127.0.0.1:{ADMIN_PORT}",
+    admin: AdminPort = None,
     status: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="The agent's server.")
     ] = f"127.0.0.1:{STATUS_PORT}",
@@ -152,7 +150,7 @@ def agent_check(
         ads=None if ads is None else host_port("--ads", ads),
         run=run_directory.absolute(),
         envoy=envoy,
-        admin=host_port("--admin", admin, ADMIN_PORT),
+        admin=admin_at(admin, run_directory),
         status=host_port("--status", status, STATUS_PORT),
         applications=tuple(
             host_port("--application-port", str(HostPort(application_address, each)))

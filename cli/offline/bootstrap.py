@@ -1,18 +1,20 @@
 """An Envoy bootstrap from the files that were written for a proxy."""
 
+import os
 from pathlib import Path
 
 from agent.certificates import read
 from agent.credentials import CredentialsError
 from cli.errors import CommandFailed
 from cli.options import host_port
+from mesh.host_port import HostPort
 from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from sidecars.layout import ADMIN_PORT, AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, LONGEST_SOCKET
 
 
 def text(
-    credentials: Path, ads: str, admin: str, protocol: str, trust_domain: TrustDomain | None = None
+    credentials: Path, ads: str, admin: str | None, protocol: str, trust_domain: TrustDomain | None = None
 ) -> str:
     """Return the bootstrap as JSON; raise CommandFailed, also where the files do not fit together.
 
@@ -23,7 +25,7 @@ def text(
     chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
     if not key.is_file():
         raise CommandFailed(f"{key} is not there: issue a proxy certificate into {credentials} first")
-    control_plane, admin_address = host_port("--ads", ads), host_port("--admin", admin)
+    control_plane, admin_address = host_port("--ads", ads), _admin(admin)
     try:
         variant = AdsProtocol(protocol)
     except ValueError:
@@ -41,8 +43,16 @@ def text(
             certificate_file=chain,
             key_file=key,
             ca_file=authority,
-            admin_host=admin_address.host,
-            admin_port=admin_address.port,
+            admin=admin_address,
             protocol=variant,
         )
     )
+
+
+def _admin(text: str | None) -> HostPort | Path | None:
+    """Return where Envoy's admin interface is to listen; raise CommandFailed."""
+    if text is None or not text.startswith("/"):
+        return None if text is None else host_port("--admin", text, ADMIN_PORT)
+    if len(os.fsencode(text)) > LONGEST_SOCKET:
+        raise CommandFailed(f"--admin is {text!r}: a socket's path may have {LONGEST_SOCKET} bytes")
+    return Path(text)

@@ -13,11 +13,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.envoy import credentials
 from sidecars.envoy.json_messages import Message, duration, packed
-from sidecars.layout import ADMIN_PORT
 
 ADS_CLUSTER: Final = "meshwright-ads"
 """The one static cluster: the control plane."""
@@ -34,6 +34,7 @@ minute. Proxies are spread over this time when a control plane comes back.
 REGEX_PROGRAM_SIZE: Final = 65_536
 """How complex a policy's expression may be for RE2; Envoy's own limit of 100 refuses ordinary ones."""
 
+_OWNER_ONLY: Final = 0o600
 _HTTP_OPTIONS: Final = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECTIONS: Final = (
     "envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
@@ -51,6 +52,8 @@ class AdsProtocol(enum.StrEnum):
 class BootstrapSettings:
     """What a bootstrap is made from. The files are read by Envoy, so their paths are as Envoy sees them.
 
+    `admin` is where Envoy's admin interface listens: HOST:PORT, which every user of the machine reaches, or
+    the path of a Unix socket, which Envoy's own user reaches alone; None is nowhere.
     With `sds_directory`, Envoy looks at the three files again whenever something is moved into theirs (one
     directory, or a link that is replaced): the files that `sds_files` returns must stand there.
     """
@@ -62,8 +65,7 @@ class BootstrapSettings:
     certificate_file: Path
     key_file: Path
     ca_file: Path
-    admin_host: str = "127.0.0.1"
-    admin_port: int = ADMIN_PORT
+    admin: HostPort | Path | None = None
     protocol: AdsProtocol = AdsProtocol.DELTA
     sds_directory: Path | None = None
 
@@ -114,7 +116,7 @@ def _message(settings: BootstrapSettings) -> Message:
     over_ads = {"ads": {}, "resourceApiVersion": "V3"}
     return {
         "node": {"id": str(name), "cluster": f"{name.service}.{name.namespace}"},
-        "admin": {"address": _address(settings.admin_host, settings.admin_port)},
+        **_admin(settings.admin),
         "dynamicResources": {
             "adsConfig": _ads(settings.protocol),
             "ldsConfig": over_ads,
@@ -124,6 +126,16 @@ def _message(settings: BootstrapSettings) -> Message:
         "overloadManager": _overload_manager(),
         "layeredRuntime": _runtime(),
     }
+
+
+def _admin(at: HostPort | Path | None) -> Message:
+    match at:
+        case None:
+            return {}
+        case HostPort(host, port):
+            return {"admin": {"address": _address(host, port)}}
+        case Path():
+            return {"admin": {"address": {"pipe": {"path": str(at), "mode": _OWNER_ONLY}}}}
 
 
 def _ads(protocol: AdsProtocol) -> Message:

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
@@ -67,7 +68,7 @@ async def running(
         certificate_file=folder / "proxy.pem",
         key_file=folder / "proxy.key",
         ca_file=folder / "ca.pem",
-        admin_port=0,
+        admin=HostPort("127.0.0.1", 0),
         protocol=protocol,
     )
     made = json.loads(bootstrap(settings))

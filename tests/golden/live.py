@@ -33,6 +33,7 @@ from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from delivery.proxies.identity import Held
 from demo.ports import free_port
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import IpAddress, TrustDomain
 from mesh.workload import Explicit, Workload
@@ -253,7 +254,7 @@ class LiveMesh:
             certificate_file=folder / "proxy.pem",
             key_file=folder / "proxy.key",
             ca_file=folder / "ca.pem",
-            admin_port=0,
+            admin=HostPort("127.0.0.1", 0),
             protocol=protocol,
         )
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
@@ -91,7 +92,7 @@ class Meshed:
             certificate_file=folder / "proxy.pem",
             key_file=folder / "proxy.key",
             ca_file=folder / "ca.pem",
-            admin_port=0,
+            admin=HostPort("127.0.0.1", 0),
         )
         (folder / "bootstrap.json").write_text(bootstrap(settings))
         place = pods.place(made, self.program.files)
@@ -117,7 +118,7 @@ class Meshed:
     async def rejected(self) -> dict[str, str]:
         """Return what each Envoy says of updates that it has rejected."""
         found = {name: await each.text(_REJECTED) for name, each in self.envoys.items()}
-        asked = (f"{HOME}/bin/meshwright", "agent", "request", "GET", _REJECTED)
+        asked = (f"{HOME}/bin/meshwright", "agent", "request", "--run=/tmp/agent", "GET", _REJECTED)
         for name in self.pods:
             words = ("exec", name, "-c", "sidecar", "--", *asked)
             found[name] = await asyncio.to_thread(self.kubectl, *words)

@@ -42,7 +42,7 @@ EVERY: Mapping[str, Families] = dict.fromkeys(("switch", *ADDRESSES), (V4, V6))
 PLANE = PlaneAddresses(f"{SWITCH[V4]}:15128", "127.0.0.1:9091", "127.0.0.1:9092")
 PLANE_IPV6 = PlaneAddresses(f"[{SWITCH[V6]}]:15128", "[::]:9091", "[::1]:9092")
 JOINED, RENEWED = (f"{SWITCH[V4]}:{port}" for port in (15130, 15131))
-ADMIN, STATUS = "127.0.0.1:15000", "127.0.0.1:15020"
+STATUS = "127.0.0.1:15020"
 POLICY = """
 apiVersion: v1
 kind: Service
@@ -278,7 +278,8 @@ class Meshed:
 
     async def stat(self, name: str, pattern: str) -> int:
         """Return the sum of a proxy's counters and gauges of that pattern."""
-        _, text = await self.agents[name].get(f"http://{ADMIN}/stats?filter={pattern}")
+        agent = self.agents[name]
+        _, text = await agent.get(f"{agent.admin}/stats?filter={pattern}")
         return sum(int(line.rpartition(" ")[2]) for line in text.splitlines())
 
     async def agent(self, name: str, capabilities: tuple[str, ...]) -> Agent:
@@ -320,7 +321,7 @@ class Meshed:
                 *self.machines[name].enter, *user, stdout=log, stderr=log
             )
         get = partial(get_from, Place(open_socket=partial(self.machines[name].socket, V4, PROXY_UID)))
-        made = Agent(process, folder, ADMIN, STATUS, get)
+        made = Agent(process, folder, STATUS, get)
         self.agents[name] = made
         self.ends.push_async_callback(end, made)
         await until(made.ready, seconds)

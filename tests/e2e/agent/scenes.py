@@ -62,12 +62,17 @@ class Agent:
     """A running `meshwright agent` and what can be asked of it."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, folder: Path, admin: str, status: str, get: "Get"
+        self,
+        process: asyncio.subprocess.Process,
+        folder: Path,
+        status: str,
+        get: "Get",
+        admin: str | None = None,
     ) -> None:
         self.process = process
         self.get = get
         self.folder = folder
-        self.admin = f"http://{admin}"
+        self.admin = f"unix:{folder / 'run' / 'admin.sock'}:" if admin is None else f"http://{admin}"
         self.status = f"http://{status}"
 
     @property
@@ -128,15 +133,16 @@ class Scene:
         folder = self.mesh.state / uuid
         (folder / "credentials").mkdir(parents=True)
         self.issue(uuid, folder / "credentials")
-        admin, status = (f"{NET}.9:{free_port(f'{NET}.9')}" for _ in range(2))
+        status = f"{NET}.9:{free_port(f'{NET}.9')}"
         command = [self.meshwright, "agent", "--credentials", str(folder / "credentials")]
         command += ["--ads", f"127.0.0.1:{self.mesh.ads_port}", "--run", str(folder / "run")]
-        command += ["--envoy", self._envoy, "--admin", admin, "--status", status, "--concurrency", "1"]
+        command += ["--envoy", self._envoy, "--status", status, "--concurrency", "1"]
         command += ["--termination-least-seconds", "0", "--termination-most-seconds", "2"]
         command += ["--drain-seconds", str(DRAIN_SECONDS), "--parent-shutdown-seconds", "3", *more]
         with (folder / "agent.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
-        made = Agent(process, folder, admin, status, get)
+        admin = more[more.index("--admin") + 1] if "--admin" in more else None
+        made = Agent(process, folder, status, get, admin)
         self._ends.push_async_callback(end, made)
         return made
 
@@ -162,9 +168,14 @@ async def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
 
 
 async def get_from(place: Place, url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-    """Ask from a place."""
+    """Ask from a place; a socket, which is the same in every place, by unix:SOCKET:/PATH."""
+    socket, _, path = url.removeprefix("unix:").partition(":")
+    is_socket = url.startswith("unix:")
     try:
-        async with place.session() as session:
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.UnixConnector(socket)) if is_socket else place.session()
+        ) as session:
+            url = f"http://localhost{path}" if is_socket else url
             answer = await session.request(method, url, headers=headers, timeout=aiohttp.ClientTimeout(15))
             return answer.status, await answer.text()
     except (aiohttp.ClientError, OSError, TimeoutError):

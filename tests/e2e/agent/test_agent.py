@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import stat
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +14,9 @@ import structlog
 
 from agent.envoy.runtime import shared_memory
 from certs.pair_files import PairFiles
+from demo.ports import free_port
 from tests.deadline import until
-from tests.e2e.agent.scenes import APPLICATION, CLIENT, PORT, Agent, Scene, answered, get, is_alive, when
+from tests.e2e.agent.scenes import APPLICATION, CLIENT, NET, PORT, Agent, Scene, answered, get, is_alive, when
 from tests.e2e.policy.calls import load
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
@@ -167,10 +169,12 @@ async def test_the_status_server(scene: Scene, meshwright: str) -> None:
     assert (await get(f"{agent.status}/quitquitquit", "POST", Host="evil.example"))[0] == 403
     assert (await get(f"{agent.status}/quitquitquit", "POST", Origin="https://evil.example"))[0] == 403
     assert (await get(f"{agent.status}/quitquitquit"))[0] == 404
-    host = agent.admin.removeprefix("http://")
+    run = agent.folder / "run"
+    mode = (run / "admin.sock").stat().st_mode
+    assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
     asked = await asyncio.to_thread(
         subprocess.run,
-        [meshwright, "agent", "request", "GET", "/clusters", "--admin", host],
+        [meshwright, "agent", "request", "GET", "/clusters", "--run", str(run)],
         capture_output=True,
         text=True,
         check=True,
@@ -187,8 +191,8 @@ async def test_the_status_server(scene: Scene, meshwright: str) -> None:
 
 async def test_readiness_is_that_of_our_own_envoy(scene: Scene) -> None:
     """Another sidecar has the admin port: its Envoy is ready, ours fails and fails, and that is said."""
-    first = await scene.agent("alice-uuid")
-    admin = first.admin.removeprefix("http://")
+    admin = f"{NET}.9:{free_port(f'{NET}.9')}"
+    first = await scene.agent("alice-uuid", "--admin", admin)
     other = await scene.start("shop-uuid", "--admin", admin)
     said: set[str] = set()
 

@@ -59,14 +59,13 @@ class Buyer:
         (credentials / "proxy.key").write_bytes(pair.key.reveal())
         (credentials / "proxy.pem").write_bytes(pair.chain_pem)
         (credentials / "ca.pem").write_bytes(self.server.authority.trust_bundle())
-        admin = f"{NET}.9:{free_port(f'{NET}.9')}"
         command = [self.meshwright, "agent", "--credentials", str(credentials)]
         command += ["--ads", str(self.server.bound.ads), "--run", str(self.folder / "run")]
-        command += ["--envoy", self.envoy, "--admin", admin, "--status", self.status, "--concurrency", "1"]
+        command += ["--envoy", self.envoy, "--status", self.status, "--concurrency", "1"]
         command += ["--termination-least-seconds", "0", "--termination-most-seconds", "1"]
         with (self.folder / "agent.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
-        made = Agent(process, self.folder, admin, self.status, get)
+        made = Agent(process, self.folder, self.status, get)
         ends.push_async_callback(end, made)
         await until(made.ready)
         return made

@@ -75,9 +75,8 @@ async def watching(meshed: Meshed, *options: str) -> AsyncIterator[Watching]:
 
 async def has_rules(meshed: Meshed) -> bool:
     """Say whether the shop's Envoy has rules that are never in force in its routes."""
-    _, text = await meshed.agents["shop"].get(
-        "http://127.0.0.1:15000/config_dump?resource=dynamic_route_configs"
-    )
+    shop = meshed.agents["shop"]
+    _, text = await shop.get(f"{shop.admin}/config_dump?resource=dynamic_route_configs")
     return "shadow_rules_stat_prefix" in text
 
 

@@ -47,6 +47,11 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         ((*CREDENTIALS, "--protocol", "x"), "--protocol is 'x': must be delta or sotw"),
         (("agent", "request", "GET", "clusters"), "the path is 'clusters': must begin with /"),
         (("agent", "request", "GET", "/", "--admin", "127.0.0.1:1"), "at 127.0.0.1:1 does not answer"),
+        (("agent", "request", "GET", "/", "--run", "/none"), "at /none/admin.sock does not answer"),
+        (
+            (*CREDENTIALS, "--run", f"/{'r' * 96}"),
+            "admin.sock, would have a path of 108 bytes, and may have 107: give a shorter directory",
+        ),
         (("agent", "wait", "--seconds", "0", "--status", "127.0.0.1:1"), "at 127.0.0.1:1 does not answer"),
         (("agent", "wait", "--status", "here"), "--status is 'here': must be HOST:PORT"),
         (("intercept", "--dry-run", "--check"), "exclude each other"),

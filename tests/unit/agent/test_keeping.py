@@ -33,7 +33,7 @@ def _settings(tmp_path: Path, override: Path | None = None) -> AgentSettings:
 
 @contextlib.asynccontextmanager
 async def _watching(settings: AgentSettings) -> AsyncIterator[Agent]:
-    async with EnvoyAdmin("127.0.0.1:1", settings.run) as admin:
+    async with EnvoyAdmin(HostPort("127.0.0.1", 1), settings.run) as admin:
         agent = Agent(settings, admin, asyncio.Event())
         watching = asyncio.create_task(agent.watch())
         yield agent
@@ -80,7 +80,7 @@ async def test_who_has_drained_before_it_is_told_to_end_ends_at_once(
     now = [1000.0]
     monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=lambda: now[0]))
     settings = replace(_settings(tmp_path), drain=DrainSettings(500.0, 500.0))
-    async with EnvoyAdmin("127.0.0.1:1", settings.run) as admin:
+    async with EnvoyAdmin(HostPort("127.0.0.1", 1), settings.run) as admin:
         agent = Agent(settings, admin, asyncio.Event())
         await agent.drain()
         now[0] += 600
@@ -95,7 +95,7 @@ class _AtFirstAway(EnvoyAdmin):
     """An Envoy's admin interface that does not answer the first request."""
 
     def __init__(self, bootstrap: Path) -> None:
-        super().__init__("127.0.0.1:1", bootstrap)
+        super().__init__(HostPort("127.0.0.1", 1), bootstrap)
         self.asked: list[str] = []
 
     async def text(self, path: str, method: str = "GET") -> str:

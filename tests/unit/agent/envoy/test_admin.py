@@ -11,6 +11,7 @@ from aiohttp.typedefs import Handler
 from agent.envoy import admin as admin_module
 from agent.envoy.admin import AdminUnreachable, AnotherEnvoy, AnswerTooLarge, EnvoyAdmin
 from demo.ports import free_port
+from mesh.host_port import HostPort
 
 OURS, THEIRS = Path("/run/meshwright/bootstrap.json"), Path("/run/other/bootstrap.json")
 
@@ -34,9 +35,9 @@ async def _served(answer: Handler) -> AsyncIterator[EnvoyAdmin]:
     app.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(app)
     await runner.setup()
-    address = f"127.0.0.1:{free_port('127.0.0.1')}"
+    address = HostPort("127.0.0.1", free_port("127.0.0.1"))
     try:
-        await web.TCPSite(runner, *address.split(":")).start()  # type: ignore[arg-type]
+        await web.TCPSite(runner, address.host, address.port).start()
         async with EnvoyAdmin(address, OURS) as admin:
             yield admin
     finally:
@@ -94,7 +95,9 @@ async def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.
         return web.Response(text="a" * 1001)
 
     async with _served(answer) as admin:
-        with pytest.raises(AnswerTooLarge, match="GET /server_info: the answer is not taken: it has more than 1000"):
+        with pytest.raises(
+            AnswerTooLarge, match="GET /server_info: the answer is not taken: it has more than 1000"
+        ):
             await admin.server_info()
 
 
@@ -110,3 +113,28 @@ async def test_a_redirect_leads_to_nobody_else() -> None:
         with pytest.raises(AdminUnreachable, match="status 302"):
             await admin.server_info()
     assert asked == ["/server_info"]
+
+
+async def test_a_socket_is_asked_as_a_port_is(tmp_path: Path) -> None:
+    """It is the same interface; where nobody listens, the socket is named."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(f"{request.method} {request.path}")
+        return web.json_response({"state": "LIVE", "command_line_options": {"config_path": str(OURS)}})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    path = tmp_path / "admin.sock"
+    async with EnvoyAdmin(path, OURS) as admin:
+        with pytest.raises(AdminUnreachable, match=f"Envoy's admin at {path} does not answer: "):
+            await admin.server_info()
+        try:
+            await web.UnixSite(runner, path).start()
+            assert await admin.live_epoch() == 0
+            await admin.text("/drain_listeners", "POST")
+        finally:
+            await runner.cleanup()
+    assert asked == ["GET /server_info", "GET /server_info", "POST /drain_listeners"]

@@ -79,7 +79,7 @@ class _Admin(EnvoyAdmin):
     """An Envoy that has ejected some, or is away."""
 
     def __init__(self) -> None:
-        super().__init__("127.0.0.1:1", Path("/nowhere"))
+        super().__init__(HostPort("127.0.0.1", 1), Path("/nowhere"))
         self.out: tuple[str, ...] = ()
         self.away = False
 

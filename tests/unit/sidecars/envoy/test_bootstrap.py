@@ -3,12 +3,14 @@
 import importlib
 import json
 import warnings
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap, sds_files
@@ -43,10 +45,23 @@ def made(
 
 
 def test_who_and_where() -> None:
-    """The node is the proxy's common name; the admin interface is on loopback."""
+    """The node is the proxy's common name; there is an admin interface where one is asked for."""
     found = made()
     assert found["node"] == {"id": "u1.shop.default", "cluster": "shop.default"}
-    assert found["admin"]["address"]["socketAddress"] == {"address": "127.0.0.1", "portValue": 15000}
+    assert "admin" not in found
+
+
+@pytest.mark.parametrize(
+    ("at", "address"),
+    [
+        (HostPort("127.0.0.1", 15000), {"socketAddress": {"address": "127.0.0.1", "portValue": 15000}}),
+        (Path("/run/meshwright/admin.sock"), {"pipe": {"path": "/run/meshwright/admin.sock", "mode": 0o600}}),
+    ],
+)
+def test_where_the_admin_interface_listens(at: HostPort | Path, address: dict[str, Any]) -> None:
+    """A socket is for Envoy's own user alone; a port is for every user of the machine."""
+    found = json.loads(bootstrap(replace(settings(), admin=at)))
+    assert found["admin"] == {"address": address}
 
 
 @pytest.mark.parametrize(("protocol", "api"), [(AdsProtocol.DELTA, "DELTA_GRPC"), (AdsProtocol.SOTW, "GRPC")])

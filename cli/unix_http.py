@@ -1,0 +1,20 @@
+"""HTTP over a Unix socket, as http.client has it over TCP."""
+
+import http.client
+import socket
+from pathlib import Path
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over the socket at `path`; the host name is only for the header."""
+
+    def __init__(self, path: Path, seconds: float) -> None:
+        super().__init__("localhost", timeout=seconds)
+        self._path = path
+        self._seconds = seconds
+
+    def connect(self) -> None:
+        """Connect to the socket's path."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self._seconds)
+        self.sock.connect(str(self._path))
