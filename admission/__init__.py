@@ -3,6 +3,7 @@
     review        what an API server asks, and what it is answered: AdmissionReview, values in and out
     words         problems as lines that kubectl prints: why an object is refused, and what to look at
     trial         the mesh a second time, to see what an object would come to
+    turns         one thread for the work of reviews, in which clients take turns
     judging       a review judged within its time, off the event loop
     place         where the API server reaches it
     roots         whose roots API servers trust: those of all servers behind one configuration

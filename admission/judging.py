@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,6 +12,7 @@ import structlog
 from admission import words
 from admission.review import Operation, Review
 from admission.trial import Admissions, Trial
+from admission.turns import Check, FullError, LateError, Turns
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InCluster
 from mesh.problems import Problem, Problems, Severity
@@ -24,8 +25,10 @@ NOT_LOOKED: Final = (
     "what this comes to with the rest of the mesh took too long to find out, and is not said here: "
     "`meshwright lint --kubernetes` says it"
 )
-WAITING: Final = 32
-"""Reviews that wait for their turn; of more it is not found out what they come to."""
+NOT_READ: Final = (
+    "the control plane had no time to read this object, and does not say here what is wrong with it: "
+    "`meshwright lint --kubernetes` says it"
+)
 
 IDLE_SECONDS: Final = 300.0
 """The second mesh is forgotten when nobody has asked for so long."""
@@ -57,11 +60,12 @@ class Now:
 
 
 class Judge:
-    """Judges reviews in a thread of its own, one at a time, against the mesh of the moment.
+    """Judges reviews against the mesh of the moment, within the time of each review.
 
+    Objects are read in one thread, and their effect on the mesh is found out in another, one object at a time
+    in each. Clients take turns in both (`admission.turns`), and work stops with the review that it is for.
     `source` is the name of the cluster's source, and `cluster` that of the cluster, for origins. `now` is
-    asked on the event loop. Reading an object has no bound but its size; looking at what it comes to has the
-    time that the review leaves.
+    asked on the event loop.
     """
 
     def __init__(
@@ -74,21 +78,20 @@ class Judge:
     ) -> None:
         self._source, self._cluster = source, cluster
         self._now, self._new_trial, self._monotonic = now, new_trial, monotonic
-        self._thread = ThreadPoolExecutor(1, "admission")
+        self._reading, self._looking = Turns("admission reading"), Turns("admission")
         self._trial: Trial | None = None
-        self._waiting = 0
         self._asked_at = monotonic()
 
     async def judge(self, review: Review, seconds: float) -> Verdict:
         """Return the verdict, after `seconds` with less in it; what fails is logged, and refuses nothing."""
         until = self._asked_at = self._monotonic()
         until += seconds
-        if review.document is None:
-            reading = Reading(key=review.key)
-        else:
-            reading = await asyncio.to_thread(read_shown, review.document, self._origin)
-        errors = [each for each in reading.problems if each.severity is Severity.ERROR]
-        if errors and refusable(review) and not await self._were_there(review, errors):
+        try:
+            async with asyncio.timeout(seconds):
+                reading, errors, is_new = await self._reading.run(review.client, partial(self._read, review))
+        except (TimeoutError, FullError):
+            return Verdict(warnings=(NOT_READ,), looked=False)
+        if is_new:
             return Verdict(words.refusal(review.key, errors))
         own = tuple(each for each in reading.problems if each.severity is not Severity.INFO)
         if errors or (review.document is not None and not reading.objects):
@@ -104,15 +107,25 @@ class Judge:
         trial = self._trial
         return 0 if trial is None else trial.values
 
-    async def _were_there(self, review: Review, errors: list[Problem]) -> bool:
-        """Say whether an object has no error that it has not had before.
+    @property
+    def waiting(self) -> int:
+        """How many reviews wait for a thread, or have it."""
+        return self._reading.waiting + self._looking.waiting
 
-        Whoever labels an object that came while nobody judged, or has it go, is not to mend it first.
+    def _read(self, review: Review, check: Check) -> tuple[Reading, list[Problem], bool]:
+        """Return in the thread what an object is read as, its errors, and whether it is refused for them.
+
+        Who labels an object that has had all its errors before, or deletes it, need not mend it first.
         """
-        if review.before is None:
-            return False
-        before = await asyncio.to_thread(read_shown, review.before, self._origin)
-        return set(errors) <= set(before.problems)
+        if review.document is None:
+            return Reading(key=review.key), [], False
+        reading = read_shown(review.document, self._origin)
+        errors = [each for each in reading.problems if each.severity is Severity.ERROR]
+        if not errors or not refusable(review):
+            return reading, errors, False
+        check()
+        before = () if review.before is None else read_shown(review.before, self._origin).problems
+        return reading, errors, not set(errors) <= set(before)
 
     @property
     def _origin(self) -> InCluster:
@@ -122,44 +135,32 @@ class Judge:
         """Return what would be wrong in the mesh, None where that is not found out in time."""
         changes = [(key, Sourced(key, value, self._origin)) for key, value in reading.objects]
         gone = [(review.key, None)] if review.document is None and review.key is not None else []
-        if self._waiting >= WAITING:
-            return None
-        now = self._now()
-        self._waiting += 1
-        work = asyncio.get_running_loop().run_in_executor(
-            self._thread, self._tried, now, [*changes, *gone], until
-        )
-        work.add_done_callback(self._done)
+        work = partial(self._tried, self._now(), [*changes, *gone])
         try:
             async with asyncio.timeout(max(0.0, until - self._monotonic())):
-                return await asyncio.shield(work)
-        except TimeoutError:
+                return await self._looking.run(review.client, work)
+        except (TimeoutError, FullError):
             return None
-        except Exception:  # noqa: BLE001 - whatever it was, it is said, and no object waits for it
-            return None
-
-    def _done(self, work: asyncio.Future[Problems | None]) -> None:
-        self._waiting -= 1
-        if not work.cancelled() and (error := work.exception()) is not None:
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and no object waits for it
             _log.error("a review was not looked at", error=f"{type(error).__name__}: {error}")
+            return None
 
-    def _tried(
-        self, now: Now, changes: list[tuple[ObjectKey, Sourced | None]], until: float
-    ) -> Problems | None:
-        """In the thread: come up to date in any case, for those who ask next; look if there is time left."""
+    def _tried(self, now: Now, changes: list[tuple[ObjectKey, Sourced | None]], check: Check) -> Problems:
+        """In the thread: come up to date in any case, for those who ask next; look while somebody waits."""
         trial = self._trial = self._trial or self._new_trial()
         try:
             trial.follow(now.merged, now.admissions)
-            if self._monotonic() > until:
-                return None
-            return tuple(each for key, value in changes for each in trial.of(self._source, key, value))
+            check()
+            return tuple(each for key, value in changes for each in trial.of(self._source, key, value, check))
+        except LateError:
+            raise  # the second mesh is as it was
         except BaseException:
             self._trial = None  # whatever state it is in: the next review may wait for this thread already
             raise
 
     def tidy(self) -> None:
         """Forget the second mesh if nobody has asked for a while."""
-        if self._monotonic() - self._asked_at > IDLE_SECONDS and not self._waiting:
+        if self._monotonic() - self._asked_at > IDLE_SECONDS and not self.waiting:
             self._trial = None
 
     async def tidying(self) -> None:
@@ -169,7 +170,8 @@ class Judge:
                 await asyncio.sleep(IDLE_SECONDS / 5)
                 self.tidy()
         finally:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+            self._reading.close()
+            self._looking.close()
 
 
 def refusable(review: Review) -> bool:

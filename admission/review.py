@@ -35,6 +35,9 @@ class Review:
     """A question about one object: `document` as it will be, None where it is to be deleted.
 
     `before` is what it is now, None where it is new. With `dry_run` nothing is to come of it anywhere.
+    `client` is on whose behalf the API server asks, such as `namespace shop` or `user admin`: clients share
+    the webhook's time evenly. It is the object's namespace, because controllers make the Pods of all
+    namespaces under one name; the user where the object has no namespace.
     """
 
     uid: str
@@ -42,6 +45,7 @@ class Review:
     document: Document | None
     before: Document | None = None
     dry_run: bool = False
+    client: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -82,7 +86,8 @@ def asked(body: object) -> Review:
         missing = "oldObject" if operation is Operation.DELETE else "object"
         raise BadReviewError(f"request.{missing} is missing")
     document = None if operation is Operation.DELETE or document is None else _named(document, request)
-    return Review(uid, operation, document, before, dry_run=request.get("dryRun") is True)
+    dry_run = request.get("dryRun") is True
+    return Review(uid, operation, document, before, dry_run=dry_run, client=_client(request))
 
 
 def answered(uid: str, *, refused: str = "", warnings: Sequence[str] = ()) -> Mapping[str, object]:
@@ -93,6 +98,14 @@ def answered(uid: str, *, refused: str = "", warnings: Sequence[str] = ()) -> Ma
     if warnings:
         response["warnings"] = list(warnings)
     return {"apiVersion": API_VERSION, "kind": KIND, "response": response}
+
+
+def _client(request: Mapping[str, object]) -> str:
+    """Return on whose behalf a review is asked for."""
+    if namespace := request.get("namespace"):
+        return f"namespace {namespace!s:.253}"
+    user = request.get("userInfo")
+    return f"user {user.get('username')!s:.253}" if isinstance(user, Mapping) else ""
 
 
 def _object(request: Mapping[str, object], name: str) -> Document | None:

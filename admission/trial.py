@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
+from admission.turns import Check, unhurried
 from catalog.lint.lint import Further, Nothing
 from catalog.lint.problems import Linter
 from catalog.store.edits import Edits
@@ -60,11 +61,14 @@ class Trial:
                 self._pause()
             self.values = self._view.graph.size()
 
-    def of(self, source: str, key: ObjectKey, sourced: Sourced | None) -> Problems:
+    def of(self, source: str, key: ObjectKey, sourced: Sourced | None, check: Check = unhurried) -> Problems:
         """Return the problems that there would be if a source had this under a key, and are not there now.
 
         None is that it had nothing there. What another source has under the key is in force as ever, by
         precedence, and the contradiction is a problem. Afterwards everything is as it was.
+
+        `check` is called after each object that was looked at. Where it raises LateError the rest is left for
+        whoever asks next.
         """
         after = self._with(source, key, sourced)
         edits = Edits(after.since(self._merged))
@@ -76,11 +80,12 @@ class Trial:
             try:
                 self._view.apply(edits)
                 for where, said in self._linter.looks():
+                    check()
                     there = set(self._said.get(where, ()))
                     found += (each for each in said if each not in there)
             finally:
                 self._view.apply(back)
-                self._said.update(self._linter.looks())
+            self._said.update(self._linter.looks())
         return ordered(found)
 
     def _with(self, source: str, key: ObjectKey, sourced: Sourced | None) -> Merged:

@@ -196,7 +196,8 @@ def _words_differ(path: str, there: Sequence[Any], wanted: Sequence[Any]) -> Dif
     start = next((at for at, (was, now) in enumerate(pairs) if was != now), min(len(there), len(wanted)))
     was, now = list(there[start:]), list(wanted[start:])
     while was and now and was[-1] == now[-1]:
-        was, now = was[:-1], now[:-1]
+        was.pop()
+        now.pop()
     said, would = (_short(shlex.join(map(str, each))) if each else None for each in (was, now))
     return Difference(f"{path}[{start}]", said, would)
 

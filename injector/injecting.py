@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from admission.turns import Check, unhurried
 from injector.configuration import Identity, InjectionConfig
 from injector.decision import Decision, decide
 from injector.overlays import chosen
@@ -59,23 +60,28 @@ class Injected:
     needs: ProxyName | None = None
 
 
-def injected(known: Known, namespace: NamespaceObject, pod: Pod, *, ends: bool = False) -> Injected:
+def injected(
+    known: Known, namespace: NamespaceObject, pod: Pod, *, ends: bool = False, check: Check = unhurried
+) -> Injected:
     """Decide about a pod, and patch it; `ends` says that it is to end by itself, as a Job's.
 
-    Raises CannotPatchError for one that is to have a sidecar and cannot, DriverError for a driver that cannot
-    be chosen.
+    `check` is called between the steps, each of which takes a time that is linear in the size of the pod.
+    Raises what `check` does, CannotPatchError for a pod that is to have a sidecar and cannot, and DriverError
+    for a driver that cannot be chosen.
     """
     config = known.config
     read_annotations(pod)  # a control character is said as what it is
     decision = decide(config, namespace, pod)
     if not decision.inject:
         return Injected(decision)
+    check()
     checked(restored(pod))  # nobody has looked at what its annotations hold of it
     if config.identity is Identity.SECRET and known.uuid is None:
         raise CannotPatchError(
             "identity is secret: a pod's Secret is made with the pod, by the webhook and by nobody else; "
             "by hand `identity: token` is what there is"
         )
+    check()
     context = injector_context(
         _injector(known),
         known.mesh_config,
@@ -85,7 +91,9 @@ def injected(known: Known, namespace: NamespaceObject, pod: Pod, *, ends: bool =
         overlays=chosen(config.overlays, config.default_overlays, namespace, pod),
         reason=decision.words,
     )
+    check()
     patched = known.drivers[context.selection.driver].patch(context)
+    check()
     needs = context.proxy if config.identity is Identity.SECRET else None
     warnings = _warnings(pod, context.placement, ends=ends)
     if any(each.get("name") == INIT_CONTAINER for each in spec_of(patched).get("initContainers") or ()):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from admission.turns import Check, unhurried
 from injector.decision import Reason
 from injector.injecting import Known, injected
 from injector.shapes import checked
@@ -63,12 +64,21 @@ class Answer:
 
 
 def answer(
-    known: Known, namespace: NamespaceObject, document: Mapping[str, object], *, ends: bool = False
+    known: Known,
+    namespace: NamespaceObject,
+    document: Mapping[str, object],
+    check: Check = unhurried,
+    *,
+    ends: bool = False,
 ) -> Answer:
-    """Decide about a pod that is to be made, and say how it is to be changed; `ends` as `injected` has it."""
+    """Decide about a pod that is to be made, and say how it is to be changed.
+
+    `check` and `ends` are as `injected` has them.
+    """
     try:
         pod = checked(document)
-        found = injected(known, namespace, pod, ends=ends or _ends(document))
+        check()
+        found = injected(known, namespace, pod, ends=ends or _ends(document), check=check)
     except (CannotPatchError, DriverError) as error:
         return Answer(Result.REFUSED, " ".join(str(error).split()), Cause.CANNOT)
     decision = found.decision

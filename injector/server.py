@@ -1,10 +1,11 @@
 """Injection as an API server meets it: a path of the webhook, answers in time, each of them counted."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,6 +13,7 @@ from aiohttp import web
 
 from admission.review import API_VERSION, KIND, BadReviewError, Operation, Review, asked
 from admission.server import json_of, patience
+from admission.turns import FullError, Turns
 from certs.errors import CertificateError
 from injector.configuration import Identity, InjectionConfig
 from injector.configured import Configured
@@ -36,7 +38,10 @@ _log = structlog.get_logger("injector.server")
 
 
 class Injection:
-    """Answers what API servers ask about pods; a pod is looked at in a thread of its own, one at a time.
+    """Answers what API servers ask about pods; one pod at a time is looked at, in a thread.
+
+    Clients take turns in the thread, and the work for a pod stops when nobody waits for its answer any more
+    (`admission.turns`).
 
     `mesh_config` is asked each time; `followers` are told, too, when another configuration was read.
     """
@@ -55,7 +60,7 @@ class Injection:
         self._drivers, self._environment = drivers, environment
         self._mesh_config, self._told = mesh_config, told
         self._secrets = secrets
-        self._thread = ThreadPoolExecutor(1, "injection")
+        self._turns = Turns("injection")
         self.followers: list[Callable[[], None]] = []
 
     @property
@@ -67,6 +72,11 @@ class Injection:
     def mesh(self) -> str | None:
         """The mesh's name, empty where it is not said, None while there is no configuration."""
         return None if self.config is None else self.config.mesh
+
+    @property
+    def waiting(self) -> int:
+        """How many pods wait for the thread, or have it."""
+        return self._turns.waiting
 
     def remarks(self) -> Iterator[str]:
         """Yield what is not as it should be."""
@@ -88,7 +98,7 @@ class Injection:
         app.on_cleanup.append(self._ended)
 
     async def _ended(self, _: web.Application) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._turns.close()
 
     async def first(self) -> None:
         """Have the configuration, if it can be had."""
@@ -121,8 +131,9 @@ class Injection:
             result=str(said.result),
             reason=said.words,
         )
-        body = {"apiVersion": API_VERSION, "kind": KIND, "response": response(question.uid, said)}
-        return web.json_response(body)
+        # The patch of a large pod takes some time to be written: others have the event loop meanwhile.
+        text = await asyncio.to_thread(_written, question.uid, said)
+        return web.Response(text=text, content_type=_JSON)
 
     async def _in_time(self, question: Review, seconds: float) -> Answer:
         """Return an answer while the API server still waits for it; what fails refuses the pod."""
@@ -131,6 +142,9 @@ class Injection:
                 return await self._answered(question, seconds)
         except TimeoutError:
             return Answer(Result.REFUSED, f"there was no answer within {seconds:g} s: {_AGAIN}", Cause.LATE)
+        except FullError:
+            said = f"too many pods of {question.client or 'one client'} wait for their sidecars: {_AGAIN}"
+            return Answer(Result.REFUSED, said, Cause.LATE)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and the pod is not made
             _log.error("a pod was not reviewed", error=f"{type(error).__name__}: {error}")
             said = f"the control plane has failed, and its log says how: {_AGAIN}"
@@ -154,8 +168,7 @@ class Injection:
         if config.identity is Identity.SECRET:
             own = _labels(question).get(PROXY_UUID_LABEL)
             known = replace(known, uuid=self._secrets.uuid_for(namespace.name, own))
-        loop = asyncio.get_running_loop()
-        answered = await loop.run_in_executor(self._thread, answer, known, namespace, document)
+        answered = await self._turns.run(question.client, partial(answer, known, namespace, document))
         return answered if answered.needs is None or question.dry_run else await self._given(answered)
 
     async def _given(self, answered: Answer) -> Answer:
@@ -167,6 +180,11 @@ class Injection:
             said = f"identity is secret, and its Secret cannot be made: {error}"
             return Answer(Result.REFUSED, said, Cause.NO_SECRET)
         return answered
+
+
+def _written(uid: str, said: Answer) -> str:
+    """Return the AdmissionReview with an answer, as JSON."""
+    return json.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response(uid, said)})
 
 
 def _metadata(question: Review, field: str) -> str:

@@ -78,6 +78,7 @@ class Linter:
     def __init__(self, view: View, further: Callable[[], Further] = Nothing) -> None:
         self._further = further
         self._lint = lint = Lint(view, further())
+        self._due: dict[Hashable, dict[Any, None]] = {}
         mesh: Observed[str, Problems] = Observed(of_mesh, lint)
         mesh.add(_HERE)
         self._kinds: tuple[Observed[Any, Problems], ...] = (
@@ -107,10 +108,17 @@ class Linter:
         self._lint.renew(self._further())
 
     def looks(self) -> Iterator[Looked]:
-        """Come up to date, object by object: nothing is wrong with one that has gone."""
+        """Come up to date, object by object: nothing is wrong with one that has gone.
+
+        A caller may stop early. The last object that it was given and all that were still due are looked at
+        again in the next call.
+        """
         for kind, pins in enumerate(self._kinds):
-            for key in pins.take_changed():
+            due = self._due.setdefault(kind, {})
+            due.update(dict.fromkeys(pins.take_changed()))
+            for key in tuple(due):
                 yield (kind, key), _outcome(pins, key) if key in pins else ()
+                due.pop(key, None)
 
 
 def _outcome(pins: Observed[Any, Problems], key: object) -> Problems:

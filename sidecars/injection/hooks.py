@@ -48,17 +48,29 @@ def originals(pod: Pod) -> tuple[OriginalHook, ...]:
     )
 
 
-def rewrite(container: Container, found: Iterable[OriginalHook]) -> None:
-    """Have a container's hooks ask the agent; it is changed."""
+def rewrite(containers: Iterable[Container], found: Iterable[OriginalHook]) -> None:
+    """Point the hooks of containers at the agent; the containers are changed.
+
+    The hooks are grouped by container first, so that the work is linear in the size of the Pod.
+    """
+    by_container: dict[str, list[OriginalHook]] = {}
     for each in found:
-        if each.container == container.get("name"):
-            lifecycle = copy.deepcopy(container["lifecycle"])
-            hook: Hook = {"httpGet": {"path": each.path, "port": STATUS_PORT, "scheme": "HTTP"}}
-            if each.kind is HookKind.POST_START:
-                lifecycle["postStart"] = hook
-            else:
-                lifecycle["preStop"] = hook
-            container["lifecycle"] = lifecycle
+        by_container.setdefault(each.container, []).append(each)
+    for container in containers:
+        if hooks := by_container.get(container.get("name", "")):
+            container["lifecycle"] = _rewritten(container["lifecycle"], hooks)
+
+
+def _rewritten(lifecycle: Lifecycle, hooks: Iterable[OriginalHook]) -> Lifecycle:
+    """Return a copy of a container's hooks in which `hooks` ask the agent."""
+    found = copy.deepcopy(lifecycle)
+    for each in hooks:
+        hook: Hook = {"httpGet": {"path": each.path, "port": STATUS_PORT, "scheme": "HTTP"}}
+        if each.kind is HookKind.POST_START:
+            found["postStart"] = hook
+        else:
+            found["preStop"] = hook
+    return found
 
 
 def for_agent(pod: Pod, found: Iterable[OriginalHook]) -> Mapping[str, Probe]:

@@ -46,9 +46,8 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     said |= resources.widen(pod, made.containers)
     if sidecar.carries_out_probes:
         said |= _noted(pod, kept, called, told)
-    for each in all_containers(pod):
-        probes.rewrite(each, kept)
-        hooks.rewrite(each, called)
+    probes.rewrite(all_containers(pod), kept)
+    hooks.rewrite(all_containers(pod), called)
     added = replace(_placed(pod, made, context), empty=nothing)
     _mark(pod, context, said, added)
     _require_room(pod, said)

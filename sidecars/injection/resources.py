@@ -5,7 +5,9 @@ higher limit than the pod.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from decimal import Decimal, Inexact, localcontext
 from typing import Any, Final
@@ -109,11 +111,12 @@ def _wider(pod: Pod, there: Amounts, own: Sequence[Container]) -> dict[str, dict
 
     The sidecar's containers run in turn, or beside others that run in turn: there is room for the largest.
     """
-    limits = there.get("limits") or {}
+    limits, requests = there.get("limits") or {}, there.get("requests") or {}
+    totals = _totals(pod, {name for each in own for name in _named(each) if requests.get(name) is None})
     found: dict[str, dict[str, str]] = {}
-    for name in sorted({*(there.get("requests") or {}), *limits, *_shared(own)}):
+    for name in sorted({*requests, *limits, *_shared(own)}):
         if more := max(_asked(each, name) for each in own):
-            base, like = _base(pod, there, name)
+            base, like = _base(totals, there, name)
             found.setdefault("requests", {})[name] = written(base + more, like)
         if name in limits and (more := max(_limit(each, name) for each in own)):
             number = _number(limits[name], f"spec.resources.limits.{name}")
@@ -130,26 +133,38 @@ def _shared(own: Iterable[Container]) -> Iterator[str]:
             )
 
 
-def _base(pod: Pod, there: Amounts, name: str) -> tuple[Decimal, object]:
+def _base(totals: Mapping[str, Decimal], there: Amounts, name: str) -> tuple[Decimal, object]:
     """Return what a pod asks for without the sidecar, and what it is written like.
 
     Where it does not say, an API server takes what its containers ask for, or else its limit.
     """
     for field in ("requests", "limits"):
         if (said := (there.get(field) or {}).get(name)) is not None:
-            total = _total(pod, name) if field == "limits" else Decimal(0)
+            total = totals.get(name, Decimal(0)) if field == "limits" else Decimal(0)
             return total or _number(said, f"spec.resources.{field}.{name}"), said
-    return _total(pod, name), "1" if name == "cpu" else "1Mi"
+    return totals.get(name, Decimal(0)), "1" if name == "cpu" else "1Mi"
 
 
-def _total(pod: Pod, name: str) -> Decimal:
-    """Return what a pod's containers ask for at most at a time."""
-    beside = most = Decimal(0)
+def _totals(pod: Pod, names: AbstractSet[str]) -> Mapping[str, Decimal]:
+    """Return what a pod's containers ask for at most at a time, by name of what they ask for.
+
+    A container is looked at once for all names that it has: the work is linear in the size of the Pod.
+    """
+    beside, most = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
     for each in spec_of(pod).get("initContainers") or ():
-        asked = _asked(each, name)
-        most = max(most, beside + asked)
-        beside += asked if stays(each) else 0
-    return max(most, beside + sum(_asked(each, name) for each in spec_of(pod).get("containers") or ()))
+        for name in sorted(_named(each) & names):
+            asked = _asked(each, name)
+            most[name] = max(most[name], beside[name] + asked)
+            beside[name] += asked if stays(each) else 0
+    for each in spec_of(pod).get("containers") or ():
+        for name in sorted(_named(each) & names):
+            beside[name] += _asked(each, name)
+    return {name: max(most[name], beside[name]) for name in {*most, *beside}}
+
+
+def _named(container: Container) -> AbstractSet[str]:
+    """Return the names of what a container asks for, or is limited in."""
+    return {*_amounts(container, "requests"), *_amounts(container, "limits")}
 
 
 def _asked(container: Container, name: str) -> Decimal:

@@ -161,13 +161,14 @@ def _require_no_others(pod: Pod, why: str) -> None:
 
 def _take_out(pod: Pod, added: Added) -> None:
     spec, metadata = pod["spec"], pod["metadata"]
+    volumes, secrets = frozenset(added.volumes), frozenset(added.pull_secrets)  # an annotation may name many
     for field in FIELDS:
         if field in spec:
             spec[field] = [each for each in spec[field] if each.get("name") not in _NAMES]
     if "volumes" in spec:
-        spec["volumes"] = [each for each in spec["volumes"] if each.get("name") not in added.volumes]
+        spec["volumes"] = [each for each in spec["volumes"] if each.get("name") not in volumes]
     if "imagePullSecrets" in spec:
-        theirs = [each for each in spec["imagePullSecrets"] if each.get("name") not in added.pull_secrets]
+        theirs = [each for each in spec["imagePullSecrets"] if each.get("name") not in secrets]
         spec["imagePullSecrets"] = theirs
     for name in _LISTS:
         if not spec.get(name) and name not in added.empty:

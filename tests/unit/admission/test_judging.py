@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from admission import judging
-from admission.judging import NOT_LOOKED, Judge, Now, Verdict
+from admission import judging, turns
+from admission.judging import NOT_LOOKED, NOT_READ, Judge, Now, Verdict
 from admission.review import asked
 from admission.trial import Trial
 from catalog.store.view import MeshSettings
 from mesh.picture import Picture
 from providers.merge import merge
+from specs.shown import read_shown
 from tests.meshes import values as a
 
 TARGET: dict[str, Any] = {
@@ -121,13 +122,70 @@ async def test_without_time_it_is_said_that_nobody_looked() -> None:
     judge = Judge("kubernetes", "here", _now, slow)
     body = {"uid": "7", "operation": "CREATE", "object": TARGET}
     review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
-    found = await asyncio.gather(*(judge.judge(review, 0.01) for _ in range(judging.WAITING + 5)))
+    found = await asyncio.gather(*(judge.judge(review, 0.2) for _ in range(turns.MOST_OF_ONE)))
     assert {each.warnings for each in found} == {(NOT_LOOKED,)}
     assert not any(each.looked for each in found)
     go.set()
     while not (late := await judge.judge(review, 60.0)).looked:  # until those before have had their turn
         await asyncio.sleep(0)
     assert any("(MW2001)" in each for each in late.warnings)
+
+
+async def test_one_client_s_reviews_do_not_hold_up_another_s() -> None:
+    """Many objects of one namespace wait: the one of another namespace is looked at second, and not last."""
+    looked: list[str] = []
+    began, go = threading.Event(), threading.Event()
+
+    class Slow(Trial):
+        def of(self, source: str, key: Any, *others: Any) -> Any:
+            looked.append(str(key))
+            began.set()
+            go.wait(60)
+            return super().of(source, key, *others)
+
+    came: list[None] = []
+
+    def now() -> Now:
+        """Tell the mesh of the moment: asked of each review that takes its place in the queue."""
+        came.append(None)
+        return _now()
+
+    judge = Judge("kubernetes", "here", now, lambda: Slow(MeshSettings()))
+
+    def asking(namespace: str, name: str) -> "asyncio.Task[Verdict]":
+        metadata = {"name": name, "namespace": namespace}
+        body = {
+            "uid": "7",
+            "operation": "CREATE",
+            "namespace": namespace,
+            "object": {**TARGET, "metadata": metadata},
+        }
+        review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+        return asyncio.create_task(judge.judge(review, 60.0))
+
+    many = [asking("many", "first")]
+    await asyncio.to_thread(began.wait, 60)
+    many += [asking("many", f"next-{number}") for number in range(5)]
+    while len(came) < 6:
+        await asyncio.sleep(0)
+    one = asking("one", "one")
+    while len(came) < 7:
+        await asyncio.sleep(0)
+    go.set()
+    assert all(each.looked for each in await asyncio.gather(one, *many))
+    assert looked[:3] == ["TrafficTarget many/first", "TrafficTarget many/next-0", "TrafficTarget one/one"]
+
+
+async def test_without_time_to_read_an_object_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is let through with a warning: nobody has refused it, and nobody has looked at it."""
+    go = threading.Event()
+    monkeypatch.setattr("admission.judging.read_shown", lambda *given: go.wait(60) and read_shown(*given))
+    judge = Judge("kubernetes", "here", _now, _trial)
+    body = {"uid": "7", "operation": "CREATE", "object": BAD}
+    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    assert await judge.judge(review, 0.01) == Verdict(warnings=(NOT_READ,), looked=False)
+    go.set()
+    assert (await judge.judge(review, 60.0)).refused
 
 
 async def test_the_second_mesh_is_forgotten_when_nobody_asks() -> None:
@@ -185,9 +243,9 @@ async def test_who_waits_while_a_fault_of_ours_happens_gets_a_mesh_made_anew() -
     body = {"uid": "7", "operation": "CREATE", "object": TARGET}
     review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
     with capture_logs() as logs:
-        assert not (await judge.judge(review, 0.01)).looked
+        assert not (await judge.judge(review, 0.2)).looked
         waiting = [asyncio.create_task(judge.judge(review, 60.0)) for _ in range(2)]
-        while judge._waiting < 3:
+        while judge.waiting < 3:
             await asyncio.sleep(0)
         go.set()
         assert [each.looked for each in await asyncio.gather(*waiting)] == [True, True]

@@ -1,11 +1,13 @@
 """What an object would come to, found out in a second mesh: as if it were there, and afterwards as it was."""
 
+import contextlib
 import random
 from collections.abc import Mapping
 
 import pytest
 
 from admission.trial import PART, Trial
+from admission.turns import LateError
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from mesh.objects import ObjectKey, Sourced
@@ -87,11 +89,42 @@ def _without_origin(found: tuple[Problem, ...]) -> set[tuple[str, str, Severity,
     return {(e.code, str(e.key), e.severity, e.field, e.value, e.expected) for e in found}
 
 
+def _break_off(trial: Trial, key: ObjectKey, new: Sourced | None, after: int) -> None:
+    """Ask, and have nobody wait any more after so many objects that were looked at."""
+    left = [None] * after
+
+    def check() -> None:
+        if not left:
+            raise LateError
+        left.pop()
+
+    with contextlib.suppress(LateError):
+        trial.of(CLUSTER, key, new, check)
+
+
+def test_a_question_is_broken_off_when_nobody_waits() -> None:
+    """After the first object that was looked at, of two hundred that are concerned."""
+    things = [a.target(f"t{number}", "client", "store", a.http("paths")) for number in range(200)]
+    trial = Trial(MeshSettings())
+    trial.follow(merged(a.objects(*things)), Picture())
+    checks: list[None] = []
+
+    def check() -> None:
+        checks.append(None)
+        if len(checks) == 3:
+            raise LateError
+
+    with pytest.raises(LateError):
+        trial.of(CLUSTER, *_one(a.route_group("paths", a.match("one"))), check)
+    assert len(checks) == 3
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_it_says_what_a_mesh_from_nothing_would(seed: int) -> None:
     """Random meshes that change, and random objects: problems with it less those without it.
 
-    What was asked leaves no trace: the same question has the same answer, and so has every later one.
+    What was asked leaves no trace, also where it was broken off: the same question has the same answer, and
+    so has every later one.
     """
     dice = random.Random(seed)  # noqa: S311 - random meshes
     mesh, other = random_mesh(dice), random_mesh(random.Random(seed + 1000))  # noqa: S311
@@ -115,6 +148,7 @@ def test_it_says_what_a_mesh_from_nothing_would(seed: int) -> None:
             elif key not in objects:
                 continue
             expected = _without_origin(problems(View.build(after, MeshSettings()))) - _without_origin(before)
+            _break_off(trial, key, new, dice.randrange(4))
             found = trial.of(CLUSTER, key, new)
             assert found == trial.of(CLUSTER, key, new) == ordered(found)
             assert expected <= _without_origin(found)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from admission.turns import LateError
 from injector.configuration import read
 from injector.decision import Reason
 from injector.injecting import Known, injected
@@ -54,6 +55,24 @@ def test_the_operations_make_the_pod() -> None:
     assert made == dict(injected(KNOWN, SHOP, checked(_pod())).pod or {})
     again = answer(KNOWN, SHOP, made)
     assert (again.result, again.patch) == (Result.UNCHANGED, ())
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_work_stops_between_its_steps_when_nobody_waits(steps: int) -> None:
+    """Whatever the step: the API server has given up, and other Pods wait."""
+    left = [None] * steps
+
+    def check() -> None:
+        if not left:
+            raise LateError
+        left.pop()
+
+    try:
+        said = answer(KNOWN, SHOP, _pod(), check)
+    except LateError:
+        assert steps < 5
+    else:
+        assert (said.result, steps) == (Result.INJECTED, 5)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from admin.metrics.registry import Metrics
+from admission import turns
 from admission.server import patience
 from controller.injection_file import InjectionFile
 from injector import server as injection
@@ -21,6 +22,9 @@ from injector.reviewing import Answer, Cause, Result
 from injector.secret_keeper import PodSecrets
 from injector.server import Injection
 from mesh.config import MeshConfig
+from sidecars.contract.kubernetes import Pod
+from sidecars.contract.pod import InjectorContext
+from sidecars.envoy.driver import EnvoyDriver
 from sidecars.registry import DriverRegistry
 from tests.unit.injector.test_keeper import _merged
 from tests.unit.kube.played import Asked, Line, Part, Played, api_of
@@ -42,23 +46,30 @@ def review_of(document: object = POD, **more: Any) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def asking(
-    play: Part, *known: str, config: Any = None, proxies: Any = None
+    play: Part,
+    *known: str,
+    config: Any = None,
+    proxies: Any = None,
+    drivers: Any = DRIVERS,
+    kept: list[Injection] | None = None,
 ) -> AsyncIterator[tuple[Any, list[str]]]:
     """Give a client of the injector, whose cluster is as it is played, and what became of pods.
 
-    `proxies` issues certificates, where any are asked for.
+    `proxies` issues certificates, where any are asked for. The injector itself goes into `kept`.
     """
     told: list[str] = []
     async with Played(play) as server, api_of(server) as api:
         made = Injection(
             InjectionFile(config, "meshwright-system", Metrics()),
             Lookup(api, lambda: _merged(*known)),
-            DRIVERS,
+            drivers,
             {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
             MeshConfig,
             lambda result, reason, _: told.append(f"{result}: {reason}"),
             PodSecrets(api, "meshwright-system", proxies, lambda: datetime.now(UTC), lambda: False),
         )
+        if kept is not None:
+            kept.append(made)
         app = web.Application()
         made.add_to(app)
         async with TestClient(TestServer(app)) as client:
@@ -155,6 +166,54 @@ async def test_a_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
                 turn.set()
         assert told == ["refused: late"] * 5
         assert all("there was no answer within 0.5 s" in each["status"]["message"] for each in said)
+
+
+async def test_one_namespace_s_pods_do_not_hold_up_another_s() -> None:
+    """Many Pods of one wait, and the first takes long: the Pod of the other is the next but one."""
+    patched: list[str] = []
+    began, go = threading.Event(), threading.Event()
+
+    class Slow(EnvoyDriver):
+        def patch(self, context: InjectorContext) -> Pod:
+            patched.append(context.pod["metadata"]["name"])
+            began.set()
+            go.wait(60)
+            return super().patch(context)
+
+    def asked_for(name: str, namespace: str) -> "asyncio.Task[dict[str, Any]]":
+        pod = {**POD, "metadata": {"name": name, "namespace": namespace}}
+        return asyncio.create_task(said_of(client, review_of(pod, namespace=namespace)))
+
+    kept: list[Injection] = []
+    async with asking(namespaces, drivers={"envoy": Slow()}, kept=kept) as (client, _):
+        many = [asked_for("first", "shop")]
+        await asyncio.to_thread(began.wait, 60)
+        many += [asked_for("next", "shop") for _ in range(5)]
+        while kept[0].waiting < 6:
+            await asyncio.sleep(0)
+        one = asked_for("one", "books")
+        while kept[0].waiting < 7:
+            await asyncio.sleep(0)
+        go.set()
+        assert all(each["allowed"] for each in await asyncio.gather(one, *many))
+    assert patched == ["first", "next", "one", *["next"] * 4]
+
+
+async def test_so_many_pods_of_one_namespace_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is more is refused at once, so that who makes it tries again; that is said."""
+    turn = threading.Event()
+    monkeypatch.setattr(turns, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(injection, "answer", lambda *_: turn.wait(60))
+    kept: list[Injection] = []
+    async with asking(namespaces, kept=kept) as (client, told):
+        waiting = [asyncio.create_task(said_of(client, review_of(), 2)) for _ in range(2)]
+        while kept[0].waiting < 2:
+            await asyncio.sleep(0)
+        found = await said_of(client, review_of())
+        turn.set()
+        assert (found["allowed"], told) == (False, ["refused: late"])
+        assert "too many pods of namespace shop wait for their sidecars" in found["status"]["message"]
+        await asyncio.gather(*waiting, return_exceptions=True)
 
 
 async def test_the_time_is_that_of_injections_registration(monkeypatch: pytest.MonkeyPatch) -> None:
