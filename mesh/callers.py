@@ -1,10 +1,15 @@
 """Who may call: an identity of the mesh; or, from outside it, whoever is at some address or has some name."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
+from typing import Final
 
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress
+
+_LISTED: Final = 8
+"""Networks, or names, of a caller that its text has."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,7 +60,8 @@ class AuthenticatedName:
         return "://" in self.name
 
     def __str__(self) -> str:
-        where = f" from {', '.join(map(str, self.networks))}" if self.networks else ""
+        networks = [str(each) for each in self.networks[:_LISTED]]
+        where = f" from {_some(', ', networks, len(self.networks))}" if networks else ""
         return f"{self.name}{where}{_asking(self.server_names)}"
 
 
@@ -92,4 +98,10 @@ Client = ServiceIdentity | Outsider
 
 
 def _asking(names: tuple[str, ...]) -> str:
-    return f" asking for {' or '.join(names)}" if names else ""
+    return f" asking for {_some(' or ', names, len(names))}" if names else ""
+
+
+def _some(between: str, words: Sequence[str], count: int) -> str:
+    """Return words, the first LISTED of many: each of many callers may have all of them."""
+    more = f" and {count - _LISTED} more" if count > _LISTED else ""
+    return between.join(words[:_LISTED]) + more

@@ -1,6 +1,7 @@
 """What may leave the mesh: OSM's Egress as a value, and which names a host's pattern covers."""
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,6 +69,16 @@ def covers(pattern: str, name: str) -> bool:
         return True
     end = pattern[1:]
     return pattern.startswith(_BELOW) and name.endswith(end) and len(name) > len(end)
+
+
+def patterns(name: str) -> Iterator[str]:
+    """Yield every host that would cover a name, as `covers` has it: itself, those above it, and `*`."""
+    yield ANY_HOST
+    yield name
+    bare = name.removeprefix(_BELOW)
+    labels = bare.split(".")
+    for at in range(1 if bare == name else 0, len(labels)):
+        yield _BELOW + ".".join(labels[at:])
 
 
 def is_wildcard(host: str) -> bool:

@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 
 from mesh.callers import IpRange
+from mesh.indexed import Indexed
 from mesh.names import Port
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
@@ -35,7 +36,7 @@ class IngressPort:
 
 
 @dataclass(frozen=True, slots=True)
-class IngressBackend:
+class IngressBackend(Indexed):
     """policy.openservicemesh.io IngressBackend: these sources may call these ports from outside the mesh.
 
     `services` (their endpoints) and `ranges` are where a client may be, `principals` the names in its
@@ -51,3 +52,11 @@ class IngressBackend:
     principals: tuple[str, ...] = ()
     matches: tuple[str, ...] = ()
     created: str = ""
+
+    def part(self, service: ServiceKey, port: Port) -> IngressPort | None:
+        """Return what it says of a service's target port, None for nothing."""
+        found: IngressPort | None = self.index.get((service, port))
+        return found
+
+    def _indexed(self) -> dict[tuple[ServiceKey, Port], IngressPort]:
+        return {(each.service, each.port): each for each in reversed(self.backends)}

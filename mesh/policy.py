@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass
 
+from mesh.hashing import HashedOnce, hashed_once
 from mesh.identity import ServiceIdentity
 from mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE
 from mesh.names import Namespace, Port, ServiceName
@@ -73,10 +74,12 @@ class Rule:
     matches: tuple[str, ...] = ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class TrafficTarget:
+class TrafficTarget(HashedOnce):
     """access.smi-spec.io TrafficTarget: these sources may call this destination by these rules.
 
+    What it admits is looked up by the target as a whole, for each of its sources: its hash is computed once.
     `port` restricts the destination (v1alpha1 and v1alpha2 have it); None is every port.
     """
 

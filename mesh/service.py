@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass
 
+from mesh.indexed import Indexed
 from mesh.names import IpAddress, Namespace, Port, ServiceName
 
 
@@ -117,7 +118,7 @@ class DnsName:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class Service(Indexed):
     """A named set of workloads and the ports they are called at.
 
     `selector` is a sorted tuple of label pairs, empty where endpoints come from elsewhere.
@@ -139,4 +140,23 @@ class Service:
 
     def port(self, number: int) -> ServicePort | None:
         """Return the port with that number, or None."""
-        return next((port for port in self.ports if port.port == number), None)
+        found: ServicePort | None = self.index[0].get(number)
+        return found
+
+    def port_named(self, name: str) -> ServicePort | None:
+        """Return the first port with that name, or None."""
+        found: ServicePort | None = self.index[1].get(name)
+        return found
+
+    def ports_leading_to(self, target_port: str) -> tuple[ServicePort, ...]:
+        """Return the ports with that target port, a name or a number as text, in their order."""
+        return tuple(self.index[2].get(target_port, ()))
+
+    def _indexed(
+        self,
+    ) -> tuple[dict[int, ServicePort], dict[str, ServicePort], dict[str, list[ServicePort]]]:
+        backwards = self.ports[::-1]  # of two with one number, or name, the first counts
+        by_target: dict[str, list[ServicePort]] = {}
+        for each in self.ports:
+            by_target.setdefault(str(each.target_port), []).append(each)
+        return {each.port: each for each in backwards}, {each.name: each for each in backwards}, by_target

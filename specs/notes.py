@@ -9,6 +9,7 @@ from mesh.origins import Origin
 from mesh.problems import Problem, Problems, Severity
 from mesh.tally import Tally
 from specs.codes import Code
+from specs.regexes import Expressions
 from specs.show import shape, show
 
 Words = str | Callable[[], str]
@@ -34,6 +35,7 @@ class Notes:
     refused: bool = False
     is_clean: bool = True
     tally: Tally = field(default_factory=Tally)
+    expressions: Expressions = field(default_factory=Expressions)
 
     def all_problems(self) -> Problems:
         """Return the problems that were kept, and of each kind how many more there are."""

@@ -82,9 +82,7 @@ def _admitted(view: View, call: Call) -> Iterator[Admitted]:
             if not isinstance(backend.upstream, ServiceKey):
                 continue
             behind = view.services[backend.upstream]
-            for port in behind.ports:
-                if str(port.target_port) != backend.target_port or backend.weight == 0:
-                    continue
+            for port in behind.ports_leading_to(backend.target_port) if backend.weight else ():
                 for endpoint in endpoints(view, behind.key, port):
                     if endpoint.identity is not None:
                         yield from _by_target(view, call, endpoint.identity, endpoint.port)

@@ -1,10 +1,14 @@
 """What a proxy was told of hosts outside the mesh, in the mesh's words: what Egresses let it call."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from admin.pages.access import requests_of
 from admin.pages.jsonable import Document
 from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
+
+_LISTED: Final = 8
+"""Networks that a line names."""
 
 
 def listeners(ports: Iterable[OutsidePort]) -> list[Document]:
@@ -63,4 +67,8 @@ def _route(port: OutsidePort, host: OutsideHost, route: OutsideRoute, called: st
 
 
 def _where(port: OutsidePort, what: OutsideRange) -> str:
-    return f"port {port.port} at {', '.join(what.networks)}" if what.networks else f"port {port.port}"
+    """Say where a range is; of many networks some, because each route of each host says it."""
+    if not what.networks:
+        return f"port {port.port}"
+    more = f" and {len(what.networks) - _LISTED} more" if len(what.networks) > _LISTED else ""
+    return f"port {port.port} at {', '.join(what.networks[:_LISTED])}{more}"

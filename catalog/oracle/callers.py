@@ -21,8 +21,9 @@ def is_caller(caller: Caller, client: Client | None, trust_domain: TrustDomain) 
         case AuthenticatedName(name, (), ()), ServiceIdentity():
             return name == client.spiffe_id(trust_domain)
         case AuthenticatedName(name, networks, names), Outsider():
-            there = not networks or any(_is_in(each, client) for each in networks)
-            return name == client.name and there and _asks_for(names, client)
+            if name != client.name or not _asks_for(names, client):
+                return False  # each of many names may be for the same many networks
+            return not networks or any(_is_in(each, client) for each in networks)
         case EncryptedRange(network, names), Outsider():
             is_stranger = client.is_encrypted and not is_of_the_mesh(client, trust_domain)
             return is_stranger and _is_in(network, client) and _asks_for(names, client)

@@ -164,8 +164,9 @@ def _sources(view: View, found: IngressBackend, backend: IngressPort) -> Iterato
         case Proof.ENCRYPTION:
             yield from (EncryptedRange(each, backend.server_names) for each in near)
         case Proof.CERTIFICATE if near or not (found.services or found.ranges):
+            places = tuple(near)
             for name in found.principals:
-                yield AuthenticatedName(name, tuple(near), backend.server_names)
+                yield AuthenticatedName(name, places, backend.server_names)
         case Proof.CERTIFICATE:
             pass
 

@@ -13,8 +13,9 @@ with HTTP rules never becomes one of TCP rules only because its route group is m
 rule names, those count that are there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from catalog.relations.permissive import is_permissive
 from catalog.store.smi import http_route_groups, targets_between, tcp_routes
@@ -89,18 +90,30 @@ def may_call(
 
 
 def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatch, ...]:
-    """Return the matches that an HTTPRouteGroup rule names and that are there."""
-    group = http_route_groups(view).get(PolicyKey(namespace, rule.name))
-    if group is None:
-        return ()
-    return tuple(each for each in group.matches if not rule.matches or each.name in rule.matches)
+    """Return the matches that an HTTPRouteGroup rule names and that are there, in the order of the group."""
+    key = PolicyKey(namespace, rule.name)
+    group = http_route_groups(view).get(key)
+    if group is None or not rule.matches:
+        return () if group is None else group.matches
+    known = _places_by_name(view, key)
+    places = sorted({place for name in rule.matches for place in known.get(name, ())})
+    return tuple(group.matches[place] for place in places)
 
 
 def unknown_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[str, ...]:
     """Return the matches that an HTTPRouteGroup rule names and that its group does not have, sorted."""
-    group = http_route_groups(view).get(PolicyKey(namespace, rule.name))
-    there = {each.name for each in group.matches} if group is not None else set()
-    return tuple(sorted(set(rule.matches) - there))
+    known = _places_by_name(view, PolicyKey(namespace, rule.name)) if rule.matches else {}
+    return tuple(sorted(name for name in set(rule.matches) if name not in known))
+
+
+@derived
+def _places_by_name(view: View, key: PolicyKey) -> Mapping[str, tuple[int, ...]]:
+    """Return where in an HTTPRouteGroup the matches of each name stand: many rules may name a few each."""
+    group = http_route_groups(view).get(key)
+    found: dict[str, list[int]] = {}
+    for place, match in enumerate(group.matches if group is not None else ()):
+        found.setdefault(match.name, []).append(place)
+    return MappingProxyType({name: tuple(places) for name, places in found.items()})
 
 
 def _http_matches(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:

@@ -140,4 +140,4 @@ def _identities(
 
 
 def _ports(view: View, key: ServiceKey, target_port: str) -> tuple[ServicePort, ...]:
-    return tuple(each for each in view.services[key].ports if str(each.target_port) == target_port)
+    return view.services[key].ports_leading_to(target_port)

@@ -18,9 +18,9 @@ service, and where a server speaks first nothing waits for a client: there https
 names cannot be read; nor is http where all else passes as well (`enableEgress`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import ip_network
 from typing import Final
 
 from catalog.policy.access import rule_matches
@@ -31,14 +31,13 @@ from catalog.relations.outside import service_called, setting_named
 from catalog.store.osm import egresses_by_source
 from catalog.store.view import View
 from engine.derived import derived
-from mesh.egress import ANY_HOST, Egress, EgressProtocol, covers, is_wildcard
+from mesh.egress import ANY_HOST, Egress, EgressProtocol, is_wildcard, patterns
 from mesh.identity import ServiceIdentity
 from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
 from mesh.names import Port
+from mesh.networks import Network, NetworkSet
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule
 from mesh.service import ExternalHost, Protocol
-
-Network = IPv4Network | IPv6Network
 
 _ELSEWHERE: Final = OutsideHost(ANY_HOST, (OutsideRoute(None),))
 """With passthrough: requests for hosts that no Egress names go on to where they were going."""
@@ -46,20 +45,27 @@ _ELSEWHERE: Final = OutsideHost(ANY_HOST, (OutsideRoute(None),))
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one Egress says of one port: `hosts` without those of the mesh, `*` where it names none."""
+    """What one Egress says of one port: `hosts` without those of the mesh, `*` where it names none.
+
+    `ranges` and `names` are `networks` and `hosts` once more, to be searched.
+    """
 
     by: PolicyKey
     protocol: EgressProtocol
     hosts: tuple[str, ...]
     networks: tuple[Network, ...]
+    ranges: NetworkSet
+    names: frozenset[str]
     matches: tuple[HTTPMatch, ...] | None
     setting: UpstreamTrafficSetting | None = None
 
     def holds_in(self, network: Network | None) -> bool:
         """Say whether it holds in all of a network; None is wherever no range says anything."""
-        return not self.networks or any(
-            network is not None and _within(network, each) for each in self.networks
-        )
+        return not self.networks or (network is not None and self.ranges.holds(network))
+
+    def is_for(self, name: str) -> bool:
+        """Say whether one of its hosts is a name, or a pattern that covers it."""
+        return any(pattern in self.names for pattern in patterns(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +101,33 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
     by_port: dict[Port, list[_Said]] = {}
     for egress in egresses_by_source(view).found(client):
         hosts = tuple(each for each in egress.hosts if service_called(view, each, client.namespace) is None)
+        hosts = hosts if egress.hosts else (ANY_HOST,)
+        networks = tuple(map(ip_network, egress.networks))
+        whole = _Said(
+            egress.key,
+            EgressProtocol.HTTP,
+            hosts,
+            networks,
+            NetworkSet(networks),
+            frozenset(hosts),
+            _matches(view, egress),
+            setting_named(view, egress),
+        )
+        by_protocol = {each: replace(whole, protocol=each) for each in EgressProtocol}
         for port in egress.ports:
-            found = _Said(
-                egress.key,
-                port.protocol,
-                hosts if egress.hosts else (ANY_HOST,),
-                tuple(map(ip_network, egress.networks)),
-                _matches(view, egress),
-                setting_named(view, egress),
-            )
-            by_port.setdefault(port.number, []).append(found)
-    return tuple(_port(number, by_port[number]) for number in sorted(by_port))
+            by_port.setdefault(port.number, []).append(by_protocol[port.protocol])
+    return tuple(_ports(by_port))
+
+
+def _ports(by_port: Mapping[Port, list[_Said]]) -> Iterator[OutsidePort]:
+    """Yield what may be called, by port; what is the same for several ports is found once."""
+    known: dict[tuple[int, ...], OutsidePort] = {}
+    for number in sorted(by_port):
+        found = by_port[number]
+        same = tuple(map(id, found))
+        if same not in known:
+            known[same] = _port(number, found)
+        yield replace(known[same], port=number)
 
 
 @derived
@@ -153,10 +175,14 @@ def _matches(view: View, egress: Egress) -> tuple[HTTPMatch, ...] | None:
 
 def _port(number: Port, found: list[_Said]) -> OutsidePort:
     networks = sorted({each for one in found for each in one.networks}, key=_network_order)
-    by_outcome: dict[OutsideRange, list[str]] = {}
+    by_holding: dict[tuple[bool, ...], list[str]] = {}
     for network in networks:
-        outcome = _outcome([each for each in found if each.holds_in(network)])
-        by_outcome.setdefault(outcome, []).append(str(network))
+        holding = tuple(each.holds_in(network) for each in found)
+        by_holding.setdefault(holding, []).append(str(network))
+    by_outcome: dict[OutsideRange, list[str]] = {}
+    for holding, there in by_holding.items():
+        outcome = _outcome([each for each, holds in zip(found, holding, strict=True) if holds])
+        by_outcome.setdefault(outcome, []).extend(there)
     everywhere = _outcome([each for each in found if each.holds_in(None)])
     ranges = (everywhere, *(replace(each, networks=tuple(where)) for each, where in by_outcome.items()))
     return OutsidePort(
@@ -183,9 +209,9 @@ def _hosts(http: list[_Said]) -> Iterator[OutsideHost]:
     for name in sorted({host for each in http for host in each.hosts if each.networks or _in_dns(host)}):
         ways: dict[ExternalHost | None, list[_Said]] = {}
         for each in http:
-            if each.networks and any(covers(host, name) for host in each.hosts):
+            if each.networks and each.is_for(name):
                 ways.setdefault(None, []).append(each)
-            elif not each.networks and name in each.hosts and _in_dns(name):
+            elif not each.networks and name in each.names and _in_dns(name):
                 ways.setdefault(ExternalHost(name), []).append(each)
         ordered = sorted(ways.items(), key=lambda way: way[0] is not None)
         yield OutsideHost(name, tuple(_routes(ordered)))
@@ -212,12 +238,6 @@ def _limits(host: ExternalHost | None, those: Iterable[_Said]) -> ConnectionLimi
 
 def _in_dns(host: str) -> bool:
     return host != ANY_HOST and not is_wildcard(host)
-
-
-def _within(inner: Network, outer: Network) -> bool:
-    if isinstance(inner, IPv4Network):
-        return isinstance(outer, IPv4Network) and inner.subnet_of(outer)
-    return isinstance(outer, IPv6Network) and inner.subnet_of(outer)
 
 
 def _network_order(network: Network) -> tuple[int, int, int]:

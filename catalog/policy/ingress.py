@@ -13,6 +13,7 @@ from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
+from mesh.hashing import Shared
 from mesh.ingress import IngressBackend, IngressPort, Proof
 from mesh.kinds import INGRESS_BACKEND
 from mesh.names import Namespace, Port
@@ -32,8 +33,7 @@ def deciding(view: View, key: ServiceKey, port: Port) -> tuple[IngressBackend, I
     found = [
         (each, backend)
         for each in ingress_by_service(view).found(key)
-        for backend in each.backends
-        if (backend.service, backend.port) == (key, port)
+        if (backend := each.part(key, port)) is not None
     ]
     return min(found, key=lambda each: precedence(each[0]), default=None)
 
@@ -79,25 +79,40 @@ def source_ranges(
 
 
 def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[Caller, ...]:
-    places = source_ranges(view, found.services, found.ranges)
+    # Each of many callers has all places or server names: their hashes are computed once for all.
+    places = Shared(source_ranges(view, found.services, found.ranges))
+    server_names = Shared(backend.server_names)
     match backend.proof:
         case Proof.NOTHING:
             return places
         case Proof.ENCRYPTION:
-            return tuple(EncryptedRange(each, backend.server_names) for each in places)
+            return tuple(EncryptedRange(each, server_names) for each in places)
         case Proof.CERTIFICATE:
-            return tuple(_named(found, backend, places))
+            return tuple(_named(found, server_names, places))
 
 
 def _named(
-    found: IngressBackend, backend: IngressPort, places: tuple[IpRange, ...]
+    found: IngressBackend, server_names: tuple[str, ...], places: tuple[IpRange, ...]
 ) -> Iterator[AuthenticatedName]:
     """Yield who must show a name; where places are named and nobody is there, nobody may."""
     if places or not (found.services or found.ranges):
         for name in found.principals:
-            yield AuthenticatedName(name, places, backend.server_names)
+            yield AuthenticatedName(name, places, server_names)
 
 
 def _sorted(callers: set[Caller]) -> tuple[Caller, ...]:
-    """Return callers in an order; those of several types have none of their own."""
-    return tuple(sorted(callers, key=lambda each: (type(each).__name__, str(each))))
+    """Return callers in an order; those of several types have none of their own.
+
+    By name or place first: what they have in common may be long, and is compared where those are equal.
+    """
+    return tuple(sorted(callers, key=_order))
+
+
+def _order(caller: Caller) -> tuple[str, str, tuple[IpRange, ...], tuple[str, ...]]:
+    match caller:
+        case AuthenticatedName(name, networks, server_names):
+            return (type(caller).__name__, name, networks, server_names)
+        case EncryptedRange(network, server_names):
+            return (type(caller).__name__, network.network, (), server_names)
+        case _:
+            return (type(caller).__name__, str(caller), (), ())

@@ -295,10 +295,12 @@ def _narrower(rule: AccessRule, now: AccessRule | None) -> AccessRule | None:
     """Return what an object admitted and admits; what another one admits in its place is not looked for."""
     if now is None:
         return None
-    callers = tuple(each for each in rule.callers if each in now.callers)
+    admitted = frozenset(now.callers)
+    callers = tuple(each for each in rule.callers if each in admitted)
     matches = rule.matches
     if rule.matches is None:
         matches = now.matches
     elif now.matches is not None:
-        matches = tuple(each for each in rule.matches if each in now.matches)
+        fitting = frozenset(now.matches)
+        matches = tuple(each for each in rule.matches if each in fitting)
     return replace(rule, callers=callers, matches=matches) if callers and matches != () else None

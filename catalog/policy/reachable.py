@@ -32,7 +32,7 @@ from catalog.relations.scope import in_scope, scope_of
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
-from mesh.names import Port
+from mesh.names import IpAddress, Port
 from mesh.retries import Retry
 from mesh.service import Scope, ServiceKey
 from mesh.workload import Explicit, Transparent
@@ -143,7 +143,7 @@ def _offered(view: View, client: ServiceIdentity | None, key: ServiceKey, ipv6: 
 
 @derived
 def _offered_where(view: View, key: ServiceKey, ipv6: bool, reached: tuple[Place, ...]) -> _Offer:
-    return _free(view, None, key, ipv6, reached.__contains__)
+    return _free(view, None, key, ipv6, frozenset(reached).__contains__)
 
 
 def _free(
@@ -166,8 +166,11 @@ def _free(
         here.update(free)
         protocol = protocol_of(view, key, port)
         slashes = escaped_slashes(view, key, protocol)
-        for number in sorted({each.port for each in free}):
-            addresses = tuple(each.address for each in free if each.port == number)
+        by_number: dict[Port, list[IpAddress]] = {}
+        for each in free:
+            by_number.setdefault(each.port, []).append(each.address)
+        for number in sorted(by_number):
+            addresses = tuple(by_number[number])
             offered = OutboundService(
                 key,
                 number,

@@ -68,4 +68,4 @@ def backend_port(apex_port: ServicePort, backend: Service) -> ServicePort | None
     same_number = backend.port(apex_port.port)
     if same_number is not None or not apex_port.name:
         return same_number
-    return next((port for port in backend.ports if port.name == apex_port.name), None)
+    return backend.port_named(apex_port.name)

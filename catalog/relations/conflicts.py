@@ -5,9 +5,10 @@ that are the same are said. Of two in one namespace the later one, by workload, 
 left out. Of two namespaces neither is: what somebody claims to be his takes no listener from anybody else.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
+from types import MappingProxyType
 from typing import Final
 
 from catalog.relations.backing import services_of
@@ -112,9 +113,20 @@ def _rivals(view: View, claim: Claim, own: Rank) -> Iterator[tuple[Claim, Rank]]
 
 def _earlier(view: View, place: Place, own: Rank) -> Iterator[tuple[Claim, Rank]]:
     for key in claimants(view).get(place, ()):
-        for number, each in enumerate(claims_of(view, key)):
-            if (key, number) < own and place in places(each):
-                yield each, (key, number)
+        there = claims_of(view, key)
+        for number in _numbers(view, key).get(place, ()):
+            if (key, number) < own:
+                yield there[number], (key, number)
+
+
+@derived
+def _numbers(view: View, key: WorkloadKey) -> Mapping[Place, tuple[int, ...]]:
+    """Return the claims of a workload by where they are found: one may have thousands of upstreams."""
+    found: dict[Place, list[int]] = {}
+    for number, claim in enumerate(claims_of(view, key)):
+        for place in places(claim):
+            found.setdefault(place, []).append(number)
+    return MappingProxyType({place: tuple(numbers) for place, numbers in found.items()})
 
 
 def claims(workload: Workload, services: list[Service]) -> tuple[Claim, ...]:

@@ -1,12 +1,14 @@
 """Listeners for calls to the workload: one chain per port, and on TCP ports one for each caller beside it."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from functools import cache
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
 from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, ProxyPolicy, admitted
 from mesh.callers import EncryptedRange, IpRange
+from mesh.hashing import Shared
 from mesh.identity import ServiceIdentity
 from mesh.workload import Capture
 from protos.envoy.config.core.v3 import base_pb2
@@ -129,19 +131,26 @@ def names_and_ranges(
     The names are those that the ranges have, and `others`; those that may be asked for from nowhere are not
     there.
     """
-    found = tuple(ranges)
-    every = {"", *others, *(name for each in found for name in each.server_names)}
-    near = {
-        name: tuple(sorted({each.network for each in found if not each.server_names or _is_one(name, each)}))
-        for name in sorted(every)
-    }
+    by_names: dict[tuple[str, ...], set[IpRange]] = {}
+    for each in ranges:
+        by_names.setdefault(each.server_names, set()).add(each.network)
+    # The ranges of one IngressBackend have its names in common, and each of these names has all the ranges.
+    wanted = [(frozenset(asked), networks) for asked, networks in by_names.items()]
+    known: dict[tuple[bool, ...], Shared[IpRange]] = {}
+    near: dict[str, Shared[IpRange]] = {}
+    for name in sorted({"", *others, *(name for asked in by_names for name in asked)}):
+        admitting = tuple(not asked or _is_one(name, asked) for asked, _ in wanted)
+        if admitting not in known:
+            there = (networks for (_, networks), admits in zip(wanted, admitting, strict=True) if admits)
+            known[admitting] = Shared(sorted(set().union(*there)))
+        near[name] = known[admitting]
     return {name: networks for name, networks in near.items() if networks}
 
 
-def _is_one(name: str, of: EncryptedRange) -> bool:
+def _is_one(name: str, names: AbstractSet[str]) -> bool:
     """Say whether a name is one of those that a caller must ask for, or is under a wildcard among them."""
-    return name in of.server_names or any(
-        each.startswith("*.") and name.endswith(each[1:]) for each in of.server_names
+    return name in names or any(
+        f"*{name[at:]}" in names for at, character in enumerate(name) if character == "."
     )
 
 

@@ -137,9 +137,28 @@ def _policies(rule: AccessRule, trust_domain: TrustDomain) -> Iterator[tuple[str
     for names, callers in by_names.items():
         asking = [rbac_pb2.Permission(requested_server_name=_server_name(each)) for each in names]
         permissions = [_all_of(each, _any_of(asking)) for each in requests] if asking else requests
-        principals = [_principal(each, trust_domain) for each in callers]
+        principals = list(_principals(callers, trust_domain))
         name = f"{policy_name(rule.by)} {','.join(names)}" if names else policy_name(rule.by)
         yield name, rbac_pb2.Policy(permissions=permissions, principals=principals)
+
+
+def _principals(callers: list[Caller], trust_domain: TrustDomain) -> Iterator[rbac_pb2.Principal]:
+    """Yield who callers are: those that must show one of several names at the same places as one.
+
+    Else each name of an IngressBackend would repeat all places of it.
+    """
+    by_place: dict[tuple[IpRange, ...], list[AuthenticatedName]] = {}
+    for each in callers:
+        if isinstance(each, AuthenticatedName) and len(each.networks) > 1:
+            by_place.setdefault(each.networks, []).append(each)
+    for each in callers:
+        named = by_place.get(each.networks, ()) if isinstance(each, AuthenticatedName) else ()
+        if len(named) < 2:
+            yield _principal(each, trust_domain)
+        elif named[0] is each:
+            names = [_named(string_pb2.StringMatcher(exact=one.name)) for one in named]
+            near = rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=map(_near, each.networks)))
+            yield _both(rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=names)), near)
 
 
 def _server_names(caller: Caller) -> tuple[str, ...]:

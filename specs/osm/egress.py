@@ -20,6 +20,9 @@ HOST_RULE: Final = (
     "must be a host's name without a port, such as httpbin.org, an IP address, or *.example.com "
     "for all names below one"
 )
+MOST_PLACES: Final = 100_000
+"""Ports times hosts and ranges of one Egress: each proxy that it is for is told of each of them."""
+
 _PROTOCOLS: Final = tuple(EgressProtocol)
 MATCHES: Final = {each.name: each for each in (HTTP_ROUTE_GROUP, UPSTREAM_TRAFFIC_SETTING)}
 
@@ -41,9 +44,21 @@ def egress(manifest: Manifest) -> Egress:
         limits=limits,
     )
     spec.close()
+    _bound(spec, found)
     if not manifest.notes.refused:
         _warn_of_nothing(spec, found)
     return found
+
+
+def _bound(spec: Fields, found: Egress) -> None:
+    """Refuse an Egress whose hosts and ranges at its ports are more places than a proxy should be told of."""
+    places = len(found.ports) * (len(found.hosts) + len(found.networks))
+    if places > MOST_PLACES:
+        expected = (
+            f"must lead to at most {MOST_PLACES} places (ports times hosts and ipAddresses), and leads to "
+            f"{places}; leave ports out, or write several Egresses"
+        )
+        spec.notes.refuse(Code.WRONG_VALUE, spec.at("ports"), expected)
 
 
 def _warn_of_nothing(spec: Fields, found: Egress) -> None:

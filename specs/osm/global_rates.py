@@ -33,7 +33,6 @@ from specs.durations import wait
 from specs.fields import Fields
 from specs.headers import is_name
 from specs.references import host
-from specs.regexes import regex_fault
 
 STATUSES: Final = frozenset(
     {*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 509), 510, 511}
@@ -177,7 +176,7 @@ def _criterion(fields: Fields) -> HeaderCriterion:
     for each in there:
         if each != "present":
             value = _TEXTS[each](_text(fields, each))
-    if isinstance(value, Regex) and value.text and (fault := regex_fault(value.text)):
+    if isinstance(value, Regex) and value.text and (fault := fields.notes.expressions.fault(value.text)):
         fields.wrong("regex", fault, Code.BAD_REGEX)
     found = HeaderCriterion(_header(fields), value)
     fields.close()

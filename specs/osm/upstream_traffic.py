@@ -19,7 +19,6 @@ from specs.manifest import Manifest
 from specs.osm import global_rates
 from specs.osm.unenforced import not_enforced
 from specs.quotes import never
-from specs.regexes import regex_fault
 
 MOST: Final = 2**32 - 1
 """Envoy counts in 32 bits; of a rate it adds the burst to the amount."""
@@ -104,7 +103,7 @@ def _routes(fields: Fields, *, asked: bool) -> Iterator[RouteRate]:
     for index in duplicates(paths):
         sections[index].wrong("path", "must differ from the other routes", Code.DUPLICATE)
     for section, path in zip(sections, paths, strict=True):
-        if path and (fault := regex_fault(path)):
+        if path and (fault := section.notes.expressions.fault(path)):
             section.wrong("path", fault, Code.BAD_REGEX)
         limits = section.section("rateLimit")
         local, asking = limits.section("local"), limits.section("global")

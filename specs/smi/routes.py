@@ -11,7 +11,6 @@ from mesh.policy import HeaderMatch, HTTPMatch, HTTPRouteGroup, PolicyKey, TCPRo
 from specs.codes import Code
 from specs.fields import Fields, duplicates, one_of
 from specs.manifest import Manifest
-from specs.regexes import regex_fault
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"})
 
@@ -72,7 +71,7 @@ def _path(fields: Fields) -> str | None:
         fields.notes.inform(Code.EMPTY_PATH, fields.at("pathRegex"), "is empty, which is any path")
     if not path:
         return None
-    fault = regex_fault(path)
+    fault = fields.notes.expressions.fault(path)
     if fault:
         fields.wrong("pathRegex", fault, Code.BAD_REGEX)
     return path
@@ -108,7 +107,7 @@ def _refuse_nulls(fields: Fields) -> None:
 
 
 def _header(fields: Fields, name: str, regex: str) -> HeaderMatch:
-    fault = regex_fault(regex)
+    fault = fields.notes.expressions.fault(regex)
     if fault:
         fields.wrong(name, fault, Code.BAD_REGEX)
     if not _HEADER_NAME.fullmatch(name):

@@ -8,8 +8,11 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mesh.origins import InFile
+from mesh.problems import Severity
 from sidecars.envoy.bootstrap import REGEX_PROGRAM_SIZE
-from specs.regexes import MAX_PROGRAM_SIZE, regex_fault
+from specs.reader import read
+from specs.regexes import MAX_PROGRAM_SIZE, MAX_TOTAL_SIZE, regex_fault
 
 
 @pytest.mark.parametrize(
@@ -118,3 +121,23 @@ def test_what_is_plain_is_read_the_same_by_characters_and_by_bytes(pattern: str)
     by_characters, by_bytes = sizes
     assert (by_characters > 0) is (by_bytes > 0)
     assert by_bytes <= by_characters
+
+
+def test_all_expressions_of_an_object_are_bounded_together() -> None:
+    """Short ones may take thousands of instructions each, and whoever reads them has others to read."""
+    matches = [{"name": f"m{number}", "pathRegex": f".{{1000}}{number}"} for number in range(300)]
+    document = {
+        "apiVersion": "specs.smi-spec.io/v1alpha4",
+        "kind": "HTTPRouteGroup",
+        "metadata": {"name": "paths", "namespace": "shop"},
+        "spec": {"matches": matches},
+    }
+    (problem,) = read(document, InFile("paths.yaml")).problems
+    assert (problem.code, problem.severity) == ("MW1014", Severity.ERROR)
+    assert problem.expected == (
+        f"the expressions of this object come to more than {MAX_TOTAL_SIZE} instructions up to here, "
+        f"and may to {MAX_TOTAL_SIZE}; repeat less, or write several objects"
+    )
+    place = int(problem.field.removeprefix("spec.matches[").removesuffix("].pathRegex"))
+    few = {**document, "spec": {"matches": matches[:place]}}
+    assert read(few, InFile("paths.yaml")).problems == ()

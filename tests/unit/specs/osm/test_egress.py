@@ -6,7 +6,7 @@ from mesh.egress import Egress, EgressPort, EgressProtocol, covers
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName
 from mesh.policy import PolicyKey
-from tests.meshes.reading import complaints, value
+from tests.meshes.reading import complaints, reading, value
 
 GROUP = "{apiGroup: specs.smi-spec.io/v1alpha4, kind: HTTPRouteGroup, name: books}"
 LIMITS = "{apiGroup: policy.openservicemesh.io/v1alpha1, kind: UpstreamTrafficSetting, name: limits}"
@@ -87,6 +87,22 @@ def test_all_that_an_egress_says() -> None:
 def test_what_is_wrong_is_refused_with_its_field(fields: dict[str, str], code: str, field: str) -> None:
     """Nothing of it is passed over: the object would let pass less, or more, than it says."""
     assert ("error", code, field) in [each[:3] for each in complaints(_egress(**fields))]
+
+
+def test_hosts_at_ports_are_bounded_together() -> None:
+    """Each proxy that it is for is told of each host at each port: 400 hosts at 251 ports are too many."""
+    hosts = f"[{', '.join(f'h{number}.example.org' for number in range(400))}]"
+    at = [
+        f"[{', '.join(f'{{number: {1 + number}, protocol: http}}' for number in range(n))}]"
+        for n in (250, 251)
+    ]
+    assert complaints(_egress(hosts=hosts, ports=at[0])) == []
+    text = _egress(hosts=hosts, ports=at[1])
+    assert complaints(text) == [("error", "MW1013", "spec.ports", "")]
+    assert reading(text).problems[0].expected == (
+        "must lead to at most 100000 places (ports times hosts and ipAddresses), and leads to 100400; "
+        "leave ports out, or write several Egresses"
+    )
 
 
 def test_two_upstream_traffic_settings_are_one_too_many() -> None:
