@@ -168,3 +168,7 @@ class Code(ProblemCode):
         "MW2154",
         "An ExternalAuthorization's ExtensionService is not there; nobody answers what is asked.",
     )
+    NOT_LOOKED_FURTHER = (
+        "MW2160",
+        "An object is so large that lint stopped a check of it at the check's bound; more may be wrong.",
+    )

@@ -1,13 +1,15 @@
 """TrafficTargets without effect: no port fits their rules, or another target admits the same."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
+from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.templates import ports_to_come
-from catalog.lint.told import say
+from catalog.lint.told import Place, listed, say
 from catalog.policy.access import Nothing, grant, in_force, unknown_matches
 from catalog.relations.backing import services_of
 from catalog.relations.ports import served
@@ -24,7 +26,10 @@ from mesh.problems import Problem, Severity
 from mesh.service import Protocol
 
 _COMPARED: Final = 64
-"""TrafficTargets with equal rules that are compared with each other; with more it would take too long."""
+"""TrafficTargets of one destination with equal rules that a TrafficTarget is compared with.
+
+Each change of one of them has all of them looked at again.
+"""
 
 
 def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
@@ -34,7 +39,9 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     if not in_order or not in_force(target):
         return
     yield from _no_port(lint, target)
-    yield from _duplicate(view, target)
+    looked_for = "another TrafficTarget that admits the same"
+    place = Place(view, ObjectKey.of(TRAFFIC_TARGET, target.key))
+    yield from within(place, "spec.sources", looked_for, partial(_duplicate, view, target), _COMPARED)
 
 
 def _is_known(view: View, target: TrafficTarget, rule: Rule) -> bool:
@@ -48,7 +55,7 @@ def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view = lint.view
     called = sorted({*ports_called(view, target.destination), *ports_to_come(lint, target.destination)})
     if called and all(grant(view, target, *each) == Nothing() for each in called):
-        ports = ", ".join(f"{number} ({protocol.value})" for number, protocol in called)
+        ports = listed([f"{number} ({protocol.value})" for number, protocol in called])
         where = f"a target port at which {target.destination} is called: {ports}"
         wanted = f"rules that fit {where}; nothing is admitted"
         yield _said(view, target, Code.NO_PORT, "spec.rules", "", wanted)
@@ -64,36 +71,37 @@ def ports_called(view: View, identity: ServiceIdentity) -> tuple[tuple[Port, Pro
     return tuple(sorted(found))
 
 
-def _duplicate(view: View, target: TrafficTarget) -> Iterator[Problem]:
-    other = duplicates(view, target.destination).get(target.key)
-    if other is not None:
-        wanted = f"TrafficTarget {other} has the same rules, and admits all of these; keep one"
-        named = ", ".join(map(str, target.sources))
-        yield _said(view, target, Code.DUPLICATE_TARGET, "spec.sources", named, wanted)
+def _duplicate(view: View, target: TrafficTarget, budget: Budget) -> Iterator[Problem]:
+    others = alike(view, target.destination).get(_form(target), ())
+    narrow = frozenset(target.sources) if len(others) > 1 else frozenset()
+    for other, wide in others if len(others) > 1 else ():
+        budget.spend()
+        if other != target.key and (narrow < wide or (narrow == wide and other < target.key)):
+            wanted = f"TrafficTarget {other} has the same rules, and admits all of these; keep one"
+            named = listed([str(each) for each in target.sources])
+            yield _said(view, target, Code.DUPLICATE_TARGET, "spec.sources", named, wanted)
+            return
+
+
+_Form = tuple[Port | None, frozenset[Rule]]
+"""What a target admits its sources."""
+
+_Sources = tuple[PolicyKey, frozenset[ServiceIdentity]]
+"""A target, and whom it admits."""
+
+
+def _form(target: TrafficTarget) -> _Form:
+    return target.port, frozenset(target.rules)
 
 
 @derived
-def duplicates(view: View, destination: ServiceIdentity) -> Mapping[PolicyKey, PolicyKey]:
-    """Return which targets of a destination are superfluous, each with one that has its rules and sources."""
-    alike: dict[object, list[TrafficTarget]] = {}
+def alike(view: View, destination: ServiceIdentity) -> Mapping[_Form, tuple[_Sources, ...]]:
+    """Return the targets of a destination in force, by what they admit their sources."""
+    found: dict[_Form, list[_Sources]] = {}
     for target in targets_by_destination(view).found(destination):
         if in_force(target):
-            alike.setdefault((target.port, frozenset(target.rules)), []).append(target)
-    return MappingProxyType(
-        {
-            target.key: other.key
-            for targets in alike.values()
-            if 1 < len(targets) <= _COMPARED
-            for target in targets
-            if (other := next((each for each in targets if _takes_in(each, target)), None)) is not None
-        }
-    )
-
-
-def _takes_in(one: TrafficTarget, other: TrafficTarget) -> bool:
-    """Say whether one target has all sources of another, and is to be kept of the two."""
-    wide, narrow = set(one.sources), set(other.sources)
-    return one.key != other.key and (narrow < wide or (narrow == wide and one.key < other.key))
+            found.setdefault(_form(target), []).append((target.key, frozenset(target.sources)))
+    return MappingProxyType({form: tuple(targets) for form, targets in found.items()})
 
 
 def _said(view: View, target: TrafficTarget, code: Code, field: str, value: str, expected: str) -> Problem:

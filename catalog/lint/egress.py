@@ -1,11 +1,14 @@
 """Problems of Egresses: what they name in vain, what is the mesh's, and what overrules them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_network
 from typing import Final
 
+from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
-from catalog.lint.told import meant, say
+from catalog.lint.told import Place, Suggestions, listed, meant, say
 from catalog.policy.outbound import protocol_of, visible
 from catalog.relations.outside import service_called, services_by_port, setting_named
 from catalog.store.inventory import by_identity
@@ -16,6 +19,8 @@ from mesh.egress import Egress, EgressPort, EgressProtocol
 from mesh.identity import ServiceIdentity
 from mesh.kinds import EGRESS
 from mesh.limits import RateLimits
+from mesh.names import Port
+from mesh.networks import NetworkSet
 from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey
 from mesh.problems import Problem, Severity
@@ -31,22 +36,34 @@ def problems(view: View, egress: Egress) -> Iterator[Problem]:
     key = ObjectKey.of(EGRESS, egress.key)
     yield from _groups(view, key, egress)
     yield from _limits(view, key, egress)
-    yield from _of_the_mesh(view, key, egress)
+    place = Place(view, key)
+    mine = "hosts that are the mesh's"
+    yield from within(place, _HOSTS, mine, partial(_hosts_of_the_mesh, view, key, egress))
+    yield from _addresses_of_the_mesh(view, key, egress)
     yield from _sources(view, key, egress)
+    looked_for = "ports at which hosts are not looked at"
+    yield from within(place, "spec.ports", looked_for, partial(_overruled, view, key, egress))
+
+
+def _overruled(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> Iterator[Problem]:
+    beside = tuple(_beside(view, egress, budget))
+    alone = tuple(each for each in beside if each[1])
     for port in egress.ports:
-        if not port.protocol.is_tcp and (why := next(_overruling(view, egress, port), "")):
+        first = tuple(_speaking_first(view, port)) if port.protocol is EgressProtocol.HTTPS else ()
+        found = _overruling(view, port, beside if first else alone, first, budget)
+        if not port.protocol.is_tcp and (why := next(found, "")):
             yield say(view, key, Code.EGRESS_OVERRULED, Severity.WARNING, "spec.ports", _said(port), why)
 
 
 def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
     known = http_route_groups(view)
+    names = Suggestions(lambda: (each.name for each in known if each.namespace == key.namespace))
     for name in egress.route_groups:
         group = known.get(PolicyKey(key.namespace, name))
         if group is not None and group.matches:
             continue
-        there = [each.name for each in known if each.namespace == key.namespace] if group is None else []
-        what = "does not exist or is refused" if group is None else "has no matches"
-        wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}{meant([name], there)}; "
+        what = f"does not exist or is refused{names.of(name)}" if group is None else "has no matches"
+        wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}; "
         wanted += "no request is admitted by it"
         yield say(view, key, Code.EGRESS_MATCH, Severity.ERROR, "spec.matches", name, wanted)
 
@@ -74,19 +91,25 @@ def _limits(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
     yield say(view, key, Code.EGRESS_LIMITS, Severity.WARNING, "spec.matches", egress.limits, wanted)
 
 
-def _of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
+def _hosts_of_the_mesh(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> Iterator[Problem]:
     namespaces = sorted({each.namespace for each in egress.sources})
     for host in egress.hosts:
-        found = (service_called(view, host, each) for each in namespaces)
+        # A name with a dot says the namespace itself, and is the same service for all of them.
+        asking = namespaces[:1] if "." in host else namespaces
+        budget.spend(len(asking))
+        found = (service_called(view, host, each) for each in asking)
         if service := next(filter(None, found), None):
             yield _is_ours(view, key, _HOSTS, host, service)
+
+
+def _addresses_of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
+    numbers = {port.number for port in egress.ports}
     for each in egress.networks:
         network = ip_network(each)
         if network.num_addresses == 1:
             address = str(network.network_address)
             called = service_called(view, address, key.namespace)
-            at = {port.port for port in view.services[called].ports} if called else set()
-            if called and any(port.number in at for port in egress.ports):
+            if called and any(view.services[called].port(number) for number in numbers):
                 yield _is_ours(view, key, _ADDRESSES, each, called)
 
 
@@ -113,39 +136,81 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         yield say(view, key, Code.EGRESS_EXPLICIT, Severity.WARNING, "spec.sources", names, wanted)
 
 
-def _overruling(view: View, egress: Egress, port: EgressPort) -> Iterator[str]:
-    """Yield why the hosts of a port are not looked at, or not everywhere."""
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """Another Egress of a source, or this one: its ports of TCP by number, and whether ranges are common."""
+
+    by: str
+    where: str
+    ports: Mapping[Port, tuple[EgressPort, ...]]
+    meets: bool
+
+
+_Beyond = tuple[tuple[ServiceIdentity, tuple[_Beside, ...]], ...]
+"""The sources of an Egress, each with the Egresses that no source before it has."""
+
+
+def _beside(
+    view: View, egress: Egress, budget: Budget
+) -> Iterator[tuple[ServiceIdentity, tuple[_Beside, ...]]]:
+    """Yield the sources, each with those Egresses for it that no source before it has."""
+    known: set[PolicyKey] = set()
+    ranges = NetworkSet(map(ip_network, egress.networks))
     for source in egress.sources:
+        found: list[_Beside] = []
         for other in egresses_by_source(view).found(source):
-            for each in other.ports:
-                if each.number != port.number or not each.protocol.is_tcp:
-                    continue
-                by = "this Egress" if other.key == egress.key else f"Egress {other.key}"
+            budget.spend()
+            if other.key not in known:
+                known.add(other.key)
+                budget.spend(len(other.ports))
+                found.append(_of_other(egress, ranges, other))
+        yield source, tuple(found)
+
+
+def _of_other(egress: Egress, ranges: NetworkSet, other: Egress) -> _Beside:
+    ports: dict[Port, tuple[EgressPort, ...]] = {}
+    for each in other.ports:
+        if each.protocol.is_tcp:
+            ports[each.number] = (*ports.get(each.number, ()), each)
+    return _Beside(
+        "this Egress" if other.key == egress.key else f"Egress {other.key}",
+        f"to {listed(other.networks)}" if other.networks else "to every address",
+        ports,
+        not egress.networks
+        or not other.networks
+        or ranges.meets(NetworkSet(map(ip_network, other.networks))),
+    )
+
+
+def _overruling(
+    view: View, port: EgressPort, beyond: _Beyond, first: Sequence[ServiceKey], budget: Budget
+) -> Iterator[str]:
+    """Yield why the hosts of a port are not looked at, or not everywhere; `first`: who speaks first there."""
+    for source, others in beyond:
+        budget.spend(1 + len(others) + len(first))
+        for other in others:
+            for each in other.ports.get(port.number, ()):
                 if each.protocol is EgressProtocol.TCP_SERVER_FIRST and port.protocol is EgressProtocol.HTTPS:
-                    yield f"{by} says that servers speak first at this port: no name can be read there"
-                elif _meet(egress, other):
-                    where = f"to {', '.join(other.networks)}" if other.networks else "to every address"
-                    yield f"{by} lets every connection of {source} pass {where}: nothing is looked at there"
-        if (service := _server_first(view, source, port)) and port.protocol is EgressProtocol.HTTPS:
+                    yield f"{other.by} says that servers speak first at this port: no name can be read there"
+                elif other.meets:
+                    yield (
+                        f"{other.by} lets every connection of {source} pass {other.where}: "
+                        "nothing is looked at there"
+                    )
+        seen = visible(view, source) if first else ()
+        if service := next((each for each in first if each in seen), None):
             yield (
                 f"{source} may call Service {service}, which speaks first at this port: "
                 "no name can be read there"
             )
 
 
-def _meet(one: Egress, other: Egress) -> bool:
-    """Say whether both are for some address."""
-    pairs = ((ip_network(mine), ip_network(its)) for mine in one.networks for its in other.networks)
-    return not one.networks or not other.networks or any(mine.overlaps(its) for mine, its in pairs)
-
-
-def _server_first(view: View, source: ServiceIdentity, port: EgressPort) -> ServiceKey | None:
-    seen = visible(view, source)
+def _speaking_first(view: View, port: EgressPort) -> Iterator[ServiceKey]:
+    """Yield the services whose servers speak first at a port, sorted."""
     for key in sorted(services_by_port(view).get(port.number, ())):
         here = view.services[key].port(port.number)
-        if here and key in seen and protocol_of(view, key, here) is Protocol.TCP_SERVER_FIRST:
-            return key
-    return None
+        if here and protocol_of(view, key, here) is Protocol.TCP_SERVER_FIRST:
+            yield key
 
 
 def _said(port: EgressPort) -> str:

@@ -1,9 +1,10 @@
 """Problems of IngressBackends: backends and sources that are not there, and which of several counts."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from catalog.lint.codes import Code
-from catalog.lint.told import meant, say
+from catalog.lint.told import Suggestions, listed, say
 from catalog.policy.ingress import deciding, requests
 from catalog.relations.backing import backing
 from catalog.relations.endpoints import addresses_behind
@@ -11,31 +12,38 @@ from catalog.relations.permissive import services_in
 from catalog.relations.ports import served, target_number
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
+from engine.derived import derived
 from mesh.ingress import IngressBackend, IngressPort
 from mesh.kinds import HTTP_ROUTE_GROUP, INGRESS_BACKEND, SERVICE
-from mesh.names import Port
+from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey
 from mesh.problems import Problem, Severity
-from mesh.service import Service
+from mesh.service import Service, ServiceKey
 
 
 def problems(view: View, found: IngressBackend) -> Iterator[Problem]:
     """Yield the problems of an IngressBackend; what is wrong with one backend leaves the others in force."""
     key = ObjectKey.of(INGRESS_BACKEND, found.key)
+    meant = Suggestions(lambda: _services(view, key.namespace))
     for backend in found.backends:
-        yield from _of_backend(view, key, found, backend)
+        yield from _of_backend(view, key, found, backend, meant)
     yield from _of_sources(view, key, found)
     yield from _of_matches(view, key, found)
 
 
-def _of_backend(view: View, key: ObjectKey, found: IngressBackend, backend: IngressPort) -> Iterator[Problem]:
+def _services(view: View, namespace: Namespace) -> Iterator[str]:
+    return (each.name for each in services_in(view).get(namespace, ()))
+
+
+def _of_backend(
+    view: View, key: ObjectKey, found: IngressBackend, backend: IngressPort, meant: Suggestions
+) -> Iterator[Problem]:
     named = f"{backend.service.name}:{backend.port}"
     service = view.services.get(backend.service)
     if service is None:
-        there = [each.name for each in services_in(view).get(key.namespace, ())]
         wanted = (
-            f"must be a Service of namespace {key.namespace}{meant((backend.service.name,), there)}; "
+            f"must be a Service of namespace {key.namespace}{meant.of(backend.service.name)}; "
             "nobody is admitted by it until there is one"
         )
         yield say(
@@ -50,7 +58,7 @@ def _of_backend(view: View, key: ObjectKey, found: IngressBackend, backend: Ingr
         return
     if wanted := _wrong_port(view, service, backend.port):
         yield say(view, key, Code.INGRESS_PORT, Severity.ERROR, "spec.backends", named, wanted)
-    elif _speaks_no_http(view, service, backend.port):
+    elif backend.port in _without_http(view, service.key):
         wanted = (
             "the port speaks plain TCP, and an IngressBackend is for HTTP; nobody is admitted there "
             "(appProtocol: http in the Service says otherwise)"
@@ -67,43 +75,52 @@ def _of_backend(view: View, key: ObjectKey, found: IngressBackend, backend: Ingr
 
 def _wrong_port(view: View, service: Service, port: Port) -> str:
     """Say what is wrong with a number that is no target port of a service; empty if it is one, or may be."""
-    workloads, has = backing(view, service.key), set[Port]()
-    for each in service.ports:
+    has = _target_ports(view, service.key)
+    if has is None or port in has:
+        return ""
+    there = listed([str(each) for each in sorted(has)]) or "none"
+    slip = service.port(port)
+    said = f"; {port} is the Service's port, whose target port is {slip.target_port}" if slip else ""
+    return f"must be a target port of Service {service.key}, which has {there}{said}; nobody is admitted"
+
+
+@derived
+def _target_ports(view: View, key: ServiceKey) -> frozenset[Port] | None:
+    """Return the target ports of a service as numbers, None where one is a name that nobody has yet."""
+    workloads, has = backing(view, key), set[Port]()
+    for each in view.services[key].ports:
         if isinstance(each.target_port, int):
             has.add(each.target_port)
         elif not workloads:
-            return ""
+            return None
         has.update(
             number for workload in workloads if (number := target_number(each, workload.ports)) is not None
         )
-    if port in has:
-        return ""
-    listed = ", ".join(map(str, sorted(has))) or "none"
-    slip = next((each for each in service.ports if each.port == port), None)
-    said = f"; {port} is the Service's port, whose target port is {slip.target_port}" if slip else ""
-    return f"must be a target port of Service {service.key}, which has {listed}{said}; nobody is admitted"
+    return frozenset(has)
 
 
-def _speaks_no_http(view: View, service: Service, port: Port) -> bool:
-    """Say whether some workload behind a service speaks no HTTP at a port, as its sidecar has it."""
-    return any(
-        number == port and not protocol.is_http
-        for workload in backing(view, service.key)
+@derived
+def _without_http(view: View, key: ServiceKey) -> frozenset[Port]:
+    """Return the ports at which some workload behind a service speaks no HTTP, as its sidecar has it."""
+    service = view.services[key]
+    return frozenset(
+        number
+        for workload in backing(view, key)
         for number, protocol, _ in served([service], workload.ports)
+        if not protocol.is_http
     )
 
 
 def _of_sources(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[Problem]:
+    meant: dict[Namespace, Suggestions] = {}
     for each in found.services:
         if addresses_behind(view, each):
             continue
         if each in view.services:
             wanted = f"no address is known behind {SERVICE} {each}; nobody is admitted by it until one is"
         else:
-            there = [service.name for service in services_in(view).get(each.namespace, ())]
-            wanted = (
-                f"must be a Service{meant((each.name,), there)}; nobody is admitted by it until there is one"
-            )
+            here = meant.setdefault(each.namespace, Suggestions(partial(_services, view, each.namespace)))
+            wanted = f"must be a Service{here.of(each.name)}; nobody is admitted by it until there is one"
         yield say(view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(each), wanted)
 
 

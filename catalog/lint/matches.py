@@ -1,10 +1,13 @@
 """Problems of HTTP matches: said twice, without effect, or on headers that no rule sees as they were sent."""
 
 from collections.abc import Iterator
-from itertools import combinations
+from functools import partial
+from typing import Final
 
+from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
-from catalog.lint.told import say
+from catalog.lint.covering import Covering, Shape
+from catalog.lint.told import Place, say
 from catalog.oracle.expressions import fits_no_path, text_of
 from catalog.oracle.headers import SET, UNSEEN
 from catalog.oracle.paths import TurnedDown, passed_on
@@ -16,20 +19,26 @@ from mesh.policy import HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
 from mesh.problems import Problem, Severity
 from mesh.service import EscapedSlashes
 
-
-def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
-    """Say whether whatever fits `other` surely fits `one`; expressions are compared as they are written."""
-    return (
-        one.path_regex in (None, ".*", other.path_regex)
-        and (not one.methods or (bool(other.methods) and set(other.methods) <= set(one.methods)))
-        and set(one.headers) <= set(other.headers)
-    )
+_READ: Final = 20
+"""Steps that it takes to read a path's expression, which is compiled for that."""
 
 
 def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
     """Yield the problems of an HTTPRouteGroup's matches."""
     key = ObjectKey.of(HTTP_ROUTE_GROUP, group.key)
+    place = Place(view, key)
+    yield from within(place, "spec.matches", "matches that never fit", partial(_useless, view, key, group))
+    first: dict[Shape, HTTPMatch] = {}
     for number, match in enumerate(group.matches):
+        if (same := first.setdefault(Shape.of(match), match)) is not match:
+            field, wanted = f"spec.matches[{number}]", f"match {same.name} says the same; keep one of them"
+            yield say(view, key, Code.DUPLICATE_MATCH, Severity.WARNING, field, match.name, wanted)
+
+
+def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) -> Iterator[Problem]:
+    """Yield the matches that never fit, or not as they are meant."""
+    for number, match in enumerate(group.matches):
+        budget.spend(_READ + len(match.headers))
         if match.path_regex is not None and (wanted := _never_fits(match.path_regex)):
             field = f"spec.matches[{number}].pathRegex"
             yield say(view, key, Code.UNFIT_PATH, Severity.WARNING, field, match.path_regex, wanted)
@@ -39,10 +48,6 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
                 wanted = ends if header.name in UNSEEN else "is set by sidecars where nobody sent it"
                 field = f"spec.matches[{number}].headers"
                 yield say(view, key, Code.UNSEEN_HEADER, Severity.WARNING, field, header.name, wanted)
-    for (_, first), (number, second) in combinations(enumerate(group.matches), 2):
-        if covers(first, second) and covers(second, first):
-            field, wanted = f"spec.matches[{number}]", f"match {first.name} says the same; keep one of them"
-            yield say(view, key, Code.DUPLICATE_MATCH, Severity.WARNING, field, second.name, wanted)
 
 
 def _never_fits(regex: str) -> str:
@@ -63,18 +68,19 @@ def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
     """Yield the matches that add nothing to the others of one target, where they are not plainly equal."""
     if not in_force(target):
         return
-    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
+    place = Place(view, ObjectKey.of(TRAFFIC_TARGET, target.key))
     named: list[tuple[int, str, HTTPMatch]] = [
         (number, f"{rule.name}/{match.name}", match)
         for number, rule in enumerate(target.rules)
         if rule.kind is RouteKind.HTTP
         for match in rule_matches(view, target.key.namespace, rule)
     ]
-    for number, name, match in named:
-        wider = next(
-            (other for _, other, each in named if covers(each, match) and not covers(match, each)), ""
-        )
-        if wider:
-            wanted = f"match {wider} admits all that this one does; it has no effect here"
-            field = f"spec.rules[{number}]"
-            yield say(view, key, Code.SHADOWED_MATCH, Severity.INFO, field, name, wanted)
+    covering = Covering((name, match) for _, name, match in named)
+
+    def shadowed(budget: Budget) -> Iterator[Problem]:
+        for number, name, match in named:
+            if (wider := covering.first(match, budget, wider=True)) is not None:
+                wanted = f"match {wider} admits all that this one does; it has no effect here"
+                yield place.problem(Code.SHADOWED_MATCH, Severity.INFO, f"spec.rules[{number}]", name, wanted)
+
+    yield from within(place, "spec.rules", "matches without effect", shadowed)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.subjects import Subjects, are_alike
-from catalog.lint.told import Place, meant
+from catalog.lint.told import Place, Suggestions
 from catalog.policy.ingress import requests
 from catalog.policy.mutual_tls import admitted_by, callers_of, deciding, precedence
 from catalog.relations.endpoints import addresses_behind
@@ -74,10 +74,10 @@ def _of_sources(place: Place, said: PlainText) -> Iterator[Problem]:
 
 def _of_matches(place: Place, said: PlainText) -> Iterator[Problem]:
     groups, namespace = http_route_groups(place.view), place.key.namespace
+    meant = Suggestions(lambda: (key.name for key in groups.held() if key.namespace == namespace))
     for name in said.matches:
         if PolicyKey(namespace, name) not in groups:
-            there = [key.name for key in groups.held() if key.namespace == namespace]
-            wanted = f"there is no such HTTPRouteGroup{meant([name], there)}; no request fits it"
+            wanted = f"there is no such HTTPRouteGroup{meant.of(name)}; no request fits it"
             yield place.warning(Code.UNKNOWN_PLAIN_MATCH, "spec.plaintext.matches", name, wanted)
 
 

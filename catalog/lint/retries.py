@@ -1,15 +1,18 @@
 """Problems of Retry objects: ends that are nobody here, and what another Retry decides."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
-from catalog.lint.told import meant, say
+from catalog.lint.told import Suggestions, say
 from catalog.policy.outbound import protocol_of
 from catalog.policy.retries import in_force
+from catalog.relations.permissive import services_in
 from catalog.store.inventory import by_identity
 from catalog.store.view import View
 from mesh.kinds import RETRY
+from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.problems import Problem, Severity
 from mesh.retries import Retry
@@ -24,11 +27,13 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
         name = retry.source.service_account
         yield say(view, key, Code.UNKNOWN_RETRY_SOURCE, Severity.WARNING, "spec.source.name", name, wanted)
     decided = in_force(view, retry.source)
+    meant: dict[Namespace, Suggestions] = {}
     for destination in retry.destinations:
         first = decided[destination]
         if destination not in view.services:
-            there = [each.name for each in view.services if each.namespace == destination.namespace]
-            wanted = f"there is no such Service{meant([destination.name], there)}; nothing is tried again"
+            namespace = destination.namespace
+            here = meant.setdefault(namespace, Suggestions(partial(_services, view, namespace)))
+            wanted = f"there is no such Service{here.of(destination.name)}; nothing is tried again"
             yield _of(view, key, Code.UNKNOWN_RETRY_DESTINATION, destination, wanted)
         elif first.key != retry.key:
             wanted = f"Retry {first.key} of the same source is older or first by name; it counts"
@@ -38,6 +43,10 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
                 "it has no port that speaks HTTP, and requests are seen on none else; nothing is tried again"
             )
             yield _of(view, key, Code.RETRY_OF_NO_REQUESTS, destination, wanted)
+
+
+def _services(view: View, namespace: Namespace) -> Iterator[str]:
+    return (each.name for each in services_in(view).get(namespace, ()))
 
 
 def _speaks_http(view: View, key: ServiceKey) -> bool:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.told import Place, meant
+from catalog.lint.told import Place, Suggestions, meant
 from catalog.policy.access import unknown_matches
 from catalog.policy.outbound import protocol_of
 from catalog.policy.routing import mirrored, policy_of
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from mesh.kinds import ROUTE_POLICY
+from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, Rule
 from mesh.problems import Problem
@@ -21,10 +22,12 @@ def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
     """Yield the problems of a RoutePolicy."""
     place = Place(view, ObjectKey.of(ROUTE_POLICY, policy.key))
     yield from _of_service(place, policy)
+    services = Suggestions(lambda: _services(view, policy.service.namespace))
+    groups = Suggestions(lambda: _groups(view, policy.key.namespace))
     for index, rule in enumerate(policy.rules):
-        yield from _of_mirror(place, f"spec.rules[{index}].mirror.service", policy, rule)
+        yield from _of_mirror(place, f"spec.rules[{index}].mirror.service", policy, rule, services)
         for number, reference in enumerate(rule.matches):
-            yield from _of_match(place, f"spec.rules[{index}].matches[{number}]", reference)
+            yield from _of_match(place, f"spec.rules[{index}].matches[{number}]", reference, groups)
     first = next((n for n, rule in enumerate(policy.rules) if not rule.matches), len(policy.rules))
     for index in range(first + 1, len(policy.rules)):
         wanted = f"rules[{first}] before it has no matches and is for all requests; put that one last"
@@ -48,15 +51,24 @@ def _of_service(place: Place, policy: RoutePolicy) -> Iterator[Problem]:
         yield place.warning(Code.ROUTES_NO_REQUESTS, field, str(key), wanted)
 
 
-def _of_mirror(place: Place, field: str, policy: RoutePolicy, rule: RouteRule) -> Iterator[Problem]:
+def _services(view: View, namespace: Namespace) -> Iterator[str]:
+    return (each.name for each in view.services if each.namespace == namespace)
+
+
+def _groups(view: View, namespace: Namespace) -> Iterator[str]:
+    return (key.name for key in http_route_groups(view).held() if key.namespace == namespace)
+
+
+def _of_mirror(
+    place: Place, field: str, policy: RoutePolicy, rule: RouteRule, services: Suggestions
+) -> Iterator[Problem]:
     view, mirror = place.view, rule.actions.mirror
     called = view.services.get(policy.service)
     if mirror is None or called is None:
         return
     key = ServiceKey(policy.service.namespace, mirror.service)
     if key not in view.services:
-        there = [each.name for each in view.services if each.namespace == key.namespace]
-        wanted = f"there is no such Service{meant([key.name], there)}; no copies are sent"
+        wanted = f"there is no such Service{services.of(key.name)}; no copies are sent"
         yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
         return
     ports = (each for each in called.ports if protocol_of(view, called.key, each).is_http)
@@ -67,12 +79,11 @@ def _of_mirror(place: Place, field: str, policy: RoutePolicy, rule: RouteRule) -
             return
 
 
-def _of_match(place: Place, field: str, reference: Rule) -> Iterator[Problem]:
+def _of_match(place: Place, field: str, reference: Rule, known: Suggestions) -> Iterator[Problem]:
     groups, namespace = http_route_groups(place.view), place.key.namespace
     group = groups.get(PolicyKey(namespace, reference.name))
     if group is None:
-        there = [key.name for key in groups.held() if key.namespace == namespace]
-        wanted = f"there is no such HTTPRouteGroup{meant([reference.name], there)}; no request fits it"
+        wanted = f"there is no such HTTPRouteGroup{known.of(reference.name)}; no request fits it"
         yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.name", reference.name, wanted)
         return
     if unknown := unknown_matches(place.view, namespace, reference):

@@ -6,7 +6,7 @@ from typing import Final
 from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.templates import behind, named_in_vain
-from catalog.lint.told import meant, say
+from catalog.lint.told import Suggestions, listed, say
 from catalog.lint.unmeshed import is_unmeshed
 from catalog.policy.outbound import protocol_of
 from catalog.policy.proxy import SocketAddress
@@ -56,7 +56,7 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     outside = sorted({_place(each) for each in found if each.identity is None})
     if outside:
         wanted = "each endpoint must be a workload of this namespace with a sidecar; these get no calls"
-        yield say(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", ", ".join(outside), wanted)
+        yield say(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", listed(outside), wanted)
 
 
 def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
@@ -69,9 +69,9 @@ def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
         wanted = "needs a workload or EndpointSlice behind it; until then calls to it get no answer"
         yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", selector, wanted)
         return
-    named = ", ".join(map(str, templates))
-    for port in named_in_vain(templates, service):
-        yield _misnamed(view, service, port, named, templates)
+    named = listed([str(each) for each in templates])
+    vain = named_in_vain(templates, service)
+    yield from _misnamed(view, service, vain, named, templates)
     where = "until a Pod, EndpointSlice or Workload says where they are"
     wanted = f"selects the pods of {named}; calls to it get no answer {where}"
     yield say(view, key, Code.TEMPLATES_ONLY, Severity.INFO, "spec.selector", selector, wanted)
@@ -80,29 +80,26 @@ def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
 def _named_in_vain(view: View, service: Service) -> Iterator[Problem]:
     """Yield the ports whose target is a name that no workload behind a Service has, and no slice gives."""
     there = backing(view, service.key)
-    for port in named_in_vain(there, service):
-        if not endpoints(view, service.key, port):
-            yield _misnamed(view, service, port, "the workloads behind it", there)
+    vain = (each for each in named_in_vain(there, service) if not endpoints(view, service.key, each))
+    yield from _misnamed(view, service, vain, "the workloads behind it", there)
 
 
 def _misnamed(
-    view: View, service: Service, port: ServicePort, whose: str, there: Iterable[Workload | PodTemplate]
-) -> Problem:
-    """Say that a port's target is no name of a port there, and which are."""
+    view: View,
+    service: Service,
+    ports: Iterable[ServicePort],
+    whose: str,
+    there: Iterable[Workload | PodTemplate],
+) -> Iterator[Problem]:
+    """Yield the ports whose target is no name of a port there, and which names there are."""
     names = sorted({each.name for one in there for each in one.ports if each.name})
-    value = str(port.target_port)
     has = f"one of {', '.join(names[:_NAMED])}" if names else "a number, as none has a name"
-    wanted = f"must be the name of a port of {whose}: {has}{meant((value,), names)}"
-    wanted += f"; calls to port {port.port} get no answer"
-    return say(
-        view,
-        _object(service.key),
-        Code.NO_ENDPOINTS,
-        Severity.WARNING,
-        "spec.ports.targetPort",
-        value,
-        wanted,
-    )
+    key, meant = _object(service.key), Suggestions(lambda: names)
+    for port in ports:
+        value = str(port.target_port)
+        wanted = f"must be the name of a port of {whose}: {has}{meant.of(value)}"
+        wanted += f"; calls to port {port.port} get no answer"
+        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.ports.targetPort", value, wanted)
 
 
 def _guessed(view: View, service: Service) -> Iterator[Problem]:

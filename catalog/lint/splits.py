@@ -1,11 +1,13 @@
 """Problems of TrafficSplits: what refuses one, who gets no share, and who takes precedence."""
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Final
 
+from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
+from catalog.lint.covering import Covering
 from catalog.lint.lint import Lint
-from catalog.lint.matches import covers
 from catalog.lint.templates import answering
 from catalog.lint.told import Place
 from catalog.policy import splits
@@ -35,7 +37,8 @@ def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
         yield from _ports(place, split)
         yield from _overruled(place, split)
         yield from _shadowed(place, split)
-        yield from _not_allowed(lint, place, split)
+        looked_for = "backends that clients may not call"
+        yield from within(place, "spec.backends", looked_for, partial(_not_allowed, lint, place, split))
 
 
 def _backends(place: Place, split: TrafficSplit) -> Iterator[Problem]:
@@ -101,12 +104,17 @@ def _shadowed(place: Place, split: TrafficSplit) -> Iterator[Problem]:
         if splits.precedence(each) < splits.precedence(split) and not splits.refused(place.view, each)
         for match in splits.matches(place.view, each) or ()
     ]
-    if mine and all(any(covers(other, match) for other in earlier) for match in mine):
-        wanted = "splits on the same apex that are older or first by name take all of its requests"
-        yield place.warning(Code.SHADOWED_SPLIT, "spec.matches", ", ".join(split.matches), wanted)
+    covering = Covering((match.name, match) for match in earlier)
+
+    def shadowed(budget: Budget) -> Iterator[Problem]:
+        if mine and all(covering.first(match, budget) is not None for match in mine):
+            wanted = "splits on the same apex that are older or first by name take all of its requests"
+            yield place.warning(Code.SHADOWED_SPLIT, "spec.matches", ", ".join(split.matches), wanted)
+
+    yield from within(place, "spec.matches", "splits that take all of its requests", shadowed)
 
 
-def _not_allowed(lint: Lint, place: Place, split: TrafficSplit) -> Iterator[Problem]:
+def _not_allowed(lint: Lint, place: Place, split: TrafficSplit, budget: Budget) -> Iterator[Problem]:
     """Yield the backends that clients of the apex or of other backends may not call: no share of theirs.
 
     A client that may call none of a split's backends has nobody left for the calls that the split decides.
@@ -114,14 +122,16 @@ def _not_allowed(lint: Lint, place: Place, split: TrafficSplit) -> Iterator[Prob
     view = place.view
     if is_permissive(view, split.key.namespace):
         return
-    callers = {key: _callers(lint, key) for key in _with_share(view, split)}
+    callers = {key: _callers(lint, key, budget) for key in _with_share(view, split)}
     reached = frozenset().union(*callers.values())
     in_force = splits.in_force(view, split.apex, Protocol.HTTP)
     rivals = {key for each in in_force for key in _with_share(view, each)}
-    everyone = reached.union(*(_callers(lint, key) for key in {split.apex, *rivals} - callers.keys()))
+    others = sorted({split.apex, *rivals} - callers.keys())
+    everyone = reached.union(*(_callers(lint, key, budget) for key in others))
     lost = everyone - reached
     fail = f", and the calls of {_named(lost)} that this split decides fail" if lost else ""
     for key, allowed in callers.items():
+        budget.spend(len(everyone))
         if missing := everyone - allowed:
             who = f"{_named(missing)} may call the apex or another backend of it, and not this one"
             wanted = f"{who}; it gets no share of theirs{fail}"
@@ -139,7 +149,7 @@ def _with_share(view: View, split: TrafficSplit) -> tuple[ServiceKey, ...]:
     return tuple(key for key, weight in splits.known_weights(view, split).items() if weight > 0)
 
 
-def _callers(lint: Lint, key: ServiceKey) -> frozenset[ServiceIdentity]:
+def _callers(lint: Lint, key: ServiceKey, budget: Budget) -> frozenset[ServiceIdentity]:
     """Return who may call any port of a service at all; of whom answers, pods to come count as well."""
     view = lint.view
     places = {
@@ -147,10 +157,9 @@ def _callers(lint: Lint, key: ServiceKey) -> frozenset[ServiceIdentity]:
         for port in view.services[key].ports
         for identity, number in answering(lint, key, port)
     }
-    return frozenset(
-        client
-        for identity, number, protocol in places
-        for target in targets_by_destination(view).found(identity)
-        for client in target.sources
-        if may_call(view, client, identity, number, protocol)
-    )
+    found: set[ServiceIdentity] = set()
+    for identity, number, protocol in sorted(places):
+        for target in targets_by_destination(view).found(identity):
+            budget.spend(1 + len(target.sources))
+            found.update(each for each in target.sources if may_call(view, each, identity, number, protocol))
+    return frozenset(found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.reach import workloads_in
-from catalog.lint.told import Place, meant
+from catalog.lint.told import Place, Suggestions, listed
 from catalog.relations.backing import services_of
 from catalog.relations.ports import served
 from catalog.store.view import View
@@ -32,7 +32,8 @@ class Subjects:
     def of(cls, lint: Lint, namespace: Namespace, found: Selecting) -> "Subjects":
         """Look for those of a policy; without a sidecar nobody serves."""
         there = tuple(workloads_in(lint).found(namespace))
-        its = [each for each in there if not found.accounts or _account(each) in found.accounts]
+        accounts = frozenset(found.accounts)
+        its = [each for each in there if not accounts or _account(each) in accounts]
         serving = (
             each for workload in its if workload.uuid is not None for each in _served(lint.view, workload)
         )
@@ -40,18 +41,20 @@ class Subjects:
 
     def unknown_accounts(self, place: Place, found: Selecting, code: Code) -> Iterator[Problem]:
         """Yield the ServiceAccounts that no workload has."""
-        names = sorted({_account(each) for each in self.there})
+        names = {_account(each) for each in self.there}
+        meant = Suggestions(lambda: names)
         for index, name in enumerate(found.accounts):
             if name not in names:
-                wanted = f"no workload of the namespace has it{meant([name], names)}; it is for nobody"
+                wanted = f"no workload of the namespace has it{meant.of(name)}; it is for nobody"
                 yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)
 
     def unknown_ports(self, place: Place, found: Selecting, code: Code) -> Iterator[Problem]:
         """Yield the ports at which nobody is called, where somebody is at others."""
-        numbers = sorted({number for _, number, _ in self.serving})
+        numbers = {number for _, number, _ in self.serving}
+        has = [str(each) for each in sorted(numbers)]
         for port in found.ports:
             if numbers and port not in numbers:
-                wanted = f"is no target port of its workloads, which have {', '.join(map(str, numbers))}"
+                wanted = f"is no target port of its workloads, which have {listed(has)}"
                 yield place.warning(code, "spec.ports", str(port), wanted)
 
 

@@ -1,12 +1,14 @@
 """Problems of TrafficTargets: rules that refer to nothing, and targets that admit nobody."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 from catalog.lint.codes import Code
-from catalog.lint.told import meant, say
+from catalog.lint.told import Suggestions, listed, say
 from catalog.policy.access import in_force, rule_matches, unknown_matches
 from catalog.store.smi import http_route_groups, tcp_routes
 from catalog.store.view import View
+from engine.derived import derived
 from mesh.kinds import TRAFFIC_TARGET
 from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
@@ -34,10 +36,14 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
         wanted = "needs at least one rule; without one nothing is admitted"
         yield say(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
         return
+    meant = {
+        rule.name: Suggestions(partial(_names, view, PolicyKey(key.namespace, rule.name)))
+        for rule in target.rules
+    }
     bad = [
         (rule, each)
         for number, rule in enumerate(target.rules)
-        if (each := _of_rule(view, key, number, rule)) is not None
+        if (each := _of_rule(view, key, number, rule, meant)) is not None
     ]
     yield from (each for _, each in bad)
     refused = [rule for rule, _ in bad if not rule_matches(view, key.namespace, rule)]
@@ -46,7 +52,16 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
         yield say(view, key, Code.ALL_REFUSED, Severity.ERROR, "spec.rules", "", wanted)
 
 
-def _of_rule(view: View, key: ObjectKey, number: int, rule: Rule) -> Problem | None:
+@derived
+def _names(view: View, route: PolicyKey) -> tuple[str, ...]:
+    """Return the names of the matches of an HTTPRouteGroup, sorted."""
+    group = http_route_groups(view).get(route)
+    return () if group is None else tuple(sorted(each.name for each in group.matches))
+
+
+def _of_rule(
+    view: View, key: ObjectKey, number: int, rule: Rule, meant: Mapping[str, Suggestions]
+) -> Problem | None:
     place = f"spec.rules[{number}]"
     route = PolicyKey(key.namespace, rule.name)
     known = http_route_groups(view) if rule.kind is RouteKind.HTTP else tcp_routes(view)
@@ -56,8 +71,8 @@ def _of_rule(view: View, key: ObjectKey, number: int, rule: Rule) -> Problem | N
     unknown = unknown_matches(view, key.namespace, rule) if rule.kind is RouteKind.HTTP else ()
     if not unknown:
         return None
-    there = sorted(each.name for each in http_route_groups(view)[route].matches)
-    wanted = f"HTTPRouteGroup {route} has {', '.join(there) or 'no matches'}{meant(unknown, there)}; "
+    there = listed(_names(view, route)) or "no matches"
+    wanted = f"HTTPRouteGroup {route} has {there}{meant[rule.name].of(*unknown)}; "
     kept = rule_matches(view, key.namespace, rule)
     wanted += "the other matches of this rule are in force" if kept else "this rule admits nothing"
     return say(view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted)

@@ -1,6 +1,6 @@
 """How a problem is put into words, and where it is said to be."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,9 @@ _LONGEST: Final = 200
 
 SUGGESTED: Final = 5
 """Of so many names that are not there it is looked which may be meant."""
+
+LISTED: Final = 50
+"""Names that a problem lists."""
 
 
 def say(
@@ -40,6 +43,12 @@ class Place:
     view: View
     key: ObjectKey
 
+    def problem(
+        self, code: ProblemCode, severity: Severity, field: str, value: str, expected: str
+    ) -> Problem:
+        """Return a problem of any severity."""
+        return say(self.view, self.key, code, severity, field, value, expected)
+
     def error(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
         """Return a problem for which something of it is not in force."""
         return say(self.view, self.key, code, Severity.ERROR, field, value, expected)
@@ -47,6 +56,38 @@ class Place:
     def warning(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
         """Return a problem of what is in force."""
         return say(self.view, self.key, code, Severity.WARNING, field, value, expected)
+
+
+class Suggestions:
+    """Which of the names that are there may be meant by names that are not, for one object.
+
+    An object may name thousands of things that are not there. `there` is therefore called once at most, and
+    the first SUGGESTED names alone get a suggestion.
+    """
+
+    def __init__(self, there: Callable[[], Iterable[str]]) -> None:
+        self._list = there
+        self._there: list[str] | None = None
+        self._given = 0
+
+    def of(self, *unknown: str) -> str:
+        """Return as `meant` does; empty once there were enough suggestions."""
+        asked = unknown[: SUGGESTED - self._given]
+        if not asked:
+            return ""
+        self._given += len(asked)
+        if self._there is None:
+            self._there = list(self._list())
+        return meant(asked, self._there)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names with commas between them, the first LISTED of many and how many more there are.
+
+    A problem is said for each of many references, and must not repeat all names of a large object each time.
+    """
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
 
 
 def meant(unknown: Sequence[str], there: Sequence[str]) -> str:

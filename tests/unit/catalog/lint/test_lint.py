@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from catalog.lint.codes import Code
-from catalog.lint.matches import covers
+from catalog.lint.covering import Shape
 from catalog.lint.problems import problems
 from mesh.config import MeshConfig
 from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey
-from mesh.policy import TrafficTarget
+from mesh.policy import HTTPMatch, TrafficTarget
 from mesh.service import Protocol
 from mesh.spelling import nearest
 from mesh.workload import WorkloadPort
@@ -400,6 +400,10 @@ def test_a_narrowing_is_held_against_what_is_there() -> None:
 
 def test_covering() -> None:
     """Paths as they are written, methods as sets, headers as conditions: what is doubtful does not cover."""
+
+    def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
+        return Shape.of(one).covers(Shape.of(other))
+
     assert covers(a.match("a"), a.match("b", "/x", "GET", headers=(("x", "y"),)))
     assert covers(a.match("a", ".*"), a.match("b", "/x"))
     assert covers(a.match("a", "/x", "GET", "PUT"), a.match("b", "/x", "GET"))

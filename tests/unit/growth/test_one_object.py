@@ -1,0 +1,91 @@
+"""Work for one object is linear in its size, whoever does it: readers, lint, policy, proxies' drivers, pages.
+
+Each part of an object has one item, SIZE of them, and twice as many. What those add to the work for one item
+may be 2.3 times as much: a constant is left out, a logarithm has some room, and a square comes to four times.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from admin.pages import access, describe, explain
+from admission.trial import Trial
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import MeshSettings, View
+from delivery.snapshots.rendering import Rendering, resources
+from delivery.snapshots.translation import translation
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InFile
+from mesh.picture import Picture
+from providers.merge import merge
+from sidecars.document.driver import DocumentDriver
+from sidecars.envoy.driver import EnvoyDriver
+from specs.reader import Reading, read
+from tests.counted import Work
+from tests.unit.growth.objects import LARGE, MESH, Document
+
+SIZE: Final = 12
+MOST: Final = 2.3
+SPARE: Final = 30
+"""Lines that may be run besides: at so small a size a single line more is some percent."""
+
+Objects = Mapping[ObjectKey, Sourced]
+ORIGIN: Final = InFile("mesh.yaml")
+QUERY: Final = {"from": "shop/client", "to": "shop/web:80", "method": "GET", "path": "/one"}
+
+
+def _objects(reading: Reading) -> Objects:
+    assert reading.objects, reading.problems
+    return {key: Sourced(key, value, ORIGIN) for key, value in reading.objects}
+
+
+OTHERS: Final = {key: each for one in MESH for key, each in _objects(read(one, ORIGIN)).items()}
+"""The rest of the mesh."""
+
+
+def _works(large: Document) -> Mapping[str, int]:
+    """Return the work for the mesh with an object, by who does it."""
+    works = {stage: Work() for stage in ("read", "serve", "show", "review")}
+    with works["read"]:
+        reading = read(large, ORIGIN)
+    works["read"].said(*reading.problems)
+    objects = _objects(reading)
+    with works["serve"]:
+        view = View.build({**OTHERS, **objects}, MeshSettings())
+        rendering = Rendering(view, translation(EnvoyDriver(), DocumentDriver(), secrets=False))
+        for group in groups(view):
+            works["serve"].said(*(each.body for each in resources(rendering, group).resources))
+    _show(works["show"], view)
+    _review(works["review"], objects)
+    return {stage: work.count for stage, work in works.items()}
+
+
+def _show(work: Work, view: View) -> None:
+    """Do what debug pages do of the mesh, of a request, and of each proxy."""
+    policies = [proxy_policy(view, group) for group in groups(view)]
+    with work:
+        work.said(access.access_pairs(view), explain.answer(view, QUERY, ()))
+        for each in policies:
+            told = (describe.listeners, describe.routes, describe.clusters, describe.endpoints)
+            work.said(*(page(each) for page in told))
+
+
+def _review(work: Work, objects: Objects) -> None:
+    """Do what the validating webhook does, and lint with it."""
+    ((key, sourced),) = objects.items()
+    trial = Trial(MeshSettings())
+    trial.follow(merge([("cluster", Picture(OTHERS))]), Picture())
+    with work:
+        found = trial.of("cluster", key, sourced)
+    work.said(*found)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_work_for_one_object_is_linear_in_its_size(name: str) -> None:
+    """Twice the object, twice the work: no object delays all others for seconds."""
+    _works(LARGE[name](2))  # what is done once in a process, such as imports, is done
+    small, one, other = (_works(LARGE[name](size)) for size in (1, SIZE, 2 * SIZE))
+    added = {stage: (one[stage] - small[stage], other[stage] - small[stage]) for stage in small}
+    assert {stage: each for stage, each in added.items() if each[1] > MOST * each[0] + SPARE} == {}

@@ -1,0 +1,128 @@
+"""Work for one Pod that is to have a sidecar is linear in its size, whatever of it is large."""
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pytest
+
+from injector.configuration import read
+from injector.injecting import Known
+from injector.reviewing import Result, answer, response
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject
+from sidecars.injection.names import ADDED_ANNOTATION
+from sidecars.registry import DriverRegistry
+from tests.counted import Work
+from tests.unit.growth.objects import many
+from tests.unit.growth.test_one_object import MOST, SIZE, SPARE
+
+SHOP: Final = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
+KNOWN: Final = Known(
+    read({"sidecar": {"image": "proxy:1"}}, "config.yaml"), DriverRegistry.discover().drivers, version=(1, 30)
+)
+PROBE: Final = {"httpGet": {"path": "/healthz", "port": "http"}}
+HOOK: Final = {"preStop": {"httpGet": {"path": "/stop", "port": "http"}}}
+
+Document = dict[str, Any]
+
+
+def _container(name: str, **more: Any) -> Document:
+    return {"name": name, "image": "app:1", "ports": [{"name": "http", "containerPort": 8080}], **more}
+
+
+def _pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Document:
+    metadata = {"name": "one", "namespace": "shop", "annotations": dict(annotations or {})}
+    base = {"containers": [_container("app")]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**base, **spec}}
+
+
+def _injected(pod: Document) -> Document:
+    """Return a Pod that has its sidecar, as an API server has it."""
+    made = copy.deepcopy(pod)
+    for each in answer(KNOWN, SHOP, pod).patch:
+        _, part, *field = each["path"].split("/")
+        made[part] = {**made[part], field[0]: each["value"]} if field else each["value"]
+    return made
+
+
+def _asking(pod: Document, **amounts: str) -> Document:
+    """Return a Pod that asks for something as a whole, and whose author has its sidecar ask for the same."""
+    own = {"name": "sidecar-proxy", "image": "auto", "resources": {"requests": amounts}}
+    pod["spec"]["containers"].append(own)
+    pod["spec"]["resources"] = {"limits": amounts}
+    return pod
+
+
+LARGE: Final[Mapping[str, Callable[[int], Document]]] = {
+    "containers": lambda n: _pod(containers=list(map(_container, many(n)))),
+    "containers with probes": lambda n: _pod(
+        containers=[
+            _container(each, readinessProbe=PROBE, livenessProbe=PROBE, startupProbe=PROBE)
+            for each in many(n)
+        ]
+    ),
+    "containers with hooks": lambda n: _pod(
+        containers=[_container(each, lifecycle=HOOK) for each in many(n)]
+    ),
+    "init containers that stay": lambda n: _pod(
+        initContainers=[_container(each, restartPolicy="Always", readinessProbe=PROBE) for each in many(n)]
+    ),
+    "volumes": lambda n: _pod(volumes=[{"name": each, "emptyDir": {}} for each in many(n)]),
+    "pull secrets": lambda n: _pod(imagePullSecrets=[{"name": each} for each in many(n)]),
+    "ports": lambda n: _pod(
+        containers=[
+            _container(
+                "app", ports=[{"name": each, "containerPort": 1 + at} for at, each in enumerate(many(n))]
+            )
+        ]
+    ),
+    "environment": lambda n: _pod(
+        containers=[_container("app", env=[{"name": each, "value": "x"} for each in many(n)])]
+    ),
+    "annotations": lambda n: _pod(dict.fromkeys(many(n), "x")),
+    "excluded ports": lambda n: _pod(
+        {"openservicemesh.io/outbound-port-exclusion-list": ",".join(str(1000 + each) for each in range(n))}
+    ),
+    "excluded ranges": lambda n: _pod(
+        {
+            "openservicemesh.io/outbound-ip-range-exclusion-list": ",".join(
+                f"10.0.0.{each}/32" for each in range(n)
+            )
+        }
+    ),
+    "resources of all containers": lambda n: _asking(
+        _pod(
+            containers=[
+                _container(each, resources={"requests": {f"hugepages-{each}": "1Mi"}}) for each in many(n)
+            ]
+        ),
+        **{f"hugepages-{each}": "1Mi" for each in many(n)},
+    ),
+    "a sidecar that is there, and probes": lambda n: _injected(
+        _pod(containers=[_container(each, readinessProbe=PROBE, lifecycle=HOOK) for each in many(n)])
+    ),
+    "a sidecar that is there, and volumes that are said to be its own": lambda n: _pod(
+        {ADDED_ANNOTATION: json.dumps({"volumes": many(n), "imagePullSecrets": many(n)})},
+        volumes=[{"name": each, "emptyDir": {}} for each in many(n, "v")],
+        imagePullSecrets=[{"name": each} for each in many(n, "v")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_work_for_one_pod_is_linear_in_its_size(name: str) -> None:
+    """Twice the Pod, twice the work: nobody else's Pod is refused for want of time."""
+
+    def reviewed(size: int) -> int:
+        pod, work = LARGE[name](size), Work()
+        with work:
+            said = answer(KNOWN, SHOP, pod)
+            response("7", said)
+        assert said.result is not Result.REFUSED, said.words
+        return work.count
+
+    small = reviewed(1)  # what is done once in a process, such as imports, is done
+    one, other = (reviewed(size) - small for size in (SIZE, 2 * SIZE))
+    assert other <= MOST * one + SPARE, (one, other)
