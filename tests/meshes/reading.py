@@ -1,17 +1,16 @@
 """Short hands for tests of readers: manifests from YAML text, and problems as short tuples."""
 
-import yaml
-
 from mesh.objects import MeshObject
 from mesh.origins import InFile
 from specs.reader import Reading, read
+from tests import libyaml
 
 ORIGIN = InFile("test.yaml", 1, 1)
 
 
 def reading(text: str) -> Reading:
     """Read one manifest written in YAML."""
-    return read(yaml.safe_load(text), ORIGIN)
+    return read(libyaml.load(text), ORIGIN)
 
 
 def value(text: str) -> MeshObject:

@@ -1,13 +1,9 @@
 """`meshwright agent` and `intercept` as they are typed, as far as nothing runs."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from typer.testing import CliRunner
 
 from cli.main import app
+from tests.invoked import CliRunner
 
 TOKEN = f"0123456789ab.{'s' * 43}.{'0' * 64}"
 CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
@@ -76,29 +72,3 @@ def test_what_is_wrong_is_said_in_one_sentence(
     assert "sss" not in done.stderr
     assert "c3Nz" not in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("mode", "sentence"),
-    [
-        (0o775, "meshwright: {run} can be written by others (its mode is 0775): chmod 700 {run}\n"),
-        (0o700, "meshwright: cannot read {folder}/proxy.key: No such file or directory\n"),
-        (None, "meshwright: cannot use the directory {run}: Not a directory\n"),
-    ],
-    ids=["others could put another bootstrap there", "nobody will bring credentials", "no directory"],
-)
-def test_an_agent_that_cannot_begin_says_why(mode: int | None, sentence: str, tmp_path: Path) -> None:
-    """In one sentence, although it is another program by then; it waits for nothing."""
-    run = tmp_path / "run"
-    if mode is None:
-        run.touch()
-        run /= "run"
-    else:
-        run.mkdir()
-        (run / "bootstrap.json").write_text("{}")
-        run.chmod(mode)
-    command = [sys.executable, "-c", "from cli.main import main; main()", "agent", "--log-level", "error"]
-    command += ["--credentials", str(tmp_path), "--ads", "127.0.0.1:1", "--status", "127.0.0.1:0"]
-    done = subprocess.run([*command, "--run", str(run)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == sentence.format(run=run, folder=tmp_path)

@@ -1,14 +1,28 @@
-"""One process that runs the commands of all tests here."""
+"""The command in this process, in the folder of the test."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.typed import Command, Done, Typed
+from cli.main import app
+from tests.invoked import CliRunner
+from tests.typed import Done
 
 
 @pytest.fixture
-def run(typed: Typed, tmp_path: Path) -> Callable[..., Done]:
-    """Return a runner of the command in the test's own folder; keywords are environment variables."""
-    return lambda *arguments, **environment: typed.run(Command(tmp_path, arguments, environment))
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """Return a runner of the command in the test's own folder; keywords are environment variables.
+
+    Commands that replace their process (`serve`, `agent`) cannot run here: see tests/feature/cli.
+    """
+
+    def run(*arguments: str, **environment: str) -> Done:
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            done = CliRunner().invoke(app, arguments)
+        return Done(done.exit_code, done.stdout, done.stderr)
+
+    return run

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from cli.client import SOCKET_NAME, api, ask, proxy_path
 from cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
 from cli.main import app
+from tests.invoked import CliRunner
 
 ANSWERS: Mapping[str, tuple[int, object]] = {
     "/no": (400, {"error": "because"}),

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from cli.main import app
+from tests.invoked import CliRunner, Result
 
 pytestmark = pytest.mark.usefixtures("cheap_passphrases")
 ISSUE = ("certs", "issue-proxy", "--uuid", "u1", "--service", "shop", "--namespace", "default", "--anyway")

@@ -4,7 +4,6 @@ import itertools
 from pathlib import Path
 
 import pytest
-import yaml
 
 from demo import manifests, matrix, topology
 from demo.topology import PLACES, SERVICE_PORTS, ExplicitAddresses, Mode, TransparentAddresses
@@ -12,6 +11,7 @@ from mesh.origins import InFile
 from mesh.service import Service
 from mesh.workload import Explicit, Workload
 from specs.reader import read
+from tests import libyaml
 
 BOTH = (ExplicitAddresses("127.20"), TransparentAddresses("10.222.0"))
 
@@ -32,7 +32,7 @@ def test_uuids_are_the_same_in_every_run() -> None:
 @pytest.mark.parametrize("addresses", BOTH, ids=lambda a: a.mode.value)
 def test_workload_manifests_read_back_as_the_workloads(addresses: topology.Addresses) -> None:
     """What the demo writes is what the program reads, without a complaint."""
-    documents = list(yaml.safe_load_all(manifests.workloads(addresses)))
+    documents = list(libyaml.load_all(manifests.workloads(addresses)))
     readings = [read(document, InFile("workloads.yaml")) for document in documents]
     assert [reading.problems for reading in readings] == [()] * len(PLACES)
     assert [reading.objects[0][1] for reading in readings] == [
@@ -55,7 +55,7 @@ def test_explicit_listeners_never_share_an_address_and_port() -> None:
 
 def _services() -> dict[str, Service]:
     found = {}
-    for document in yaml.safe_load_all((manifests.SOURCE / "services.yaml").read_text("utf-8")):
+    for document in libyaml.load_all((manifests.SOURCE / "services.yaml").read_text("utf-8")):
         for _, value in read(document, InFile("services.yaml")).objects:
             assert isinstance(value, Service)
             found[str(value.key)] = value
@@ -79,7 +79,7 @@ def test_services_have_the_ports_and_the_workloads_of_the_table() -> None:
 def test_all_manifests_are_read_without_a_problem() -> None:
     """Every variant that a phase can put up is a good one."""
     for path in sorted(manifests.SOURCE.rglob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text("utf-8")):
+        for document in libyaml.load_all(path.read_text("utf-8")):
             assert read(document, InFile(path.name)).problems == ()
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -18,6 +17,7 @@ from agent.figures.edges import Edges
 from agent.figures.exposition import written
 from agent.figures.statistics import read
 from delivery.proxies.status import ProxyState
+from tests import libyaml
 from tests.promql import Series, Wrong, labels_of
 
 ROOT: Final = Path(__file__).parents[3]
@@ -90,7 +90,7 @@ def _parts(name: str, kind: str, labels: dict[str, frozenset[str] | None]) -> It
 
 def rules(name: str) -> list[dict[str, Any]]:
     """Return the rules of a file."""
-    groups = yaml.safe_load((ROOT / "deploy" / "prometheus" / name).read_text("utf-8"))["groups"]
+    groups = libyaml.load((ROOT / "deploy" / "prometheus" / name).read_text("utf-8"))["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import yaml
-
 from deploy.overriding import merged
 from deploy.rendering import defaults, manifests
+from tests import libyaml
 from tests.kubernetes.granted import granted
 from tests.typed import ROOT
 from tests.unit.docs.test_roles import FILES
@@ -20,7 +19,7 @@ _BARE = {"webhook": {"enabled": False}, "injection": {"enabled": False}}
 
 
 def _documents(values: dict[str, Any]) -> list[dict[str, Any]]:
-    return [yaml.safe_load(each) for each in manifests(merged(defaults(), values))]
+    return [libyaml.load(each) for each in manifests(merged(defaults(), values))]
 
 
 def test_the_chart_grants_what_our_roles_do() -> None:
@@ -28,7 +27,7 @@ def test_the_chart_grants_what_our_roles_do() -> None:
     handed_out = [
         each
         for file in FILES
-        for each in yaml.safe_load_all((ROOT / "docs" / "kubernetes" / file).read_text("utf-8"))
+        for each in libyaml.load_all((ROOT / "docs" / "kubernetes" / file).read_text("utf-8"))
     ]
     found = _documents(ALL)
     brought = {"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "leases"}
@@ -66,7 +65,7 @@ def test_a_revision_is_told_apart_in_the_cluster() -> None:
     values: dict[str, Any] = {**ALL, "cni": {}}
     mine = {_key(each) for each in _documents(values) if each["kind"] != "CustomResourceDefinition"}
     others = merged(defaults(), {**values, "revision": "next", "crds": {"install": False}})
-    theirs = {_key(yaml.safe_load(each)) for each in manifests(others, "meshwright-next")}
+    theirs = {_key(libyaml.load(each)) for each in manifests(others, "meshwright-next")}
     assert not mine & theirs
     assert {kind for kind, *_ in mine} == {kind for kind, *_ in theirs}
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from controller.settings import load
 from deploy.overriding import merged
@@ -13,11 +12,12 @@ from injector.configuration import InjectionConfig, read
 from mesh.names import Namespace
 from providers.kubernetes.scope import selector
 from sidecars.contract.pod import RulesBy
+from tests import libyaml
 from tests.typed import ROOT
 
 
 def _found(kind: str, name: str, values: dict[str, Any], namespace: str) -> dict[str, Any]:
-    documents = (yaml.safe_load(each) for each in manifests(merged(defaults(), values), namespace))
+    documents = (libyaml.load(each) for each in manifests(merged(defaults(), values), namespace))
     (found,) = (each for each in documents if (each["kind"], each["metadata"]["name"]) == (kind, name))
     return dict(found)
 
@@ -63,7 +63,7 @@ def test_the_server_reads_its_settings(tmp_path: Path, monkeypatch: pytest.Monke
 def _injection(**values: Any) -> InjectionConfig:
     told = {"injection": {"enabled": True, **values.pop("injection", {})}, **values}
     config = _found("ConfigMap", "meshwright-injection", told, "mesh")
-    return read(yaml.safe_load(config["data"]["config.yaml"]), "config.yaml")
+    return read(libyaml.load(config["data"]["config.yaml"]), "config.yaml")
 
 
 def test_the_injector_reads_its_configuration() -> None:
@@ -92,7 +92,7 @@ def test_the_config_map_of_roots_has_one_name(said: dict[str, str], name: str) -
 
 def test_the_plug_in_is_what_its_own_manifest_has() -> None:
     """But for where it is, and its image's name."""
-    documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "cni.yaml").read_text("utf-8"))
+    documents = libyaml.load_all((ROOT / "docs" / "kubernetes" / "cni.yaml").read_text("utf-8"))
     (expected,) = (each["spec"]["template"]["spec"] for each in documents if each["kind"] == "DaemonSet")
     found = _pod("DaemonSet", "meshwright-cni", {"cni": {"enabled": True, "namespace": "meshwright-system"}})
     for each in (found, expected):

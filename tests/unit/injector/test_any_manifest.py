@@ -71,7 +71,10 @@ JUNK = some.recursive(
 
 
 @settings(
-    max_examples=examples(40), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(20, fresh=160),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 @given(some.sampled_from(sorted(TEMPLATES)), POD | JUNK)
 def test_what_comes_out_is_what_went_in_with_one_sidecar(of: tuple[str, str], pod: object) -> None:

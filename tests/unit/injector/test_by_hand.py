@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
 
 from certs.issuers.authority import CertificateAuthority
 from cli.main import app
 from mesh.names import TrustDomain
+from tests import libyaml
+from tests.invoked import CliRunner, Result
 
 CASES = Path(__file__).parent / "cases"
 CONFIG = CASES / "config.yaml"
@@ -50,7 +51,7 @@ def test_the_way_back_gives_what_their_authors_wrote(name: str) -> None:
     """Word for word as values; untouched documents as text."""
     text = (CASES / f"{name}.yaml").read_text()
     back = run("uninject", "-f", str(CASES / f"{name}.injected"))
-    assert list(yaml.safe_load_all(back.stdout)) == list(yaml.safe_load_all(text))
+    assert list(libyaml.load_all(back.stdout)) == list(libyaml.load_all(text))
     assert run("uninject", "-f", "-", given=text).stdout == text
 
 
@@ -110,7 +111,10 @@ def test_a_document_that_begins_behind_its_marker_keeps_it() -> None:
     """It is a document of its own afterwards, too."""
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: a, image: b}]}}\n"
     found = injected(f"--- {pod % 'one'}--- # two\n\n# second\n{pod % 'two'}")
-    assert [each["metadata"]["name"] for each in yaml.safe_load_all(found.stdout)] == ["one", "two"]
+    assert [each["metadata"]["name"] for each in libyaml.load_all(found.stdout)] == [
+        "one",
+        "two",
+    ]
     assert "--- # two\n\n# second\napiVersion: v1\n" in found.stdout
 
 
@@ -161,7 +165,7 @@ def test_a_root_stands_in_the_pods_without_what_is_said_of_it(tmp_path: Path) ->
     root = CertificateAuthority.open(tmp_path, TrustDomain("a.example"), datetime.now(UTC)).trust_bundle()
     file = tmp_path / "root.pem"
     file.write_bytes("# Főtanúsítvány\n".encode() + root)
-    pod = yaml.safe_load(injected(POD, "--ca", str(file)).stdout)
+    pod = libyaml.load(injected(POD, "--ca", str(file)).stdout)
     assert pod["metadata"]["annotations"]["meshwright.dev/joining-roots"] == root.decode()
     file.write_bytes(root[:60] + root[80:])
     found = injected(POD, "--ca", str(file))
@@ -185,7 +189,7 @@ def test_scalars_of_a_touched_document_stand_as_they_stood() -> None:
         f"{plain}    quoted:\n{quoted}    lines: |\n      one\n        two\n"
     )
     found = injected(text).stdout
-    before, after = (yaml.safe_load(each)["spec"]["containers"][0] for each in (text, found))
+    before, after = (libyaml.load(each)["spec"]["containers"][0] for each in (text, found))
     assert after == before
     assert after["quoted"] == list(QUOTED)
     lines = found.splitlines()
@@ -223,7 +227,7 @@ def test_a_number_is_what_kubectl_takes_it_for_and_stands_as_it_stood(text: str)
     pod = POD.replace("{name: a, image: b}", f"{own}, {{name: a, image: b, livenessProbe: {probe}}}")
     found = injected(pod)
     assert (found.exit_code, found.stderr) == (0, "")
-    annotations = yaml.safe_load(found.stdout)["metadata"]["annotations"]
+    annotations = libyaml.load(found.stdout)["metadata"]["annotations"]
     (noted,) = json.loads(annotations["meshwright.dev/original-probes"]).values()
     assert noted["livenessProbe"]["periodSeconds"] == NUMBERS[text]
     (mine,) = json.loads(annotations["meshwright.dev/own-containers"])
@@ -290,7 +294,7 @@ def test_a_mesh_s_configuration_and_namespaces_count(tmp_path: Path) -> None:
     text = f"{POD}---\n{POD.replace('name: pod', 'name: pod, namespace: out')}"
     words = ("inject", "-f", "-", "--mesh", str(tmp_path))
     found = run(*words, given=text)
-    first, second = yaml.safe_load_all(found.stdout)
+    first, second = libyaml.load_all(found.stdout)
     rules, sidecar = first["spec"]["initContainers"]
     assert (rules["image"], sidecar["image"]) == ("mesh-init:1", "mesh:1")
     assert rules["args"][rules["args"].index("--exclude-outbound-ports") + 1] == "6379"
@@ -310,7 +314,7 @@ def test_a_null_of_the_author_s_says_nothing() -> None:
     texts = [
         POD.replace("[{name: a", f"[{own % said}, {{name: a") for said in (("null",) * 3, ("{}", "{}", "''"))
     ]
-    null, nothing = (yaml.safe_load(injected(each).stdout)["spec"]["initContainers"][1] for each in texts)
+    null, nothing = (libyaml.load(injected(each).stdout)["spec"]["initContainers"][1] for each in texts)
     assert null["resources"] == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
     assert (null["lifecycle"], null["env"][-1]) == (nothing["lifecycle"], {"name": "A"})
 
@@ -390,7 +394,7 @@ def test_how_its_author_has_the_sidecar_probed_is_the_sidecar_s_own() -> None:
     """Nobody asks the agent for it by way of the agent."""
     own = "{name: meshwright-sidecar, image: auto, readinessProbe: {httpGet: {port: mesh-status}}}"
     text = injected(POD.replace("{name: a, image: b}", f"{{name: a, image: b}}, {own}")).stdout
-    pod = yaml.safe_load(text)
+    pod = libyaml.load(text)
     assert pod["spec"]["initContainers"][1]["readinessProbe"]["httpGet"]["port"] == "mesh-status"
     assert pod["metadata"]["annotations"]["meshwright.dev/probes"] == "{}"
     assert injected(text).stdout == text
@@ -408,7 +412,7 @@ NONSENSE = {
 def test_what_the_notes_hold_is_looked_at_as_well(name: str) -> None:
     """It is refused in words, by both commands."""
     probed = "{name: a, image: b, livenessProbe: {tcpSocket: {port: 1}}}"
-    pod = yaml.safe_load(injected(POD.replace("{name: a, image: b}", probed)).stdout)
+    pod = libyaml.load(injected(POD.replace("{name: a, image: b}", probed)).stdout)
     pod["metadata"]["annotations"][f"meshwright.dev/{name}"] = NONSENSE[name]
     text = yaml.safe_dump(pod)
     for found in (injected(text), run("uninject", "-f", "-", given=text)):

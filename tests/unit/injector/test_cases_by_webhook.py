@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from injector.configuration import read
 from injector.injecting import Known
@@ -15,10 +14,14 @@ from mesh.names import Namespace
 from mesh.objects import NamespaceObject
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.injection.names import REASON_ANNOTATION
+from tests import libyaml
 from tests.unit.injector.test_by_hand import CONFIG, NAMES
 from tests.unit.injector.test_istio_list import objects, pod_of
 
-KNOWN: Final = Known(read(yaml.safe_load(CONFIG.read_text("utf-8")), "config.yaml"), {"envoy": EnvoyDriver()})
+KNOWN: Final = Known(
+    read(libyaml.load(CONFIG.read_text("utf-8")), "config.yaml"),
+    {"envoy": EnvoyDriver()},
+)
 SPACE: Final = NamespaceObject(Namespace("default"))
 
 

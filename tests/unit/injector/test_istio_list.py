@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from injector.configuration import InjectionConfig
 from injector.injecting import Known, injected
@@ -20,6 +19,7 @@ from mesh.objects import NamespaceObject
 from sidecars.contract.errors import DriverError
 from sidecars.contract.pod import Placement, PullPolicy, RulesBy
 from sidecars.envoy.driver import EnvoyDriver
+from tests import libyaml
 from tests.unit.injector.test_by_hand import CASES
 
 SIDECAR: Final = "meshwright-sidecar"
@@ -203,7 +203,7 @@ NAMES: Final = frozenset(
 
 def objects(file: str, suffix: str = "yaml") -> Iterator[dict[str, Any]]:
     """Yield the objects of a file of `cases`, those in Lists for themselves."""
-    for each in yaml.safe_load_all((CASES / f"{file}.{suffix}").read_text("utf-8")):
+    for each in libyaml.load_all((CASES / f"{file}.{suffix}").read_text("utf-8")):
         yield from each.get("items", [each])
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InCluster
 from providers.objects import Objects, read_form
 from specs.reader import read
+from tests import libyaml
 from tests.meshes.texts import account, account_key, workload, workload_key
 
 POD = """
@@ -30,7 +30,7 @@ class Cluster(Objects[ObjectKey]):
         """Return the state with an object's new version, or without the object."""
         if text is None:
             return self.holding({key: None})
-        origin, document = InCluster("east", version), yaml.safe_load(text)
+        origin, document = InCluster("east", version), libyaml.load(text)
         return self.holding(
             {key: read_form(version, [(origin, read(document, origin))], self.holders.get(key))}
         )

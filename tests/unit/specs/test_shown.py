@@ -4,7 +4,6 @@ import copy
 from typing import Any
 
 import pytest
-import yaml
 
 from cli.offline import reference
 from mesh.origins import InCluster
@@ -14,6 +13,7 @@ from specs.kinds import READ
 from specs.reader import read
 from specs.reference.meanings.installed import INSTALLED
 from specs.shown import read_shown
+from tests import libyaml
 
 ORIGIN = InCluster("here", "7")
 CASES = [
@@ -39,7 +39,8 @@ def test_an_object_means_the_same_in_whatever_version_it_is_shown(
 def test_a_port_that_only_an_older_version_has_still_narrows() -> None:
     """Read as v1alpha3 alone it would be refused, and without the field it would open every port."""
     found = read_shown(
-        yaml.safe_load("""
+        libyaml.load(
+            """
 apiVersion: access.smi-spec.io/v1alpha3
 kind: TrafficTarget
 metadata: {name: a, namespace: n}
@@ -47,7 +48,8 @@ spec:
   destination: {kind: ServiceAccount, name: store, port: 80}
   rules: [{kind: TCPRoute, name: any}]
   sources: [{kind: ServiceAccount, name: client}]
-"""),
+"""
+        ),
         ORIGIN,
     )
     ((_, value),) = found.objects
@@ -72,5 +74,5 @@ spec:
 )
 def test_what_fits_no_version_is_refused_as_in_a_file(text: str) -> None:
     """For what is wrong with it in the version that it is shown in."""
-    document = yaml.safe_load(text)
+    document = libyaml.load(text)
     assert read_shown(document, ORIGIN) == read(document, ORIGIN)

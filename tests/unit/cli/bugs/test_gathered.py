@@ -5,10 +5,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from cli.bugs import gathered
 from cli.main import app
+from tests.invoked import CliRunner
 
 
 def test_of_a_server_that_does_not_run_it_says_so(tmp_path: Path) -> None:

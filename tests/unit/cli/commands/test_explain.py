@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from catalog.store.view import View
 from cli.offline.mesh import read
+from tests import libyaml
 from tests.typed import ROOT, Done
 from tests.unit.cli.api import answering
 
@@ -55,7 +55,10 @@ def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
     assert denied.stdout.startswith("shop/buyer to shop/store:80 GET /books?x=1: unreachable\n")
     assert "    Service shop/store, mesh.yaml:2 (document 1)\n" in denied.stdout
     added = denied.stdout.partition("# It would be allowed with this:\n")[2]
-    assert [each["kind"] for each in yaml.safe_load_all(added)] == ["HTTPRouteGroup", "TrafficTarget"]
+    assert [each["kind"] for each in libyaml.load_all(added)] == [
+        "HTTPRouteGroup",
+        "TrafficTarget",
+    ]
     (mesh / "added.yaml").write_text(added)
     allowed = run("explain", "--mesh", str(mesh), *ASK)
     assert (allowed.returncode, allowed.stderr) == (0, "")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import libyaml
 from tests.typed import Done
 from tests.unit.cli import osm_demo as osm
 
@@ -284,7 +285,7 @@ CLUSTER = """
 
 def test_a_whole_cluster_has_no_error(lint: Lint) -> None:
     """What every cluster has of itself: UDP, Endpoints beside an equal slice, servers of no one's mesh."""
-    manifests = yaml.safe_load(CLUSTER)
+    manifests = libyaml.load(CLUSTER)
     expected = [
         ("info", "MW1031", "None", '"Node"'),
         ("info", "MW2024", "Service kube-system/kube-dns", "53"),

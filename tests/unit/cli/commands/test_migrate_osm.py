@@ -15,6 +15,7 @@ from mesh.config import MeshConfig
 from mesh.origins import InFile
 from specs.osm.unenforced import UNENFORCED
 from specs.reader import read
+from tests import libyaml
 from tests.typed import ROOT, Done
 from tests.unit.cli import osm_demo
 
@@ -168,7 +169,7 @@ def test_the_values_are_taken_by_the_chart_the_server_and_the_injector(
 ) -> None:
     """Each says something that the MeshConfig said."""
     report = migrate(MESH_CONFIG, namespace("shop", "enabled"), lost=True, more=("--out", "to"))
-    values = yaml.safe_load((tmp_path / "to" / "values.yaml").read_text())
+    values = libyaml.load((tmp_path / "to" / "values.yaml").read_text())
     assert values == report["values"]
     assert run("install", "--print", "--values", "to/values.yaml").returncode == 0
     settings = load({"kubernetes": True, "state": tmp_path, **values["settings"]})
@@ -357,7 +358,7 @@ def test_the_demo_that_osm_publishes_is_lost_nowhere_but_in_its_mesh_config(
     migrate: Callable[..., Document],
 ) -> None:
     """Namespaces, workloads and policies of the bookstore, in the newest versions."""
-    report = migrate(*osm_demo.demo(), yaml.safe_load(osm_demo.MESH_CONFIG), lost=True)
+    report = migrate(*osm_demo.demo(), libyaml.load(osm_demo.MESH_CONFIG), lost=True)
     lost = {each["what"] for each in report["findings"] if each["standing"] in ("refused", "not enforced")}
     assert lost == set()
     unused = {each["what"] for each in report["findings"] if each["standing"] == "not used"}

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from cli.main import app
 from cli.offline import reference
+from tests.invoked import CliRunner
 
 
 def test_one_kind_and_all_of_them() -> None:

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from cli.agent_settings import LOG_LEVELS
 from cli.main import app
 from cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT, quoted
 from controller.process.logs import LogLevel
-from tests.typed import Done
+from tests.invoked import CliRunner
 
 ROOT = Path(__file__).parents[4]
 PROGRAM = "/opt/meshwright/bin/meshwright"
@@ -217,70 +216,6 @@ def test_what_a_unit_could_not_run_is_said(unit: Unit, arguments: tuple[str, ...
     status, text, said = unit(*arguments)
     assert (status, text) == (2, "")
     assert words in said or words in " ".join(said.split())
-
-
-REFUSED = [
-    ("agent", ("--protocol", "grpc"), "--protocol is 'grpc': must be delta or sotw"),
-    ("agent", ("--log-level", "loud"), "--log-level is 'loud': must be one of debug, info, warning, error"),
-    (
-        "agent",
-        ("--probes", "/etc/meshwright/none.json"),
-        "--probes is '/etc/meshwright/none.json': No such file or directory",
-    ),
-    ("agent", ("--probes", "/dev/null"), "--probes is '/dev/null': must be JSON: Expecting value"),
-    ("agent", ("--enrol", "control:15130"), "--enrol goes with --join-token or with --kubernetes-token"),
-    ("agent", ("--join-token", "/etc/t"), "--enrol goes with --join-token or with --kubernetes-token"),
-    ("agent", ("--enrol", "control", "--join-token", "/etc/t"), "--enrol is 'control': must be HOST:PORT"),
-    ("agent", ("--enrol", "c:1", "--kubernetes-token", "/etc/t"), "--kubernetes-token needs --ca"),
-    ("agent", ("--ca", "/etc/ca.pem"), "--ca is for joining: give --enrol and --join-token as well"),
-    ("agent", ("--renewal", "control"), "--renewal is 'control': must be HOST:PORT"),
-    ("agent", ("--admin", "zzz"), "--admin is 'zzz': must be HOST:PORT"),
-    ("agent", ("--drain-seconds", "90"), "the parent's shutdown after 60 s must be later than its drain"),
-    ("agent", ("--termination-least-seconds", "90"), "to drain at least 90.0 s and at most 45.0 s is"),
-    (
-        "intercept",
-        ("--no-inbound", "--no-outbound"),
-        "neither inbound nor outbound traffic is to be captured",
-    ),
-    ("intercept", ("--uid", "-3"), "uid is -3: must be from 0 to 4294967294"),
-    ("intercept", ("--inbound-port", "0"), "the inbound port is 0: must be from 1 to 65535"),
-    ("intercept", ("--clean", "--check"), "--dry-run, --check, --probe and --clean exclude each other"),
-    ("intercept", ("--exclude-outbound-ports", "*"), "--exclude-outbound-ports is '*': that is to capture"),
-]
-
-
-@pytest.mark.parametrize(("which", "arguments", "words"), REFUSED)
-def test_what_the_program_refuses_is_refused_in_its_words(
-    unit: Unit, run: Callable[..., Done], which: str, arguments: tuple[str, ...], words: str
-) -> None:
-    """One that is written all the same would fail at each start."""
-    told = (*ADS, "--credentials", "/etc/meshwright/credentials") if which == "agent" else ()
-    refused = unit(which, "--", *told, *arguments)
-    assert Done(*refused) == run(which, *told, *arguments)
-    assert refused[:2] == (2, "")
-    assert refused[2].startswith(f"meshwright: {words}")
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("[]", "probes must be an object of paths"),
-        ('{"/x": {"tcpSocket": {"port": 1}}}', "probe /x: its path must begin with /app-health/"),
-        ("{", "must be JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-        (
-            '{"/app-health/a": {"httpGet": {"port": 1, "httpHeaders": [{"name": "a"}]}}}',
-            "each of httpHeaders must have a name and a value",
-        ),
-    ],
-)
-def test_a_file_of_probes_that_is_none_is_said(
-    run: Callable[..., Done], tmp_path: Path, text: str, why: str
-) -> None:
-    """With its name, by the agent as well, which does not begin."""
-    file = tmp_path / "probes.json"
-    file.write_text(text)
-    done = run("agent", *ADS, "--credentials", "credentials", "--probes", str(file))
-    assert done == Done(2, "", f"meshwright: --probes is {str(file)!r}: {why}\n")
 
 
 def test_the_levels_of_the_log_are_those_that_there_are() -> None:

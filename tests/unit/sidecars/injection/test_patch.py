@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from agent.interception import options
 from agent.interception.ports import PortRange
@@ -42,6 +41,8 @@ from sidecars.injection import names, probes
 from sidecars.injection.restoring import restored
 from sidecars.layout import STATUS_PORT, ProbeKind
 from sidecars.selection import Selection
+from tests import libyaml
+from tests.invoked import CliRunner
 from tests.meshes import values as a
 
 PODS = Path(__file__).parent / "pods"
@@ -258,7 +259,7 @@ def test_the_agent_reads_the_probes_and_its_options() -> None:
     """What stands in the pod is what `meshwright agent` and `meshwright intercept` take."""
     pod = EnvoyDriver().patch(context(PROBED))
     annotations = pod["metadata"]["annotations"]
-    assert read_probes(yaml.safe_load(annotations[names.PROBES_ANNOTATION])) == {
+    assert read_probes(libyaml.load(annotations[names.PROBES_ANNOTATION])) == {
         "/app-health/cache/readyz": Probe(TcpProbe(6379)),
         "/app-health/store/livez": Probe(HttpProbe(8080, "/live", headers=(("x", "y"),))),
         "/app-health/store/readyz": Probe(GrpcProbe(9090, "store"), 4.0),
@@ -530,7 +531,7 @@ def test_probes_that_were_rewritten_before_are_given_as_they_were() -> None:
     pod = _container(livenessProbe={"httpGet": {"path": "/changed", "port": 1}})
     original = OriginalProbe("store", ProbeKind.LIVENESS, {"tcpSocket": {"port": 8080}})
     patched = EnvoyDriver().patch(context(pod, original_probes=(original,)))
-    assert yaml.safe_load(patched["metadata"]["annotations"][names.PROBES_ANNOTATION]) == {
+    assert libyaml.load(patched["metadata"]["annotations"][names.PROBES_ANNOTATION]) == {
         "/app-health/store/livez": {"tcpSocket": {"port": 8080}}
     }
     assert probes.originals(patched)[-1].probe == {

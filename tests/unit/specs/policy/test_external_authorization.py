@@ -11,6 +11,7 @@ from mesh.host_port import HostPort
 from mesh.names import Namespace, Port, ServiceAccountName
 from mesh.policy import PolicyKey
 from providers.directory.manifests import Manifests
+from tests import libyaml
 
 KEY = PolicyKey(Namespace("shop"), "m")
 OPA = Authorizer(HostPort("opa.opa", 9191), "inboundExtAuthz", timedelta(seconds=1))
@@ -26,7 +27,7 @@ def read(spec: str) -> Manifests:
         "apiVersion": "policy.meshwright.dev/v1alpha1",
         "kind": "ExternalAuthorization",
         "metadata": {"name": "m", "namespace": "shop"},
-        "spec": yaml.safe_load(spec),
+        "spec": libyaml.load(spec),
     }
     return Manifests().apply("m.yaml", yaml.safe_dump(document))
 

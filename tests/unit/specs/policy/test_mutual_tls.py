@@ -9,6 +9,7 @@ from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
 from providers.directory.manifests import Manifests
+from tests import libyaml
 
 WHOLE = """
 mode: Permissive
@@ -27,7 +28,7 @@ def read(spec: str) -> Manifests:
         "apiVersion": "policy.meshwright.dev/v1alpha1",
         "kind": "MutualTLS",
         "metadata": {"name": "m", "namespace": "shop"},
-        "spec": yaml.safe_load(spec),
+        "spec": libyaml.load(spec),
     }
     return Manifests().apply("m.yaml", yaml.safe_dump(document))
 

@@ -56,6 +56,16 @@ def test_a_server_imports_nothing_that_it_may_never_need(tmp_path: Path) -> None
     assert done.stdout.split() == list(needed)
 
 
+def test_a_server_without_a_cluster_imports_nothing_of_it() -> None:
+    """Neither the API nor the source: imports are memory for as long as it runs."""
+    program = (
+        "import sys, cli.serving, controller.wiring\n"
+        "print([n for n in sys.modules if n == 'kube' or n.startswith(('kube.', 'providers.kubernetes.s'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "['providers.kubernetes.scope']\n"
+
+
 def test_the_version_is_the_package_s(run: Run) -> None:
     """One line."""
     done = run("version")

@@ -1,0 +1,14 @@
+"""One process that runs the commands of all tests here."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.typed import Command, Done, Typed
+
+
+@pytest.fixture
+def run(typed: Typed, tmp_path: Path) -> Callable[..., Done]:
+    """Return a runner of the command in the test's own folder; keywords are environment variables."""
+    return lambda *arguments, **environment: typed.run(Command(tmp_path, arguments, environment))
