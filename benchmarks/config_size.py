@@ -8,7 +8,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -85,27 +85,40 @@ def measured(size: Size, proxy: str, value: int) -> Found:
     return Found(value, dict(sorted(counts.items())), dict(sorted(total.items())))
 
 
-def series(proxy: str, grows: str, size: Size) -> Series:
-    """Let one thing grow; it is one of `GROWS`."""
-    found = tuple(measured(GROWS[grows](size, each), proxy, each) for each in STEPS)
-    return Series(size.client if proxy == CLIENT else proxy, size.protocol.value, grows, found)
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A series to measure: the proxy, the thing that grows (a key of `GROWS`), and the mesh around it."""
+
+    proxy: str
+    grows: str
+    size: Size
+
+    @property
+    def shown_proxy(self) -> str:
+        """Return the name of the proxy in the table; a client's name says how the client stands."""
+        return self.size.client if self.proxy == CLIENT else self.proxy
+
+    def measured(self, steps: Sequence[int] = STEPS) -> Series:
+        """Measure what the proxy is sent at each step."""
+        found = tuple(measured(GROWS[self.grows](self.size, each), self.proxy, each) for each in steps)
+        return Series(self.shown_proxy, self.size.protocol.value, self.grows, found)
 
 
-def all_series() -> Iterator[Series]:
-    """Measure everything that might make a configuration grow."""
+def all_growths() -> Iterator[Growth]:
+    """Yield everything that might make a configuration grow."""
     http, tcp = Size(), Size(protocol=Protocol.TCP)
     for size in (http, tcp):
         for grows in ("services", "others", "endpoints", "ports"):
-            yield series(CLIENT, grows, size)
-    yield series(CLIENT, "services", Size(protocol=Protocol.GRPC))
-    yield series(CLIENT, "ruled", http)
+            yield Growth(CLIENT, grows, size)
+    yield Growth(CLIENT, "services", Size(protocol=Protocol.GRPC))
+    yield Growth(CLIENT, "ruled", http)
     for narrowed in (False, True):
-        yield series(CLIENT, "others", Size(services=5, permissive=True, narrowed=narrowed))
+        yield Growth(CLIENT, "others", Size(services=5, permissive=True, narrowed=narrowed))
     for grows in ("matches", "clients", "ports"):
-        yield series(SERVER, grows, http)
+        yield Growth(SERVER, grows, http)
     for grows in ("clients", "ports"):
-        yield series(SERVER, grows, tcp)
-    yield series(SERVER, "ports", Size(protocol=Protocol.GRPC))
+        yield Growth(SERVER, grows, tcp)
+    yield Growth(SERVER, "ports", Size(protocol=Protocol.GRPC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +201,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.config_size", description=__doc__)
     parser.add_argument("--output", type=Path, default=HERE / "results" / "config_size.json")
     told = parser.parse_args()
-    grown = list(all_series())
+    grown = [each.measured() for each in all_growths()]
     shapes = (Size(services=10, ports=2), Size(services=10, ports=2, protocol=Protocol.TCP))
     held = [each for size in shapes for proxy in (CLIENT, SERVER) for each in listeners(proxy, size)]
     console = Console(width=190)

@@ -1,22 +1,26 @@
 """What makes a proxy's configuration grow: what it needs, in proportion, and nothing else."""
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.config_meshes import CLIENT, SERVER, Size
-from benchmarks.config_size import Found, Series, all_series, listeners
+from benchmarks.config_size import Found, Growth, Series, all_growths, listeners
 from mesh.service import Protocol
 
-GROWN = tuple(all_series())
+STEPS = (10, 20, 40)
+"""Fewer than the benchmark has: the first and the last unit can be compared from three steps on."""
 
 
-@pytest.mark.parametrize("series", GROWN, ids=lambda each: f"{each.proxy}-{each.protocol}-{each.grows}")
-def test_it_grows_in_proportion(series: Series) -> None:
+@pytest.mark.parametrize(
+    "growth",
+    tuple(all_growths()),
+    ids=lambda each: f"{each.shown_proxy}-{each.size.protocol.value}-{each.grows}",
+)
+def test_it_grows_in_proportion(growth: Growth) -> None:
     """Each unit costs what the one before did; what a client has no business with costs nothing.
 
     In permissive mode it has with all, unless it is narrowed.
     """
+    series = growth.measured(STEPS)
     assert series.is_linear
     called = series.grows != "others" or series.proxy == "client, permissive"
     assert (series.per_unit[0] == 0) is not called
@@ -24,9 +28,10 @@ def test_it_grows_in_proportion(series: Series) -> None:
 
 def test_growth_beyond_proportion_is_noticed() -> None:
     """The check above can fail: bytes that grow as the square do not pass."""
-    squares = tuple(Found(each, {"LDS": 1}, {"LDS": each * each}) for each in (10, 20, 40))
-    assert replace(GROWN[0], found=squares).per_unit == (30, 60)
-    assert not replace(GROWN[0], found=squares).is_linear
+    squares = tuple(Found(each, {"LDS": 1}, {"LDS": each * each}) for each in STEPS)
+    series = Series(CLIENT, "http", "services", squares)
+    assert series.per_unit == pytest.approx((30, 60))
+    assert not series.is_linear
 
 
 @pytest.mark.parametrize("protocol", [Protocol.HTTP, Protocol.TCP])

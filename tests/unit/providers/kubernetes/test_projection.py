@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from providers.kubernetes.projection import projected
 from providers.kubernetes.resources import CORE, POLICY
 from specs.manifest import split_api_version
 from specs.reader import read
+from tests import libyaml
 from tests.golden.cases import CASES, HERE
 from tests.unit.providers.kubernetes import objects
 
@@ -29,7 +29,7 @@ EXAMPLES = Path(specs.reference.__file__).parent / "examples"
 
 def _documents() -> Iterator[Mapping[str, Any]]:
     for path in (*(HERE / case / "mesh.yaml" for case in CASES), *sorted(EXAMPLES.glob("*.yaml"))):
-        yield from (each for each in yaml.safe_load_all(path.read_text()) if _kind(each) in WATCHED)
+        yield from (each for each in libyaml.load_all(path.read_text()) if _kind(each) in WATCHED)
 
 
 def _kind(document: Mapping[str, Any]) -> Kind:

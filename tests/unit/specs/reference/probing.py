@@ -4,6 +4,13 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
+from specs.reference.meanings.kinds import KINDS
+
+DESCRIBED = pytest.mark.parametrize("described", KINDS, ids=lambda kind: kind.name, indirect=True)
+"""Runs a test once for each kind of the reference (see conftest.py)."""
+
 Place = tuple[Any, str, Any, Any]
 """A document, a place such as `spec.ports[].name`, what holds its value (a mapping or list), and by what."""
 

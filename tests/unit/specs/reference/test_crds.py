@@ -1,5 +1,6 @@
 """CustomResourceDefinitions, as far as one can see without an API server: what each version has, and says."""
 
+import functools
 import json
 from typing import Any
 
@@ -12,19 +13,32 @@ from providers.text.documents import documents
 from providers.text.printed import printed
 from specs.kinds import READ
 from specs.reference.meanings.installed import INSTALLED
+from specs.reference.meanings.kinds import KINDS
 from specs.reference.schema import of_shape
 from specs.reference.shapes import walked
 from specs.reference.structural import WHATEVER, structural
 from tests.typed import ROOT
+from tests.unit.specs.reference.probing import DESCRIBED
 
-CRDS: dict[str, Any] = {each["spec"]["names"]["kind"]: each for each in reference.definitions(())}
-DESCRIBED = {each.kind: each for each in reference.described() if each.kind in INSTALLED}
+INSTALLABLE = tuple(kind for kind in KINDS if kind in INSTALLED)
 OF_KUBERNETES = ("", "apps", "batch", "discovery.k8s.io")
 VERSIONS = [
-    pytest.param(kind, version, id=f"{kind.name}-{version['name']}")
-    for kind in DESCRIBED
-    for version in CRDS[kind.name]["spec"]["versions"]
+    pytest.param(kind, name, id=f"{kind.name}-{name}")
+    for kind in INSTALLABLE
+    for name in reversed(READ[kind].versions)
 ]
+
+
+@functools.cache
+def crds() -> dict[str, Any]:
+    """Return all CustomResourceDefinitions by the name of their kind."""
+    return {each["spec"]["names"]["kind"]: each for each in reference.definitions(())}
+
+
+def crd_version(kind: Kind, name: str) -> Any:
+    """Return one version of a kind's CustomResourceDefinition."""
+    (found,) = (each for each in crds()[kind.name]["spec"]["versions"] if each["name"] == name)
+    return found
 
 
 def test_the_manifests_are_what_the_program_makes() -> None:
@@ -36,19 +50,19 @@ def test_the_manifests_are_what_the_program_makes() -> None:
 
 def test_every_kind_that_is_read_has_one() -> None:
     """But for those that Kubernetes brings, and the one that is refused whatever it says."""
-    assert set(DESCRIBED) == {kind for kind in READ if kind.group not in OF_KUBERNETES} - {UDP_ROUTE}
+    assert set(INSTALLABLE) == {kind for kind in READ if kind.group not in OF_KUBERNETES} - {UDP_ROUTE}
 
 
 def test_they_are_read_back_as_they_were_made() -> None:
     """As text of YAML, by our own reader of it, and as JSON."""
     found = [each.value for each in documents(printed(reference.definitions(())))]
-    assert found == list(CRDS.values()) == json.loads(json.dumps(list(CRDS.values())))
+    assert found == list(crds().values()) == json.loads(json.dumps(list(crds().values())))
 
 
-@pytest.mark.parametrize("kind", DESCRIBED, ids=str)
+@pytest.mark.parametrize("kind", INSTALLABLE, ids=str)
 def test_every_version_that_is_read_is_served_and_the_newest_is_stored(kind: Kind) -> None:
     """Newest first; nothing converts."""
-    spec = CRDS[kind.name]["spec"]
+    spec = crds()[kind.name]["spec"]
     assert [each["name"] for each in spec["versions"]] == [*reversed(READ[kind].versions)]
     assert [each["storage"] for each in spec["versions"]] == [True] + [False] * (len(READ[kind].versions) - 1)
     assert all(each["served"] for each in spec["versions"])
@@ -64,12 +78,13 @@ def _field(schema: Any, place: str) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "version"), VERSIONS)
-def test_no_version_drops_a_field_that_any_version_has(kind: Kind, version: Any) -> None:
+def test_no_version_drops_a_field_that_any_version_has(kind: Kind, version: str) -> None:
     """What has no place in a schema is gone when the object is stored, or shown."""
-    schema = version["schema"]["openAPIV3Schema"]
+    schema = crd_version(kind, version)["schema"]["openAPIV3Schema"]
+    (described,) = (each for each in reference.described() if each.kind == kind)
     places = {
         field.place
-        for shape in DESCRIBED[kind].shapes
+        for shape in described.shapes
         for field in walked(shape.body)
         if not field.place.startswith("metadata")
     }
@@ -78,39 +93,40 @@ def test_no_version_drops_a_field_that_any_version_has(kind: Kind, version: Any)
 
 def test_a_document_has_the_form_of_one_version() -> None:
     """That of the spec, or the older one beside metadata: with neither, or both, it is refused."""
-    for version in CRDS["TrafficTarget"]["spec"]["versions"]:
+    for version in crds()["TrafficTarget"]["spec"]["versions"]:
         schema = version["schema"]["openAPIV3Schema"]
         assert sorted(each["required"] for each in schema["oneOf"]) == [["destination"], ["spec"]]
         assert "required" not in schema
-    for version in CRDS["TrafficSplit"]["spec"]["versions"]:
+    for version in crds()["TrafficSplit"]["spec"]["versions"]:
         assert version["schema"]["openAPIV3Schema"]["required"] == ["spec"]
 
 
 def test_a_version_says_which_fields_are_of_another() -> None:
     """For `kubectl explain`."""
-    newest = CRDS["TrafficTarget"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    newest = crds()["TrafficTarget"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert newest["properties"]["specs"]["description"].startswith("As v1alpha1 has it: What may be called")
     assert _field(newest, "spec.destination.port")["description"].startswith("As v1alpha2 has it:")
     assert not _field(newest, "spec.rules")["description"].startswith("As ")
 
 
 @pytest.mark.parametrize(("kind", "version"), VERSIONS)
-def test_what_is_asked_for_beyond_fields_stands_somewhere(kind: Kind, version: Any) -> None:
+def test_what_is_asked_for_beyond_fields_stands_somewhere(kind: Kind, version: str) -> None:
     """Each rule, each list whose items must differ and each column is of a field that is there."""
-    schema, installed = version["schema"]["openAPIV3Schema"], INSTALLED[kind]
+    found, installed = crd_version(kind, version), INSTALLED[kind]
+    schema = found["schema"]["openAPIV3Schema"]
     for rule in installed.rules:
         rules = _field(schema, rule.place)["x-kubernetes-validations"]
         assert {"rule": rule.holds, "message": rule.message} in rules
     for place, key in installed.keys.items():
         assert _field(schema, place)["x-kubernetes-list-map-keys"] == [key]
-    assert version["additionalPrinterColumns"][-1]["name"] == "Age"
+    assert found["additionalPrinterColumns"][-1]["name"] == "Age"
 
 
 def test_which_kinds_have_a_status() -> None:
     """Ours, and of Open Service Mesh's those that have one there; SMI's have none."""
-    having = {name for name, crd in CRDS.items() if "status" in _properties(crd)}
+    having = {name for name, crd in crds().items() if "status" in _properties(crd)}
     assert having == {WORKLOAD.name, INGRESS_BACKEND.name, MESH_ROOT_CERTIFICATE.name}
-    assert CRDS["Workload"]["spec"]["versions"][0]["subresources"] == {"status": {}}
+    assert crds()["Workload"]["spec"]["versions"][0]["subresources"] == {"status": {}}
 
 
 def _properties(crd: Any) -> Any:
@@ -128,7 +144,7 @@ def _schemas(schema: Any) -> Any:
             yield from _schemas(each)
 
 
-@pytest.mark.parametrize("described", reference.described(), ids=lambda each: each.kind.name)
+@DESCRIBED
 def test_every_value_has_one_type_or_is_left_to_the_reader(described: Any) -> None:
     """What makes a schema structural, of any kind that is read."""
     for shape in described.shapes:
@@ -153,8 +169,10 @@ def test_a_kind_is_chosen_by_its_name() -> None:
 
 def test_a_mapping_that_its_reader_leaves_open_keeps_what_else_it_has() -> None:
     """A MeshConfig of OSM has more than is read; an SMI kind with another field is a slip."""
-    (config,) = (each["schema"]["openAPIV3Schema"] for each in CRDS["MeshConfig"]["spec"]["versions"][:1])
+    (config,) = (each["schema"]["openAPIV3Schema"] for each in crds()["MeshConfig"]["spec"]["versions"][:1])
     assert _field(config, "spec.traffic.inboundExternalAuthorization")[WHATEVER]
     assert _field(config, "spec.sidecar")[WHATEVER]
-    (target,) = (each["schema"]["openAPIV3Schema"] for each in CRDS["TrafficTarget"]["spec"]["versions"][:1])
+    (target,) = (
+        each["schema"]["openAPIV3Schema"] for each in crds()["TrafficTarget"]["spec"]["versions"][:1]
+    )
     assert WHATEVER not in [name for schema in _schemas(target) for name in schema]

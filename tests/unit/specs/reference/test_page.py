@@ -17,11 +17,10 @@ from specs.reference.meanings.kinds import KINDS
 from specs.reference.page import rows
 from specs.reference.shapes import Described, walked
 from tests.typed import ROOT
-from tests.unit.specs.reference.probing import instances
+from tests.unit.specs.reference.probing import DESCRIBED, instances
 
 DOCS = ROOT / "docs"
 EXAMPLES = [(kind, each) for kind in KINDS for each in documents(reference.text_of(kind))]
-DESCRIBED = pytest.mark.parametrize("described", reference.described(), ids=lambda each: each.kind.name)
 
 
 def test_the_page_is_what_the_program_makes() -> None:

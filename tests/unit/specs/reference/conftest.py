@@ -1,0 +1,15 @@
+"""The kinds of the reference, which are described when the first test asks for one and not at collection."""
+
+import pytest
+
+from cli.offline import reference
+from mesh.kinds import Kind
+from specs.reference.shapes import Described
+
+
+@pytest.fixture
+def described(request: pytest.FixtureRequest) -> Described:
+    """Return the description of the kind that the test is parametrized with (see `DESCRIBED`)."""
+    kind: Kind = request.param
+    (found,) = (each for each in reference.described() if each.kind == kind)
+    return found
