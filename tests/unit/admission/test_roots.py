@@ -60,7 +60,7 @@ def test_servers_with_different_roots_are_all_trusted_and_have_no_quarrel(roots:
             cluster.look(each, NOW + timedelta(seconds=number))
     assert cluster.writes == 3
     assert cluster.trusts(*roots[:3])
-    for minutes in range(600):
+    for minutes in range(0, 600, 4):
         for each in roots[:3]:
             cluster.look(each, NOW + timedelta(minutes=minutes))
     assert cluster.trusts(*roots[:3])

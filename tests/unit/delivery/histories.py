@@ -1,7 +1,7 @@
 """What follows a random mesh through a random history, and where that differs from nothing."""
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from catalog.lint.problems import Linter, problems
 from catalog.store.view import View
@@ -96,8 +96,16 @@ class Replica:
         )
 
 
-def mismatch(seed: int, steps: int = 6) -> tuple[str, ...]:
-    """Drive a random mesh through a random history; return where it first differs from nothing.
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The first step of a history (from 1) after which a replica differs from its mesh made from nothing."""
+
+    step: int
+    differences: tuple[str, ...]
+
+
+def mismatch(seed: int, steps: int = 6) -> Mismatch | None:
+    """Drive a random mesh through a random history; return its first mismatch, None if there is none.
 
     Proxies answer what they are served, and reject some of it.
     """
@@ -105,14 +113,14 @@ def mismatch(seed: int, steps: int = 6) -> tuple[str, ...]:
     answers = random.Random(seed)  # noqa: S311 - other dice, so that the mesh's history is its own
     templates = random.Random(seed)  # noqa: S311 - and of what it does not serve, for the same reason
     replica = Replica(random_mesh(dice))
-    for _ in range(steps):
+    for step in range(1, steps + 1):
         replica.wave()
         for _ in range(answers.randrange(8)):
             replica.answer(answers)
-        if found := replica.differences():
-            return found
+        if differences := replica.differences():
+            return Mismatch(step, differences)
         for _ in range(dice.choice((1, 1, 1, 3))):
             changed(dice, replica.mesh)
         if templates.random() < 0.5:
             with_template(templates, replica.mesh)
-    return ()
+    return None

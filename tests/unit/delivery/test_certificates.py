@@ -393,7 +393,7 @@ async def test_an_answer_that_came_before_anybody_renews_is_taken(
     asking.close()
 
 
-@pytest.mark.parametrize(("life", "down"), [(timedelta(seconds=10), False), (DAY, True)])
+@pytest.mark.parametrize(("life", "down"), [(timedelta(seconds=2), False), (DAY, True)])
 async def test_whoever_renews_knows_of_what_is_due_sooner_than_it_would_look(
     issuer: _Issuer,
     tmp_path: Path,

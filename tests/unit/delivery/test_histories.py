@@ -50,11 +50,11 @@ from xds.protocol.resource import TYPES
 pytestmark = pytest.mark.timeout(30)  # many histories each
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15, fresh=100), deadline=None)
 @given(st.integers(0, 2**32))
 def test_incremental_equals_from_scratch(seed: int) -> None:
     """Objects come, change, go; endpoints move; certificates rotate; settings switch; problems as well."""
-    assert mismatch(seed) == ()
+    assert mismatch(seed) is None
 
 
 @settings(max_examples=examples(10), deadline=None)
@@ -190,9 +190,15 @@ def test_every_table_and_index_has_its_mutant() -> None:
 
 @pytest.mark.parametrize("name", KILLED_BY)
 def test_every_recorded_read_matters(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the recorded reads of one table or index, what is served differs after some history."""
-    monkeypatch.setattr(Graph, "_link", forgetful(name))
-    assert mismatch(KILLED_BY[name], STEPS)
+    """Without the recorded reads of one table or index, what is served differs after some step of a history.
+
+    Negative control: with them, the same history up to the same step differs nowhere.
+    """
+    with monkeypatch.context() as patch:
+        patch.setattr(Graph, "_link", forgetful(name))
+        found = mismatch(KILLED_BY[name], STEPS)
+    assert found is not None
+    assert mismatch(KILLED_BY[name], found.step) is None
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(ONE_BY_ONE)])
@@ -519,8 +525,3 @@ EQUAL = (496, 2469)
 def test_what_is_left_out_is_left_out_of_what_there_is_now() -> None:
     """A resource whose content stays is replaced nevertheless when it is made from something else."""
     assert [seed for seed in EQUAL if mismatch(seed, STEPS)] == []
-
-
-def test_without_a_mutant_nothing_differs() -> None:
-    """Negative control: the same histories, the engine as it is."""
-    assert [seed for seed in sorted(set(KILLED_BY.values())) if mismatch(seed, STEPS)] == []

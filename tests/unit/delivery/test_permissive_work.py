@@ -1,5 +1,6 @@
 """What everybody may call is derived, made and held once: counted, and compared with the plain way."""
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -119,6 +120,12 @@ class Server:
         return found
 
 
+@functools.cache
+def all_work(services: int, mode: str) -> dict[str, Work]:
+    """Return the cost of each kind of change in a new server, which is computed once for all tests."""
+    return Server(services, mode).all_work()
+
+
 def setting(number: int) -> Sourced:
     """Return limits of a service, for its callers and for itself."""
     name = service_key(number)
@@ -137,7 +144,7 @@ def _last(steps: Iterator[Step | None]) -> Step:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_change_costs_what_it_touches_not_what_the_mesh_is_large(mode: str) -> None:
     """The same values, pieces and groups in a mesh of four times as many services."""
-    small, large = Server(50, mode).all_work(), Server(200, mode).all_work()
+    small, large = all_work(50, mode), all_work(200, mode)
     for change in ("endpoint", "weight", "limits", "service"):
         assert large[change] == small[change], change
 
@@ -145,7 +152,7 @@ def test_a_change_costs_what_it_touches_not_what_the_mesh_is_large(mode: str) ->
 @pytest.mark.parametrize("services", [50, 200])
 def test_what_everybody_may_call_is_made_once(services: int) -> None:
     """At first one listener, and per service a route, a cluster, an assignment; then what changed."""
-    found = Server(services, "permissive").all_work()
+    found = all_work(services, "permissive")
     served = found["start"].groups
     own = 5 * served  # per group its listener, its application, its rules, and both secrets; roots are one
     assert found["start"].encoded == 3 * services + 1 + own - (served - 1)
@@ -160,7 +167,7 @@ def test_what_everybody_may_call_is_made_once(services: int) -> None:
 
 def test_an_endpoint_of_all_is_put_together_once_for_all_groups() -> None:
     """However many groups have the service: none of them computes anything for it, or even looks."""
-    few, many = Server(200, "permissive"), Server(200, "permissive")
+    few, many = Server(100, "permissive"), Server(100, "permissive")
     many.served.update(f"service-{number}" for number in range(100))
     moved = workload(MOVED, 0, moved=1)
     place = ObjectKey.of(WORKLOAD, moved.key)

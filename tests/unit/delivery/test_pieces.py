@@ -1,6 +1,7 @@
 """Pieces leave out of a policy what they do not look at, and nothing else."""
 
 import contextlib
+import functools
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -75,8 +76,13 @@ def _told(resource: Resource) -> tuple[object, ...]:
     return (resource.type_url, resource.name, resource.body, sorted(resource.references))
 
 
-def _random_policies() -> Iterator[tuple[ProxyPolicy, ProxyPolicy]]:
-    """Yield policies of random meshes, each without endpoints and whole."""
+@functools.cache
+def _random_policies() -> tuple[tuple[ProxyPolicy, ProxyPolicy], ...]:
+    """Return policies of random meshes, each without endpoints and whole; both tests share them."""
+    return tuple(_made_policies())
+
+
+def _made_policies() -> Iterator[tuple[ProxyPolicy, ProxyPolicy]]:
     for seed in range(60):
         mesh = random_mesh(random.Random(seed))  # noqa: S311 - dice
         view = View(mesh.settings)

@@ -183,7 +183,7 @@ async def _by_asyncio(command: Command) -> None:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command.argv, stdout=pipe)
     try:
-        async with asyncio.timeout(0.5):
+        async with asyncio.timeout(0.1):
             await process.communicate()
     except TimeoutError:
         process.kill()
@@ -202,7 +202,8 @@ async def test_asyncio_alone_waits_for_whoever_holds_the_pipes(
     """Why this is not `communicate` with a deadline."""
     pid = tmp_path / "pid"
     running = asyncio.create_task(way(shell(_noting(pid, STARTED["child"]))))
-    done, _ = await asyncio.wait([running], timeout=2 if not over else 30)
+    await until(pid.exists)
+    done, _ = await asyncio.wait([running], timeout=0.5 if not over else 30)
     assert bool(done) is over
     if not over:
         os.kill(int(pid.read_text()), 9)

@@ -29,7 +29,7 @@ OURS, THEIRS = Namespace("one"), ("another", "zone")
 """Theirs come before ours, and after it: of two that claim one thing the first by key has it."""
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15, fresh=100), deadline=None)
 @given(st.integers(0, 2**32))
 def test_an_object_of_another_namespace_changes_nothing(seed: int) -> None:
     """Objects like ours, by the same names, addresses and UUIDs, one after the other."""

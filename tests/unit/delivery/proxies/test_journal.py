@@ -228,7 +228,7 @@ ACTIONS = (
         st.tuples(st.sampled_from(ACTIONS), st.integers(0, 2), st.integers(0, 11)), min_size=5, max_size=60
     )
 )
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60, fresh=600))
 def test_late_is_as_at_once(actions: list[tuple[str, int, int]]) -> None:
     """Whatever happens in whatever order: what is served after each of it, and what is known in the end."""
     asyncio.run(_compared(actions))

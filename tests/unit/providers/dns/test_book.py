@@ -186,7 +186,7 @@ def _differs(seed: int, book: DnsBook) -> bool:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(25, fresh=240), deadline=None)
 def test_what_is_touched_is_all_that_matters(seed: int) -> None:
     """Services come, change and go, answers come and fail, time passes."""
     assert not _differs(seed, DnsBook(PACING, HOLD))

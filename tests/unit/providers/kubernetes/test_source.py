@@ -15,6 +15,7 @@ from mesh.kinds import ENDPOINT_SLICE, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT,
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from providers.contract import SourceError
+from providers.kubernetes import source
 from providers.kubernetes.kept import Kept
 from providers.kubernetes.resources import CORE
 from providers.kubernetes.scope import Scope
@@ -441,8 +442,11 @@ async def test_a_cluster_of_the_same_name_is_told_by_its_uid(cluster: Cluster) -
     assert again[-1].cluster == replace(kept.cluster, uid="made anew")
 
 
-async def test_one_that_turns_out_to_be_another_cluster_is_begun_anew(cluster: Cluster) -> None:
+async def test_one_that_turns_out_to_be_another_cluster_is_begun_anew(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It did not answer, and what was kept was in force: it is replaced at once, and as a whole."""
+    monkeypatch.setattr(source, "AGAIN", SOON)  # else it is asked again after 5 s which cluster it is
     kept = await _kept_of(cluster)
     cluster.uid = "made anew"
     cluster.delete(TARGETS, "t")

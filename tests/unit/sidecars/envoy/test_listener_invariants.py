@@ -115,7 +115,7 @@ def _shared_sockets(made: tuple[Resource, ...]) -> Iterator[str]:
                 yield f"two listeners at {one.address}:{one.port_value}"
 
 
-@settings(max_examples=examples(MESHES), deadline=None)
+@settings(max_examples=examples(25, fresh=4 * MESHES), deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_two_filter_chains_match_alike(seed: int) -> None:
     """In no mesh do two chains of a listener match alike, two listeners meet, or a reference lead nowhere."""

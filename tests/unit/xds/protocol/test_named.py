@@ -119,7 +119,7 @@ def resource(make: Make, key: tuple[TypeUrl, str], edition: tuple[int, bool, flo
     return replace(make(*key, number), on_demand=on_demand and key[0] == CLUSTER, ttl_seconds=ttl)
 
 
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(150, fresh=1600))
 @given(steps)
 def test_d7_d18_whoever_names_listeners_and_clusters_has_what_it_asks_for(
     make: Make,
