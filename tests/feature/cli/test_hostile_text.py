@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.feature.cli import hostile
+from tests.feature.cli.hostile import FORGED, MESH, POD, TEXT
+from tests.feature.cli.test_program import COMMANDS
 from tests.typed import Command, Done, Typed
-from tests.unit.cli import hostile
-from tests.unit.cli.hostile import FORGED, MESH, POD, TEXT
-from tests.unit.cli.test_program import COMMANDS
 
 FILE = f"{TEXT}.yaml"
 AT = "AT"
