@@ -206,6 +206,9 @@ async def test_other_hosts_are_told_nothing(mesh: Server, session: aiohttp.Clien
         assert (await _get(session, mesh, path, Host="evil.example"))[0] == 421
 
 
+# Hypothesis warns when the state of `random` changes during a draw. Draws are in a thread here, and the server
+# in the same process draws its own jitter meanwhile.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 async def test_whatever_is_asked_is_answered_as_documented(mesh: Server) -> None:
     """As schemathesis makes requests of the document: no answer is one that it does not name."""
     address = f"http://{mesh.bound.debug}"
