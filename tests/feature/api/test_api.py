@@ -206,9 +206,10 @@ async def test_other_hosts_are_told_nothing(mesh: Server, session: aiohttp.Clien
         assert (await _get(session, mesh, path, Host="evil.example"))[0] == 421
 
 
-# Hypothesis warns when the state of `random` changes during a draw. Draws are in a thread here, and the server
-# in the same process draws its own jitter meanwhile.
+# Hypothesis warns when the state of `random` changes during a draw. Draws are made in a thread here, and the
+# server in the same process draws its own jitter meanwhile. The other warning is of schemathesis' own set-up.
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+@pytest.mark.filterwarnings("ignore:It looks like `register_random` was passed an object")
 async def test_whatever_is_asked_is_answered_as_documented(mesh: Server) -> None:
     """As schemathesis makes requests of the document: no answer is one that it does not name."""
     address = f"http://{mesh.bound.debug}"
