@@ -154,6 +154,14 @@ def test_addresses_are_written_as_they_are_read() -> None:
     assert [str(HostPort.parse(text)) for text in ("[::1]:1", "a.example:0")] == ["[::1]:1", "a.example:0"]
 
 
+def test_what_nobody_has_asked_for_is_not_open_to_the_network() -> None:
+    """Without settings, debug pages listen on loopback, and machines cannot join; there is no webhook."""
+    settings = load(REQUIRED)
+    assert settings.debug_address == HostPort("127.0.0.1", 9092)
+    others = (settings.enrolment_address, settings.renewal_address, settings.webhook_address)
+    assert (others, settings.driver_addresses) == ((None, None, None), {})
+
+
 def test_any_source_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory is one of those that there may be; a variable set to nothing takes it away."""
     monkeypatch.setenv("MESHWRIGHT_MESH", "")

@@ -1,11 +1,14 @@
 """The Unix socket: private, never taken from a living server, taken over from a dead one."""
 
+import asyncio
+import contextlib
 import socket
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
-from admin.http.servers import SocketError, unix_socket
+from admin.http.servers import CONNECTIONS, SocketError, serving, unix_socket
 
 
 def test_the_socket_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -47,3 +50,19 @@ def test_a_path_that_is_too_long_is_said(tmp_path: Path) -> None:
     """The kernel would only say that it is wrong."""
     with pytest.raises(SocketError, match="longer than 107 bytes"):
         unix_socket(tmp_path / ("x" * 120))
+
+
+async def test_the_oldest_of_too_many_connections_ends(tmp_path: Path) -> None:
+    """A client that holds connections open keeps no other client out."""
+    path = tmp_path / "s"
+    async with serving(web.Application(), unix_socket(path)), contextlib.AsyncExitStack() as opened:
+        readers = list[asyncio.StreamReader]()
+        for _ in range(CONNECTIONS + 1):
+            reader, writer = await asyncio.open_unix_connection(path)
+            opened.callback(writer.close)
+            readers.append(reader)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with asyncio.timeout(20):
+            assert await readers[-1].readline() == b"HTTP/1.1 404 Not Found\r\n"
+            assert await readers[0].read() == b""
+        assert not any(each.at_eof() for each in readers[1:])

@@ -10,10 +10,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from agent.reach.watching import Standing
 from agent.status.asking import AgentSilent, status_of
 from agent.status.described import described
+from agent.status.server import from_here
 from agent.status.waiting import until_ready
 from mesh.host_port import HostPort
 
@@ -141,3 +144,29 @@ def test_another_proxys_agent_is_not_the_one_waited_for(server: _Server) -> None
     server.answers = [ready, (403, "only from this machine\n")]
     words, _ = _waited(server, 0, "a.store.shop")
     assert words.endswith("is of another proxy, not of a.store.shop")
+
+
+@pytest.mark.parametrize(
+    ("remote", "headers", "status"),
+    [
+        ("127.0.0.1", {"Host": "127.0.0.1:15020"}, 200),
+        ("::1", {"Host": "[::1]:15020"}, 200),
+        ("::ffff:127.0.0.1", {"Host": "localhost:15020"}, 200),
+        ("10.0.0.9", {"Host": "127.0.0.1:15020"}, 403),
+        ("2001:db8::9", {"Host": "localhost:15020"}, 403),
+        ("::ffff:10.0.0.9", {"Host": "localhost:15020"}, 403),
+        ("127.0.0.1", {"Host": "evil.example:15020"}, 403),
+        ("127.0.0.1", {"Host": "10.0.0.1:15020"}, 403),
+        ("127.0.0.1", {"Host": "localhost:15020", "Origin": "http://localhost:15020"}, 403),
+    ],
+)
+async def test_a_proxy_is_ended_from_its_own_machine_alone(
+    remote: str, headers: dict[str, str], status: int
+) -> None:
+    """Another machine cannot drain or end a proxy, nor can a web page in a browser of this machine."""
+
+    async def ended(_: web.Request) -> web.StreamResponse:
+        return web.Response()
+
+    request = make_mocked_request("POST", "/quitquitquit", headers=headers).clone(remote=remote)
+    assert (await from_here(ended)(request)).status == status

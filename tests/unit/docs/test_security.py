@@ -1,0 +1,66 @@
+"""SECURITY.md: every promise names tests, and every test that it names exists."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[3]
+PAGE: Final = (ROOT / "SECURITY.md").read_text("utf-8")
+_NAMED: Final = re.compile(r"`(tests/[^`:]*)::([^`]*)`")
+_FUNCTION: Final = re.compile(r"^(?:async )?def (\w+)", re.MULTILINE)
+_LINK: Final = re.compile(r"\]\(([^)#]+)(?:#([^)]+))?\)")
+_PROMISES: Final = PAGE.partition("\n## Promises\n")[2].partition("\n## ")[0]
+
+
+@cache
+def _functions(file: str) -> frozenset[str]:
+    """Return the names of the functions that a file defines at its top; none if the file does not exist."""
+    path = ROOT / file
+    if not path.is_file():
+        return frozenset()
+    return frozenset(_FUNCTION.findall(path.read_text("utf-8")))
+
+
+def _missing(text: str) -> list[str]:
+    """Return the named tests that do not exist, such as `tests/unit/x/test_y.py::test_z`."""
+    named = _NAMED.findall(text)
+    return [f"{file}::{name}" for file, name in named if name not in _functions(file)]
+
+
+def _anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def test_every_test_that_is_named_exists() -> None:
+    """A test that is renamed or removed has to be named anew, or its promise is without a test."""
+    assert len(_NAMED.findall(PAGE)) > 100
+    assert _missing(PAGE) == []
+
+
+def test_a_test_that_does_not_exist_is_found() -> None:
+    """The negative control: a wrong file, a wrong function, and an empty name."""
+    here = "tests/unit/docs/test_security.py"
+    wrong = [f"{here}::test_none", "tests/unit/docs/none.py::test_none", f"{here}::"]
+    right = f"`{here}::test_every_test_that_is_named_exists`"
+    assert _missing(" ".join([right, *(f"`{each}`" for each in wrong)])) == wrong
+
+
+def test_every_promise_names_a_test() -> None:
+    """Promises without a test stand in a section of their own."""
+    promises = re.split(r"^- ", _PROMISES, flags=re.MULTILINE)[1:]
+    assert len(promises) > 40
+    assert [each.splitlines()[0] for each in promises if not _NAMED.search(each)] == []
+
+
+def test_links_lead_somewhere() -> None:
+    """To files of the repository, and to headings in them."""
+    links = [each for each in _LINK.findall(PAGE) if "://" not in each[0]]
+    assert links
+    assert [
+        (file, anchor)
+        for file, anchor in links
+        if not (ROOT / file).is_file()
+        or (anchor and anchor not in _anchors((ROOT / file).read_text("utf-8")))
+    ] == []
