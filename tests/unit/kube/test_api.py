@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kube import answers
 from kube.access import Access, Server, User
 from kube.api import Api
 from kube.connection import Connection
@@ -175,6 +176,16 @@ async def test_failures(part: Part, kind: type[KubeError], reason: Reason, said:
             await api.get(SERVICES, "shop", "cart")
     assert (type(caught.value), caught.value.reason) == (kind, reason)
     assert str(caught.value).startswith(said.replace("URL", played.url))
+
+
+async def test_an_answer_that_is_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An API server, or whoever stands in its place, cannot fill the memory of its client."""
+    monkeypatch.setattr(answers, "LONGEST_ANSWER", 1024 * 1024)
+    async with Played(answering({"data": "x" * 1024 * 1024})) as played, api_of(played) as api:
+        with pytest.raises(Nonsense) as caught:
+            await api.get(SERVICES, "shop", "cart")
+    assert caught.value.reason == Reason.TOO_LARGE
+    assert str(caught.value) == "cannot get services shop/cart: the answer has more than 1 MiB"
 
 
 async def test_a_server_that_does_not_answer() -> None:

@@ -4,7 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -169,3 +169,20 @@ def test_a_stop_ends_all_that_is_asked(tmp_path: Path, scheme: str) -> None:
         with pytest.raises(IssuerError, match="the server stops"):
             issuer.refresh()
     assert not [each for each in threading.enumerate() if each.name == "issuer question" and _lives(each)]
+
+
+def test_an_answer_that_is_too_large_is_cut() -> None:
+    """A Vault, or whoever stands in its place, cannot fill the memory of the server."""
+    size = 2 * 1024 * 1024
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as beside:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):  # the client ends the connection before its end
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+
+        beside.submit(answer)
+        line = Line("127.0.0.1", server.getsockname()[1], LONG, None)
+        status, content = Exchanges().ask(line, Question("GET", "/", None, {}), LONG)
+    assert (status, len(content)) == (200, 1024 * 1024)
