@@ -1,13 +1,12 @@
 """Service accounts that may do this and that, and the kubeconfigs by which one comes as them."""
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.kubernetes.kubectl import SECONDS, Kubectl
+from tests.kubernetes.kubectl import Kubectl
 from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.flags import ISSUER
 
@@ -118,8 +117,4 @@ class Accounts:
             "kind": "SubjectAccessReview",
             "spec": {"user": account.user, "resourceAttributes": attributes},
         }
-        deadline = time.monotonic() + SECONDS
-        words = ("create", "-f", "-", "-o", "json")
-        while not json.loads(self.kubectl(*words, given=json.dumps(review)))["status"].get("allowed"):
-            assert time.monotonic() < deadline, attributes
-            time.sleep(0.02)
+        self.kubectl.until_answered(review, lambda answer: answer["status"].get("allowed"))

@@ -1,16 +1,17 @@
 """Requests to an API server as they are, with its warnings: for what kubectl and clients would hide."""
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
+from ssl import SSLContext
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from mesh.kinds import Kind
 from specs.reference.crds import plural_of
-from tools.real_parts.cluster import Cluster
+from tests.deadline import wait_until
+from tools.real_parts.cluster import Cluster, RunningCluster
 
 PATIENCE: Final = 60.0
 JSON: Final = "application/json"
@@ -39,6 +40,7 @@ class Asking:
 
     cluster: Cluster
     _free: list[HTTPSConnection] = field(default_factory=list)
+    _tls: SSLContext | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -54,8 +56,7 @@ class Asking:
         given = None if body is None else json.dumps(body)
         headers = {"Content-Type": content, "Accept": accept}
         while True:
-            is_used = bool(self._free)
-            connection = self._free.pop() if is_used else self._connection()
+            connection, is_used = self._taken()
             try:
                 connection.request(method, path, given, headers)
                 answer = connection.getresponse()
@@ -69,9 +70,22 @@ class Asking:
         warnings = [each for name, each in answer.getheaders() if name.lower() == "warning"]
         return Answer(answer.status, said, tuple(warnings))
 
+    def _taken(self) -> tuple[HTTPSConnection, bool]:
+        """Return a connection, and whether it was used before."""
+        try:
+            return self._free.pop(), True
+        except IndexError:
+            return self._connection(), False
+
     def _connection(self) -> HTTPSConnection:
+        """Return a new connection, with a socket of the network namespace of the cluster, if it has one."""
+        if self._tls is None:
+            self._tls = self.cluster.tls()
         netloc = urlsplit(self.cluster.server).netloc
-        return HTTPSConnection(netloc, context=self.cluster.tls(), timeout=PATIENCE)
+        made = HTTPSConnection(netloc, context=self._tls, timeout=PATIENCE)
+        if isinstance(self.cluster, RunningCluster) and self.cluster.inside is not None:
+            self.cluster.inside.do(made.connect)
+        return made
 
     def create(self, document: Mapping[str, Any], query: str = STRICT) -> Answer:
         """Make an object."""
@@ -79,10 +93,14 @@ class Asking:
 
     def until(self, path: str, holds: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
         """Get an object until it is as it should be."""
-        deadline = time.monotonic() + PATIENCE
-        while not holds(found := self("GET", path).body):
-            assert time.monotonic() < deadline, found
-            time.sleep(0.05)
+        found: Mapping[str, Any] = {}
+
+        def is_there() -> bool:
+            nonlocal found
+            found = self("GET", path).body
+            return holds(found)
+
+        wait_until(is_there, PATIENCE, lambda: found)
         return found
 
 

@@ -24,9 +24,10 @@ from tests.kubernetes import kubectl as tool
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.asking import Asking
 from tests.kubernetes.helm import Helm
-from tests.kubernetes.kubectl import SECONDS, Document, Kubectl
+from tests.kubernetes.kubectl import Document, Kubectl
 from tests.kubernetes.leftovers import until_nothing_is_left
 from tests.kubernetes.objects import NODE
+from tests.kubernetes.served import Kinds
 from tests.kubernetes.shop import opened
 from tests.kubernetes.signing import Opened, Signing
 from tests.program import Program
@@ -107,12 +108,16 @@ def shared_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="session")
-def administrator(shared_cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+def administrator(
+    shared_cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Kubectl]:
     """Return kubectl as the administrator has it, in no namespace."""
-    made = Kubectl(tool.program() or "", shared_cluster.kubeconfig, tmp_path_factory.mktemp("kubectl"))
-    made.apply(objects.node())
-    assert NODE in made("get", "nodes", "-o", "name")
-    return made
+    folder = tmp_path_factory.mktemp("kubectl")
+    with Asking(shared_cluster) as ask:
+        made = Kubectl(tool.program() or "", shared_cluster.kubeconfig, folder, kinds=Kinds(ask))
+        made.apply(objects.node())
+        assert NODE in made("get", "nodes", "-o", "name")
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -126,11 +131,12 @@ def real_node(node_parts: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="session")
-def node_administrator(real_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+def node_administrator(real_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """Return kubectl as the administrator of the node's cluster has it, in no namespace."""
     made = real_node.cluster
     folder = tmp_path_factory.mktemp("node-kubectl")
-    return Kubectl(tool.program() or "", made.kubeconfig, folder, enter=made.enter)
+    with Asking(made) as ask:
+        yield Kubectl(tool.program() or "", made.kubeconfig, folder, enter=made.enter, kinds=Kinds(ask))
 
 
 @pytest.fixture(scope="session")
@@ -160,9 +166,9 @@ def namespaced(administrator: Kubectl) -> Iterator[Kubectl]:
     administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     made = replace(administrator, namespace=name)
     # No Pod is admitted before; controllers ask an API server that was away after half a minute and more.
-    made("wait", "--for=create", f"--timeout={int(SECONDS) - 5}s", "serviceaccount/default")
+    made.until_there("serviceaccount", "default")
     yield made
-    administrator("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+    administrator.delete("namespace", name)
 
 
 @pytest.fixture

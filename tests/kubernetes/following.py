@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from prometheus_client.parser import text_string_to_metric_families
 
 from mesh.identity import ProxyName
+from tests.deadline import wait_until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.program import Program, Server
 
@@ -35,7 +36,12 @@ class Following:
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait until something holds, which after an outage of the API server may take a while."""
-        await asyncio.to_thread(self.server.until, holds, 2 * SECONDS)
+
+        def is_so() -> object:
+            assert self.server.process.poll() is None, "the server has ended"
+            return holds()
+
+        await asyncio.to_thread(wait_until, is_so, 2 * SECONDS, lambda: self.server.log()[-10:])
 
     async def until_at(self, *addresses: str) -> None:
         """Wait until the sidecar holds endpoints at these addresses alone, and all that it asked for."""

@@ -50,15 +50,15 @@ class Asked:
     is_allowed: bool
 
 
-def lines(log: Path) -> Iterator[dict[str, Any]]:
-    """Yield what an audit log says: of a line that is being written nothing yet."""
+def lines(log: Path, word: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the entries of an audit log that have a word; a line that is still being written is left out."""
     whole, _, _ = log.read_text("utf-8").rpartition("\n")
-    return map(json.loads, whole.splitlines())
+    return (json.loads(each) for each in whole.splitlines() if word in each)
 
 
 def asked(log: Path, user: str) -> Iterator[Asked]:
     """Yield what that user has asked the API server for, as far as it was about a resource."""
-    for said in lines(log):
+    for said in lines(log, user):
         if said["user"]["username"] != user or "objectRef" not in said:
             continue
         about = said["objectRef"]

@@ -1,4 +1,4 @@
-"""kubectl as people use it, on one kubeconfig."""
+"""kubectl as people use it, and requests that cost less where no command is tested."""
 
 import json
 import os
@@ -7,18 +7,44 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
+
+from tests.deadline import Deadline, wait_until
+from tests.kubernetes.asking import Answer
+from tests.kubernetes.served import Kinds
 
 Document = dict[str, Any]
 
 SECONDS: Final = 90.0
+_PODS: Final = 2 * SECONDS
+"""Pods start side by side, and each runs several programs."""
+_APPLY: Final = "application/apply-patch+yaml"
+_AS: Final = "fieldManager=kubectl&force=true&fieldValidation=Strict"
+"""What `kubectl apply --server-side --force-conflicts` asks for."""
 
 
 def program() -> str | None:
     """Return kubectl: MESHWRIGHT_KUBECTL or the clone's own; None where there is none. PATH's may be any."""
     local = Path(__file__).parents[2] / ".kubectl" / "bin" / "kubectl"
     return shutil.which(os.environ.get("MESHWRIGHT_KUBECTL") or str(local))
+
+
+def is_ready(pod: Document) -> bool:
+    """Say whether a Pod is ready."""
+    return _condition(pod, "Ready") == "True"
+
+
+def is_unready(pod: Document) -> bool:
+    """Say whether a Pod was found not to be ready."""
+    return _condition(pod, "Ready") == "False"
+
+
+def _condition(found: Document, kind: str) -> str:
+    conditions = found.get("status", {}).get("conditions") or ()
+    return next((str(each["status"]) for each in conditions if each["type"] == kind), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +60,8 @@ class Said:
 class Kubectl:
     """kubectl with a kubeconfig, in a namespace if there is one; its cache is a folder of the tests.
 
-    `enter` stands before it where the API is in another network.
+    `enter` stands before it where the API is in another network. `kinds` has the administrator's connections;
+    without it there are the commands alone (`run`, and a call).
     """
 
     program: str
@@ -42,6 +69,7 @@ class Kubectl:
     cache: Path
     namespace: str = ""
     enter: tuple[str, ...] = ()
+    kinds: Kinds | None = None
 
     def run(self, *words: str, given: str = "") -> Said:
         """Run it to its end."""
@@ -64,33 +92,90 @@ class Kubectl:
         assert said.status == 0, f"kubectl {' '.join(words)}: {said.out}{said.err}"
         return said.out
 
-    def apply(self, *documents: Mapping[str, object], more: tuple[str, ...] = ()) -> str:
-        """Apply objects, server-side by default of ours: what is there already is made to be as told."""
-        listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
-        words = ("apply", "--server-side", "--force-conflicts", "-f", "-", *more)
-        return self(*words, given=json.dumps(listed))
+    def apply(self, *documents: Mapping[str, object]) -> None:
+        """Apply objects as `kubectl apply --server-side --force-conflicts` does."""
+        for each in documents:
+            self._applied(each)
 
-    def status(self, *documents: Mapping[str, object]) -> str:
-        """Write the status of objects that are there."""
-        return self.apply(*documents, more=("--subresource=status",))
+    def status(self, *documents: Mapping[str, object]) -> None:
+        """Apply the status of objects that are there."""
+        for each in documents:
+            self._applied(each, "/status")
 
     def get(self, *words: str) -> Document:
-        """Return an object, or a list of them."""
-        return dict(json.loads(self("get", *words, "-o", "json")))
+        """Return what `kubectl get` with these words prints as JSON: an object, or a list of objects."""
+        answer = self._got(*words)
+        assert answer.status == HTTPStatus.OK, f"get {' '.join(words)}: {answer.message}"
+        return dict(answer.body)
 
-    def until_pod(self, pod: str, wanted: str = "condition=Ready") -> None:
-        """Wait until a Pod is ready, or whatever is wanted; if it never is, say all that is known of it."""
-        words = ("wait", f"--for={wanted}", f"pod/{pod}", f"--timeout={int(SECONDS / 2)}s")
-        if all(self.run(*words).status != 0 for _ in range(5)):
-            logs = self.run("logs", pod, "--all-containers", "--ignore-errors")
-            raise AssertionError(f"{self('describe', 'pod', pod)}\n{logs.out}{logs.err}")
+    def found(self, *words: str) -> Document | None:
+        """Return an object, or None where there is none."""
+        answer = self._got(*words)
+        assert answer.status in (HTTPStatus.OK, HTTPStatus.NOT_FOUND), answer.message
+        return dict(answer.body) if answer.status == HTTPStatus.OK else None
+
+    def until_there(self, *words: str) -> Document:
+        """Wait until an object is there."""
+        return self.until(lambda _: True, *words)
+
+    def until_pod(self, pod: str, holds: Callable[[Document], object] = is_ready) -> None:
+        """Wait until a Pod is ready, or as wanted; if it never is, say all that is known of it."""
+        deadline = Deadline(_PODS)
+        while not ((answer := self._got("pod", pod)).status == HTTPStatus.OK and holds(dict(answer.body))):
+            if deadline.has_passed():
+                logs = self.run("logs", pod, "--all-containers", "--ignore-errors")
+                raise AssertionError(f"{self('describe', 'pod', pod)}\n{logs.out}{logs.err}")
+            time.sleep(deadline.pause())
 
     def until(self, holds: Callable[[Document], object], *words: str, seconds: float = SECONDS) -> Document:
-        """Get again and again until what comes is there, and as wanted; return it."""
-        limit = time.monotonic() + seconds
-        while True:
-            said = self.run("get", *words, "-o", "json")
-            if said.status == 0 and holds(found := dict(json.loads(said.out))):
-                return found
-            assert time.monotonic() < limit, f"{said.out[-3000:]}{said.err}"
-            time.sleep(0.05)
+        """Get objects until they are as wanted, and return them; wait for an API server that is away."""
+        last: Document = {}
+
+        def is_so() -> object:
+            nonlocal last
+            try:
+                answer = self._got(*words)
+            except (OSError, HTTPException) as error:
+                last = {"message": str(error)}
+                return False
+            last = dict(answer.body)
+            return answer.status == HTTPStatus.OK and holds(last)
+
+        wait_until(is_so, seconds, lambda: json.dumps(last)[-3000:])
+        return last
+
+    def delete(self, *words: str) -> None:
+        """Delete an object, and wait neither for its end nor for its being there."""
+        answer = self._kinds.ask("DELETE", self._kinds.asked(words, self.namespace))
+        assert answer.status < HTTPStatus.BAD_REQUEST or answer.status == HTTPStatus.NOT_FOUND, answer.message
+
+    def dry_run(self, document: Document) -> Answer:
+        """Return what `kubectl create --dry-run=server` of an object is answered."""
+        path = self._kinds.of(document).path(document["metadata"].get("namespace", self.namespace))
+        return self._kinds.ask("POST", f"{path}?dryRun=All&fieldValidation=Strict", document)
+
+    def until_answered(self, review: Document, holds: Callable[[Document], object]) -> None:
+        """Create an inquiry, such as a SubjectAccessReview, until its answer is as wanted."""
+        last: Document = {}
+
+        def is_so() -> object:
+            nonlocal last
+            last = dict(self._kinds.ask("POST", self._kinds.of(review).path(self.namespace), review).body)
+            return holds(last)
+
+        wait_until(is_so, SECONDS, lambda: last)
+
+    def _got(self, *words: str) -> Answer:
+        return self._kinds.ask("GET", self._kinds.asked(words, self.namespace))
+
+    def _applied(self, document: Mapping[str, Any], subresource: str = "") -> None:
+        metadata = document["metadata"]
+        namespace = metadata.get("namespace", self.namespace or "default")
+        path = self._kinds.of(document).path(namespace, metadata["name"])
+        answer = self._kinds.ask("PATCH", f"{path}{subresource}?{_AS}", document, _APPLY)
+        assert answer.status in (HTTPStatus.OK, HTTPStatus.CREATED), f"apply {path}: {answer.message}"
+
+    @property
+    def _kinds(self) -> Kinds:
+        assert self.kinds is not None, "it has no connection of its own: use the command"
+        return self.kinds

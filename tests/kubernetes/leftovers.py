@@ -1,9 +1,9 @@
 """What is left of a node on this machine once it has ended: nothing, it should be."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.deadline import wait_until
 from tests.kubernetes.kubectl import SECONDS
 from tools.real_parts import holding
 from tools.real_parts.node_flags import SOCKET
@@ -11,10 +11,13 @@ from tools.real_parts.node_flags import SOCKET
 
 def until_nothing_is_left(folder: Path, group: str) -> None:
     """Wait until there is no process, mount, control group or socket of a node."""
-    limit = time.monotonic() + SECONDS
-    while left := [*_left(folder, group)]:
-        assert time.monotonic() < limit, left
-        time.sleep(0.05)
+    left: list[str] = []
+
+    def is_gone() -> bool:
+        left[:] = _left(folder, group)
+        return not left
+
+    wait_until(is_gone, SECONDS, lambda: left)
 
 
 def _left(folder: Path, group: str) -> Iterator[str]:

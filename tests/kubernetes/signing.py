@@ -1,7 +1,6 @@
 """What stands around issuers of cert-manager: CAs in Secrets, issuers, and requests as others answer them."""
 
 import base64
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +20,7 @@ from certs.issuers.reference import IssuerReference
 from certs.pair import Making, Pair, issue_pair
 from kube.connection import found
 from mesh.names import TrustDomain
+from tests.deadline import wait_until
 from tests.kubernetes.asking import Answer, Asking
 from tests.unit.certs.issuers.cas import Ca, ca
 
@@ -135,11 +135,8 @@ class Signing:
 
     def waiting(self) -> Document:
         """Return the one request, once it is there."""
-        limit = time.monotonic() + SECONDS
-        while len(there := self.listed()) != 1:
-            assert time.monotonic() < limit, there
-            time.sleep(0.02)
-        return there[0]
+        wait_until(lambda: len(self.listed()) == 1, SECONDS, self.listed)
+        return self.listed()[0]
 
     def answer(self, request: Mapping[str, Any], *conditions: Mapping[str, str], **status: str) -> None:
         """Say what became of a request, as who signs or approves does."""

@@ -1,13 +1,12 @@
 """What owners of objects do to a cluster that no schema keeps them from."""
 
 import asyncio
-import time
 from typing import Final
 
 from mesh.identity import ProxyName
 from tests.kubernetes import objects
 from tests.kubernetes.following import Following
-from tests.kubernetes.kubectl import SECONDS, Kubectl
+from tests.kubernetes.kubectl import Kubectl
 from tests.kubernetes.shop import FIRST, SECOND, THIRD, moves, served
 from tests.meshes import texts
 from tests.program import Program
@@ -26,10 +25,7 @@ def may(found: Following, buyer: ProxyName) -> bool:
 
 def _until_served(kubectl: Kubectl) -> None:
     """Wait until a kind is there again, and its objects can be asked for: that is a moment later."""
-    deadline = time.monotonic() + SECONDS
-    while (said := kubectl.run("get", TARGETS)).status:
-        assert time.monotonic() < deadline, said
-        time.sleep(0.05)
+    kubectl.until_there(TARGETS)
 
 
 async def test_a_kind_that_is_removed_while_in_use_is_gone_and_may_come_back(

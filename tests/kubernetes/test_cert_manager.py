@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from certs.issuers.succession import SETTLING
 from certs.pair import Making
 from certs.pair_files import PairFiles
 from certs.stored import Holder
+from tests.deadline import wait_until
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.granted import Grant, asked, granted
 from tests.kubernetes.signing import (
@@ -238,9 +240,8 @@ def test_our_grants_are_enough_and_all_are_used(
             _until_granted(
                 lambda: signing.open("ClusterIssuer/nobody", kubeconfig=account.kubeconfig).close()
             )
-        limit = now() + timedelta(seconds=SECONDS)
-        while unused := _unused(documents, shared_cluster.place.audit, account.user):
-            assert now() < limit, unused  # what is answered is logged a moment later
+        unused = partial(_unused, documents, shared_cluster.place.audit, account.user)
+        wait_until(lambda: not unused(), SECONDS, unused)  # what is answered is logged a moment later
     finally:
         for kind in ("clusterrolebinding", "clusterrole"):
             accounts.kubectl("delete", kind, f"meshwright-issuer-{signing.namespace}")

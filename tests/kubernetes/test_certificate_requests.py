@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from certs.issuers.contract import Issuer, Names
 from certs.pair import Pair
 from certs.profile import alternative_names
 from kube.api import Api
+from tests.deadline import wait_until
 from tests.kubernetes.kubectl import Kubectl
 from tests.kubernetes.signing import (
     GROUP,
@@ -110,10 +110,7 @@ def test_what_a_request_says(signing: Signing, opened: Opened, aside: ThreadPool
 
 
 def _until_removed(signing: Signing) -> None:
-    limit = time.monotonic() + SECONDS
-    while signing.listed():  # it tidies up, and nobody who asks waits for that
-        assert time.monotonic() < limit
-        time.sleep(0.05)
+    wait_until(lambda: not signing.listed(), SECONDS)  # it tidies up, and nobody who asks waits for that
 
 
 def test_a_request_that_was_made_unheard_is_removed(

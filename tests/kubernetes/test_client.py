@@ -23,6 +23,7 @@ from kube.reflector import Reflector
 from kube.resource import Key, Raw, Resource
 from kube.seen import Item
 from kube.transport import Transport
+from tests.deadline import until
 from tests.kubernetes import objects
 from tests.kubernetes.accounts import Account, Accounts
 from tests.kubernetes.kubectl import Kubectl
@@ -60,9 +61,7 @@ class Watched:
 
     async def until(self, true: Callable[[], object]) -> None:
         """Wait for something to be true."""
-        async with asyncio.timeout(60):
-            while not true():
-                await asyncio.sleep(0.01)
+        await until(true)
 
 
 @contextlib.asynccontextmanager
@@ -273,14 +272,19 @@ async def test_what_is_served(connection: Connection, kubectl: Kubectl) -> None:
         await asyncio.to_thread(
             kubectl, "wait", "--for=condition=Established", "crd/things.tests.example.com"
         )
-        async with asyncio.timeout(60):
-            while not (there := (await served(api, {"tests.example.com"})).of("tests.example.com", "Thing")):
-                await asyncio.sleep(0.05)
+
+        async def things() -> tuple[Resource, ...]:
+            return (await served(api, {"tests.example.com"})).of("tests.example.com", "Thing")
+
+        await until(things)
+        there = await things()
         assert [each.version for each in there] == ["v1", "v1alpha1"]
         await asyncio.to_thread(kubectl, "delete", "crd", "things.tests.example.com")
-        async with asyncio.timeout(60):
-            while (await served(api)).of("tests.example.com", "Thing"):
-                await asyncio.sleep(0.05)
+
+        async def has_none() -> bool:
+            return not (await served(api)).of("tests.example.com", "Thing")
+
+        await until(has_none)
         with pytest.raises(ApiError) as caught:
             await api.list(there[0])
         assert caught.value.reason is Reason.NOT_SERVED, caught.value

@@ -7,14 +7,14 @@ import contextlib
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import yaml
 
+from tests.deadline import wait_until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.kubernetes import containers, objects
 from tests.kubernetes.conftest import define, namespaced
@@ -92,14 +92,14 @@ class Plugin:
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one that has ended meanwhile
                 if b"cni\0install" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     os.kill(pid, signal.SIGKILL)
-        _until(lambda: self.restarts() > before)
+        wait_until(lambda: self.restarts() > before, SECONDS)
         self.until_ready()
 
     def uninstall(self) -> None:
         """Delete all of the manifest at once, as `kubectl delete -f` does, and wait until nothing is in."""
         listed = {"apiVersion": "v1", "kind": "List", "items": self._documents}
         self._kubectl("delete", "--ignore-not-found", "-f", "-", given=json.dumps(listed))
-        _until(lambda: not self.is_in())
+        wait_until(lambda: not self.is_in(), SECONDS)
 
     def is_in(self) -> bool:
         """Say whether the runtime's list has the plug-in."""
@@ -108,13 +108,6 @@ class Plugin:
 
 def _is_on_the_node(found: Document) -> bool:
     return bool(found.get("status", {}).get("numberReady") == 1)
-
-
-def _until(holds: Any) -> None:
-    limit = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -190,7 +183,7 @@ def test_pods_without_rights_are_in_the_mesh(plugin: Plugin, mesh: Mesh) -> None
     assert plugin.is_in()
     changed = json.dumps({**network, "plugins": network["plugins"][:-1]}, indent=3)
     plugin.file.write_text(changed)
-    _until(plugin.is_in)
+    wait_until(plugin.is_in, SECONDS)
 
     kubectl.apply(
         *map(objects.service, ("buyer", "shop")),
@@ -203,9 +196,11 @@ def test_pods_without_rights_are_in_the_mesh(plugin: Plugin, mesh: Mesh) -> None
     for name in ("shop", "buyer"):
         kubectl.until(_is_ready, "deployment", name, seconds=300)
     kubectl.until_pod("plain")
-    _until(lambda: _calls(mesh, "/goods") == "200 shop")
+    wait_until(lambda: _calls(mesh, "/goods") == "200 shop", SECONDS)
     assert _calls(mesh, "/secrets") == "403"
 
     plugin.uninstall()
     assert plugin.file.read_text() == changed
-    _until(lambda: "exit 0" in plugin.program.read_text())  # after the list, in which nobody asks for it
+    wait_until(
+        lambda: "exit 0" in plugin.program.read_text(), SECONDS
+    )  # after the list, in which nobody asks for it

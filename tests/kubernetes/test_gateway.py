@@ -1,8 +1,6 @@
 """A gateway's certificate in a Secret, on a real API server: by one role for it alone, as roots change."""
 
 import base64
-import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +9,7 @@ import pytest
 import yaml
 
 from certs.leaf import read_leaf, stands_below
+from tests.deadline import wait_until
 from tests.kubernetes.accounts import Account, Accounts
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.kubectl import Kubectl
@@ -60,17 +59,13 @@ def config(*names: str, edge: str) -> dict[str, Any]:
 
 def data(edge: Kubectl) -> dict[str, bytes]:
     """Return what the Secret holds, nothing where there is none."""
-    said = edge.run("get", "secret", NAME, "-o", "json")
-    found = {} if said.status else json.loads(said.out)["data"]
-    return {name: base64.b64decode(each) for name, each in found.items()}
+    found = edge.found("secret", NAME) or {"data": {}}
+    return {name: base64.b64decode(each) for name, each in found["data"].items()}
 
 
 def until(holds: Callable[[], object], server: Server) -> None:
     """Wait until this is so."""
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, "\n".join(map(str, server.log()[-15:]))
-        time.sleep(0.1)
+    wait_until(holds, SECONDS, lambda: "\n".join(map(str, server.log()[-15:])))
 
 
 def test_a_gateway_s_certificate_follows_what_is_said_of_it(

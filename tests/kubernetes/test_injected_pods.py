@@ -14,7 +14,7 @@ from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.kubernetes import containers, objects
 from tests.kubernetes.conftest import define, namespaced
 from tests.kubernetes.containers import PORT, PYTHON, application, container
-from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.kubectl import Kubectl, is_unready
 from tests.kubernetes.objects import Document
 from tests.program import Program, Server
 from tests.typed import Executed, Typed
@@ -244,6 +244,6 @@ def _is_asked_by_the_agent(kubectl: Kubectl, pod: dict[str, Any]) -> None:
     """The application's readiness is the Pod's, although the kubelet is not in the mesh."""
     name = pod["metadata"]["name"]
     kubectl("exec", name, "-c", "app", "--", *containers.away())
-    kubectl.until_pod(name, "condition=Ready=False")
+    kubectl.until_pod(name, is_unready)
     kubectl("exec", name, "-c", "app", "--", *containers.back())
     kubectl.until_pod(name)

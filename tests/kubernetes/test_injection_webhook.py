@@ -1,6 +1,7 @@
 """Pods are given sidecars as they are made: on a real API server, which was told of it by the server."""
 
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,10 @@ def _dry(kubectl: Kubectl, pod: dict[str, Any]) -> Said:
 
 def _image(kubectl: Kubectl, pod: dict[str, Any]) -> str:
     """Return the image of the sidecar that a pod would be given, empty for none."""
-    said = _dry(kubectl, pod)
-    if said.status:
-        return f"refused: {said.err}"
-    made = yaml.safe_load(said.out)["spec"].get("initContainers", ())
+    answer = kubectl.dry_run(pod)
+    if answer.status != HTTPStatus.CREATED:
+        return f"refused: {answer.message}"
+    made = answer.body["spec"].get("initContainers", ())
     return next((str(each["image"]) for each in made if each["name"] == SIDECAR), "")
 
 

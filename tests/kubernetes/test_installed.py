@@ -1,7 +1,6 @@
 """The chart on a real node: installed, upgraded, rolled back and uninstalled, of which nothing is left."""
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tests import envoy
+from tests.deadline import wait_until
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.containers import PYTHON, application, pod
 from tests.kubernetes.helm import CHART, Helm
@@ -96,7 +96,7 @@ def home(real_node: Node, node_administrator: Kubectl) -> Iterator[None]:
         },
         _volume(),
     )
-    node_administrator("wait", "--for=create", "--timeout=60s", "-n", HOME, "serviceaccount/default")
+    node_administrator.until_there("serviceaccount", "default", "-n", HOME)
     yield
     node_administrator("delete", "namespace", HOME, "--ignore-not-found")
     node_administrator("delete", "persistentvolume", "meshwright-test", "--ignore-not-found")
@@ -160,12 +160,12 @@ class Shop:
         code = (
             "import urllib.request as r; print(r.urlopen('http://shop/', timeout=5).headers['x-served-by'])"
         )
-        limit = time.monotonic() + 3 * SECONDS
-        while True:
+
+        def answered() -> bool:
             said = self._kubectl.run("exec", "buyer", "-c", "app", "--", PYTHON, "-c", code)
-            if said.out.strip() == "shop":
-                return
-            assert time.monotonic() < limit, said
+            return said.out.strip() == "shop"
+
+        wait_until(answered, 3 * SECONDS)
 
 
 def test_what_is_installed_is_upgraded_rolled_back_and_gone(
@@ -214,13 +214,15 @@ def _is_well(administrator: Kubectl, folder: Path) -> None:
     """From outside: nothing has failed, and both sidecars are connected, with certificates that are valid."""
     home = ("--control-plane-namespace", HOME, "--kubeconfig", str(administrator.kubeconfig))
     words = ("check", "--kubernetes", "--json", *home, "--values", str(folder / "values.json"))
-    limit = time.monotonic() + SECONDS
-    while True:  # what proxies hold is known once they have said it
+    said: dict[str, Any] = {}
+
+    def is_known() -> bool:  # what proxies hold is known once they have said it
         done = Executed(administrator.enter).run(Command(folder, words, {}), SECONDS)
-        said = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+        said.update({each["name"]: each for each in json.loads(done.stdout)["checks"]})
         assert done.returncode == 0, said
-        if said["certificates"]["said"] != "no proxy holds one" or time.monotonic() > limit:
-            break
+        return bool(said["certificates"]["said"] != "no proxy holds one")
+
+    wait_until(is_known, SECONDS, lambda: said)
     wanted = {"readiness", "proxies", "certificates", "policy webhook asked", "injection webhook asked"}
     wanted |= {"proxies of Pods"}
     assert {said[each]["status"] for each in wanted} == {"ok"}, said
@@ -231,12 +233,13 @@ def _is_well(administrator: Kubectl, folder: Path) -> None:
 def _is_missed(administrator: Kubectl, pods: set[str]) -> None:
     """Without its control plane each Pod is named, by what its agent says; they serve on."""
     administrator("-n", HOME, "scale", "statefulset", "meshwright", "--replicas=0")
-    limit = time.monotonic() + SECONDS
-    while True:
-        said = _checked(administrator)["proxies of Pods"]
-        if said["status"] == "failed" and all(each in said["said"] for each in pods):
-            break
-        assert time.monotonic() < limit, said
+    said: dict[str, Any] = {}
+
+    def are_named() -> bool:
+        said.update(_checked(administrator)["proxies of Pods"])
+        return said["status"] == "failed" and all(each in said["said"] for each in pods)
+
+    wait_until(are_named, SECONDS, lambda: said)
     assert said["said"].startswith(f"{len(pods)} of {len(pods)} without control plane: ")
 
 
@@ -255,12 +258,7 @@ def _judges(administrator: Kubectl) -> None:
         "metadata": {"name": "wrong", "namespace": "default"},
         "spec": {"matches": [{"name": "all", "pathRegex": "(", "methods": ["*"]}]},
     }
-    limit = time.monotonic() + 3 * SECONDS
-    while True:
-        said = administrator.run("create", "--dry-run=server", "-f", "-", given=json.dumps(wrong))
-        if "MW1014" in said.err:
-            return
-        assert time.monotonic() < limit, said
+    wait_until(lambda: "MW1014" in administrator.dry_run(wrong).message, 3 * SECONDS)
 
 
 def _everything(administrator: Kubectl) -> set[tuple[str, str, str]]:
@@ -272,7 +270,12 @@ def _everything(administrator: Kubectl) -> set[tuple[str, str, str]]:
 
 
 def _until_nothing_is_left(before: set[tuple[str, str, str]], administrator: Kubectl) -> None:
-    limit = time.monotonic() + 3 * SECONDS
-    while left := _everything(administrator) - before:
-        assert time.monotonic() < limit, left
+    left: set[tuple[str, str, str]] = set()
+
+    def is_gone() -> bool:
+        left.clear()
+        left.update(_everything(administrator) - before)
+        return not left
+
+    wait_until(is_gone, 3 * SECONDS, lambda: left)
     assert administrator("get", "leases", "-n", HOME, "-o", "name") == ""

@@ -4,18 +4,18 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.deadline import wait_until
 from tests.kubernetes import kubectl as tool
 from tests.kubernetes import objects
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.containers import PYTHON, container, pod, script
-from tests.kubernetes.kubectl import SECONDS, Kubectl
+from tests.kubernetes.kubectl import SECONDS, Kubectl, is_unready
 from tests.kubernetes.leftovers import until_nothing_is_left
 from tools.real_parts.node import Node
 from tools.real_parts.node_flags import PAUSE
@@ -67,7 +67,7 @@ def test_a_pod_runs_what_stands_before_its_application_and_is_ready_by_its_probe
     assert status["podIP"].startswith("10.244.")
     kubectl("exec", "web", "--", "rm", "/shared/index.html")
     try:
-        kubectl.until_pod("web", "condition=Ready=False")
+        kubectl.until_pod("web", is_unready)
     finally:
         kubectl("exec", "web", "--", "touch", "/shared/index.html")
     kubectl.until_pod("web")
@@ -80,7 +80,7 @@ def test_a_pod_reaches_another_by_its_services_address_and_name(kubectl: Kubectl
     name = f"web.{kubectl.namespace}.svc.cluster.local"
     asked = container("call", PYTHON, "-c", _CALLER, *(f"http://{each}/" for each in (address, "web", name)))
     kubectl.apply(pod("caller", asked, restartPolicy="Never"))
-    kubectl.until_pod("caller", "jsonpath={.status.phase}=Succeeded")
+    kubectl.until_pod("caller", lambda found: found["status"].get("phase") == "Succeeded")
     assert kubectl("logs", "caller") == "from the first\n" * 3
 
 
@@ -111,9 +111,7 @@ def test_a_kubelet_that_was_killed_finds_its_pods_again(real_node: Node, kubectl
     assert before
     real_node.kubelet.kill()
     real_node.kubelet.again()
-    limit = time.monotonic() + SECONDS
-    while (said := kubectl.run("exec", "web", "--", "true")).status != 0:
-        assert time.monotonic() < limit, said.err
+    wait_until(lambda: kubectl.run("exec", "web", "--", "true").status == 0, SECONDS)
     assert real_node.processes(uid) == before
 
 
@@ -132,8 +130,9 @@ def test_nothing_of_a_node_is_left_when_the_tool_is_killed(
                 tool.program() or "", folder / "admin.kubeconfig", folder, "default", tuple(enter.split())
             )
             kubectl("wait", "--for=create", "serviceaccount/default", f"--timeout={int(SECONDS) - 5}s")
-            kubectl.apply(pod("waits", {"name": "waits", "image": PAUSE, "imagePullPolicy": "Never"}))
-            kubectl.until_pod("waits")
+            waits = pod("waits", {"name": "waits", "image": PAUSE, "imagePullPolicy": "Never"})
+            kubectl("apply", "-f", "-", given=json.dumps(waits))
+            kubectl("wait", "--for=condition=Ready", "pod/waits", f"--timeout={int(SECONDS) - 5}s")
             group = json.loads((folder / "kubelet.json").read_text())["cgroupRoot"].strip("/")
         finally:
             started.kill()

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from mesh.objects import NamespaceObject, ObjectKey, Sourced
 from mesh.origins import InFile
 from mesh.picture import Picture
 from providers.merge import Merged
+from tests.deadline import until, wait_until
 from tests.kubernetes import objects, spoiling
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.conftest import namespaced
@@ -40,10 +40,7 @@ HOME: Final = "meshwright-system"
 
 
 def _until(holds: Callable[[], object], said: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, said()
-        time.sleep(0.05)
+    wait_until(holds, SECONDS, said)
 
 
 class Kept:
@@ -64,8 +61,8 @@ class Kept:
 
     def roots(self, of: Kubectl) -> str:
         """Return what a namespace has, empty for nothing."""
-        said = of.run("get", "configmap", NAME, "-o", "json")
-        return "" if said.status else str(json.loads(said.out)["data"]["ca.pem"])
+        found = of.found("configmap", NAME)
+        return str(found["data"]["ca.pem"]) if found else ""
 
     def until(self, of: Kubectl, *roots: str) -> None:
         """Wait until a namespace has these roots and no others."""
@@ -158,8 +155,7 @@ async def _keeping(kubeconfig: Path, namespace: str) -> AsyncIterator[PodRoots]:
 
 async def _made(kubectl: Kubectl) -> None:
     """Wait until it is there."""
-    words = ("wait", "--for=create", f"--timeout={int(SECONDS)}s", f"configmap/{NAME}")
-    await asyncio.to_thread(kubectl, *words)
+    await asyncio.to_thread(kubectl.until_there, "configmap", NAME)
 
 
 @pytest.mark.parametrize("left_out", ["create", "patch", "watch"])
@@ -171,9 +167,8 @@ async def test_the_role_that_we_hand_out_is_the_least(
     assert (rule["resourceNames"], left_out in rule["verbs"]) == ([NAME], True)
     verbs = [each for each in rule["verbs"] if each != left_out]
     account = accounts.make("joining", [{**rule, "verbs": verbs}])
-    async with _keeping(account.kubeconfig, kubectl.namespace) as kept, asyncio.timeout(SECONDS):
-        while "RBAC grants no `" not in kept.error:
-            await asyncio.sleep(0.02)
+    async with _keeping(account.kubeconfig, kubectl.namespace) as kept:
+        await until(lambda: "RBAC grants no `" in kept.error, SECONDS, lambda: kept.error)
         assert (kept.trusted, len(kept.remarks())) == (b"", 1)
 
 
@@ -200,12 +195,8 @@ async def test_a_namespace_that_goes_is_not_waited_for(
     kubectl.apply(held)
     administrator("delete", "namespace", kubectl.namespace, "--wait=false")
     try:
-        async with (
-            _keeping(shared_cluster.kubeconfig, kubectl.namespace) as kept,
-            asyncio.timeout(SECONDS),
-        ):
-            while kept.trusted is not None:
-                await asyncio.sleep(0.02)
+        async with _keeping(shared_cluster.kubeconfig, kubectl.namespace) as kept:
+            await until(lambda: kept.trusted is None, SECONDS, lambda: kept.error)
             assert kept.remarks() == ()
     finally:
         made = replace(kubectl, namespace=kubectl.namespace)

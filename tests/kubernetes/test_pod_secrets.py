@@ -28,14 +28,10 @@ def test_a_secret_is_made_before_its_pod_and_goes_with_it(
     """By dry runs nothing is made; a copy of a pod is nobody else; the proxy is one that the ledger knows."""
     server = inject(CONFIG)
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
-    pod = yaml.safe_dump(objects.pod("one"))
-
-    def dry() -> str:
-        return kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", given=pod).out
-
-    until(lambda: "meshwright-credentials" in dry())
+    pod = objects.pod("one")
+    until(lambda: "meshwright-credentials" in str(kubectl.dry_run(pod).body))
     assert _secrets(kubectl) == {}
-    kubectl("create", "-f", "-", given=pod)
+    kubectl("create", "-f", "-", given=yaml.safe_dump(pod))
     made = kubectl.get("pod", "one")
     uuid = made["metadata"]["labels"][LABEL]
     ((name, secret),) = _secrets(kubectl).items()

@@ -22,6 +22,7 @@ from kube.builtin import VALIDATING
 from kube.connection import found
 from kube.errors import ApiError
 from mesh.names import TrustDomain
+from tests.deadline import until
 from tests.kubernetes import spoiling
 from tests.kubernetes.accounts import Accounts
 from tests.typed import ROOT
@@ -45,13 +46,17 @@ async def registered(api: Api) -> AsyncIterator[Registration]:
 
 
 async def _until(api: Api, holds: Callable[[Any], bool]) -> Any:
-    async with asyncio.timeout(SECONDS):
-        while True:
-            with contextlib.suppress(ApiError):  # it may be gone
-                there: Any = await api.get(VALIDATING, None, NAME)
-                if holds(there):
-                    return there
-            await asyncio.sleep(0.02)
+    there: Any = None
+
+    async def is_so() -> bool:
+        nonlocal there
+        with contextlib.suppress(ApiError):  # it may be gone
+            there = await api.get(VALIDATING, None, NAME)
+            return holds(there)
+        return False
+
+    await until(is_so, SECONDS, lambda: there)
+    return there
 
 
 async def test_it_is_made_and_mended(registered: Registration, api: Api) -> None:
@@ -70,9 +75,8 @@ async def test_it_is_made_and_mended(registered: Registration, api: Api) -> None
     await _until(api, mended)
     await api.delete(VALIDATING, None, NAME)
     await _until(api, lambda there: there["metadata"]["uid"] != made["metadata"]["uid"])
-    async with asyncio.timeout(SECONDS):
-        while (registered.state.is_right, registered.state.error) != (True, ""):
-            await asyncio.sleep(0.02)
+    state = registered.state
+    await until(lambda: (state.is_right, state.error) == (True, ""), SECONDS, lambda: state)
 
 
 async def test_servers_with_different_roots_have_both_in_the_bundle(api: Api, tmp_path: Path) -> None:
@@ -87,11 +91,8 @@ async def test_servers_with_different_roots_have_both_in_the_bundle(api: Api, tm
 
     async with _of(api, api, first) as one, _of(api, api, second) as other:
         there = await _until(api, has_both)
-        async with asyncio.timeout(SECONDS):
-            while not (one.state.is_right and other.state.is_right):
-                await asyncio.sleep(0.02)
-            while {one.trusted, other.trusted} != {both.pem}:
-                await asyncio.sleep(0.02)
+        await until(lambda: one.state.is_right and other.state.is_right, SECONDS)
+        await until(lambda: {one.trusted, other.trusted} == {both.pem}, SECONDS)
         writes = one.state.writes, other.state.writes
         await api.patch(VALIDATING, None, NAME, {"metadata": {"annotations": {"seen": "yes"}}})
         await _until(api, lambda there: "seen" in there["metadata"].get("annotations", {}))
@@ -137,10 +138,9 @@ async def test_the_role_that_we_hand_out_is_the_least(accounts: Accounts, api: A
     account = accounts.make(
         "webhook", [{**rule, "verbs": [each for each in rule["verbs"] if each != left_out]}]
     )
-    async with _by(account.kubeconfig, api) as registration, asyncio.timeout(SECONDS):
+    async with _by(account.kubeconfig, api) as registration:
         if left_out:
-            while not (registration.state.error or registration.watch_error):
-                await asyncio.sleep(0.02)
+            await until(lambda: registration.state.error or registration.watch_error, SECONDS)
             assert "RBAC grants no " in (registration.state.error or registration.watch_error)
             return
         await _until(api, lambda there: bool(there.get("webhooks")))
@@ -171,8 +171,7 @@ async def test_the_role_suffices_where_lists_are_not_streamed(
 async def test_what_is_not_allowed_is_said_by_verb_and_resource(accounts: Accounts, api: Api) -> None:
     """The rest goes on."""
     account = accounts.make("nobody", [])
-    async with _by(account.kubeconfig, api) as registration, asyncio.timeout(SECONDS):
-        while not registration.state.error:
-            await asyncio.sleep(0.02)
+    async with _by(account.kubeconfig, api) as registration:
+        await until(lambda: registration.state.error, SECONDS)
         assert "validatingwebhookconfigurations" in registration.state.error
         assert "RBAC grants no `patch`" in registration.state.error

@@ -20,6 +20,7 @@ from controller.app import run
 from controller.server import Bound
 from controller.settings import load
 from sidecars.envoy.bootstrap import AdsProtocol
+from tests.deadline import until
 from tests.e2e.envoys import running
 from tests.envoy import program
 from tests.feature.identity.conftest import Server
@@ -177,9 +178,11 @@ async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: 
     async with reports.serving() as server:
         picky = partial(running, envoy, server, reports.state / "envoy", AdsProtocol.DELTA, name, picky=True)
         async with picky():
-            async with asyncio.timeout(60):
-                while (await server.proxies()).get(name) != "connected":
-                    await asyncio.sleep(0.02)
+
+            async def is_connected() -> bool:
+                return (await server.proxies()).get(name) == "connected"
+
+            await until(is_connected)
             await reports.apply(objects.workload("shop-vm", "127.0.0.77", "shop", app="shop"))
             said = await reports.until(is_applied, "workload", "shop-vm")
             assert conditions(said)["Programmed"] == (

@@ -1,7 +1,6 @@
 """The validating webhook of `meshwright serve`, as people meet it: with kubectl, on a real API server."""
 
 import base64
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import yaml
 
 from certs.bundle import TrustBundle
 from demo.ports import free_port
+from tests.deadline import wait_until
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.kubectl import Kubectl
 from tests.program import Program, Server
@@ -65,15 +65,12 @@ def serve(
 
 def until(holds: Callable[[], object]) -> None:
     """Wait until the condition holds."""
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(holds, SECONDS)
 
 
 def _judged(kubectl: Kubectl) -> bool:
     """Say whether the API server asks: a while after it was told to."""
-    return kubectl.run("apply", "--dry-run=server", "-f", "-", given=WRONG).status != 0
+    return "denied the request" in kubectl.dry_run(yaml.safe_load(WRONG)).message
 
 
 def test_kubectl_prints_what_it_would_come_to(serve: Serve, kubectl: Kubectl) -> None:
@@ -139,7 +136,7 @@ def test_the_configuration_is_kept_right(serve: Serve, kubectl: Kubectl) -> None
     found = kubectl.until(lambda found: found["webhooks"][0]["failurePolicy"] == "Ignore", CONFIGURATION)
     assert found["metadata"]["labels"]["mine"] == "yes"
     kubectl("delete", CONFIGURATION)
-    until(lambda: kubectl.run("get", CONFIGURATION).status == 0)
+    until(lambda: kubectl.found(CONFIGURATION))
 
 
 def test_a_mesh_config_at_home_is_judged_though_home_is_not_in_the_mesh(
@@ -167,7 +164,7 @@ def test_a_mesh_config_at_home_is_judged_though_home_is_not_in_the_mesh(
 def test_another_ca_is_told_to_the_cluster(serve: Serve, kubectl: Kubectl, tmp_path: Path) -> None:
     """The `caBundle` follows, and the API server goes on asking: also whoever has the one before."""
     server = serve()
-    until(lambda: kubectl.run("get", CONFIGURATION).status == 0)  # it is made once the server serves
+    until(lambda: kubectl.found(CONFIGURATION))  # it is made once the server serves
     server.stop()
     before = _bundle(kubectl)
     serve(state=tmp_path / "another")
