@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from demo.supervisor import DemoError
-from tools.real_parts.environments import HOME, environment
+from tools.real_parts.environments import HOME, compiled_environment
 from tools.real_parts.images import Files, Image, Link, Text, busybox, iptables, program, tree
 
 BOOKSTORE: Final = "demo.local/bookstore:v1"
@@ -30,7 +30,7 @@ def bookstore() -> Image:
     """Return it; its database has no command in its manifest."""
     scripts = {f"/{name}": Text(_script(name), executable=True) for name in _PROGRAMS}
     package = {f"{_AT}/demo/__init__.py": Text(""), **tree(_APPS, f"{_AT}/demo/apps")}
-    return Image(BOOKSTORE, {**environment(), **busybox("sh"), **package, **scripts}, ("/mysql",))
+    return Image(BOOKSTORE, {**compiled_environment(), **busybox("sh"), **package, **scripts}, ("/mysql",))
 
 
 def _script(name: str) -> str:
@@ -47,7 +47,7 @@ def meshwright(name: str, envoy: str) -> Image:
         raise DemoError(f"there is no Envoy at {envoy}")
     files: Files = {
         **busybox("sh", "cat", "sleep"),
-        **environment(),
+        **compiled_environment(),
         **iptables(),
         **program(Path(envoy), "/usr/local/bin/envoy"),
         "/usr/local/bin/meshwright": Link(f"{HOME}/bin/meshwright"),

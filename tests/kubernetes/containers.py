@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID
 from tests.kubernetes.objects import Document
-from tools.real_parts.environments import HOME, environment
+from tools.real_parts.environments import HOME, compiled_environment
 from tools.real_parts.images import Image, Link, Text, busybox, iptables, program
 
 MESH: Final = "tests.local/mesh:1"
@@ -40,7 +40,7 @@ def mesh(envoy: str) -> Image:
     """Return an image of this project, its Envoy, what sets rules, and an application."""
     files = {
         **busybox(*_APPLETS),
-        **environment(),
+        **compiled_environment(),
         **iptables(),
         **program(Path(envoy), "/usr/local/bin/envoy"),
         "/usr/local/bin/meshwright": Link(f"{HOME}/bin/meshwright"),

@@ -11,6 +11,7 @@ from typing import Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tools.real_parts.bytecode import compiled
 from tools.real_parts.images import Entry, Files, Link, Text, libraries, program, tree
 
 HOME: Final = "/opt/meshwright"
@@ -39,6 +40,12 @@ def environment() -> Files:
         **_installed(site),
         **ours(site),
     }
+
+
+def compiled_environment() -> Files:
+    """Return the environment with the bytecode of all its modules, for containers that run."""
+    found = environment()
+    return {**found, **compiled(found)}
 
 
 def ours(site: str) -> Files:

@@ -7,7 +7,7 @@ what the wheel has, with this machine's Python, Envoy and iptables in place of D
 from pathlib import Path
 from typing import Final
 
-from tools.real_parts.environments import HOME, environment
+from tools.real_parts.environments import HOME, compiled_environment
 from tools.real_parts.images import PATH, Folder, Image, iptables, program
 
 CONTROL_PLANE: Final = "docker.io/meshwright/control-plane:{}"
@@ -29,7 +29,7 @@ def control_plane(tag: str) -> Image:
     """Return the control plane's image."""
     return Image(
         CONTROL_PLANE.format(tag),
-        {**environment(), "/mesh": Folder(0o755), "/state": Folder(0o700, CONTROL_PLANE_UID)},
+        {**compiled_environment(), "/mesh": Folder(0o755), "/state": Folder(0o700, CONTROL_PLANE_UID)},
         entrypoint=("meshwright",),
         command=("serve",),
         environment={**_PYTHON, "MESHWRIGHT_MESH": "/mesh", "MESHWRIGHT_STATE": "/state"},
@@ -42,7 +42,7 @@ def proxy(tag: str, envoy: Path) -> Image:
     """Return the sidecar's image, with that Envoy."""
     return Image(
         PROXY.format(tag),
-        {**environment(), **iptables(), **program(envoy, "/usr/local/bin/envoy")},
+        {**compiled_environment(), **iptables(), **program(envoy, "/usr/local/bin/envoy")},
         entrypoint=("meshwright",),
         command=("agent",),
         environment=_PYTHON,

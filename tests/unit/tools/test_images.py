@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.real_parts.building import PartError
+from tools.real_parts.bytecode import compiled
 from tools.real_parts.environments import HOME, environment
 from tools.real_parts.images import Folder, Image, Link, Text, found_program, libraries, tree
 
@@ -73,6 +74,24 @@ def test_a_tree_is_taken_with_its_links_and_without_what_is_not_asked_for(tmp_pa
         (tmp_path / name).write_text("")
     (tmp_path / "link").symlink_to("kept")
     assert dict(tree(tmp_path, "/at", ["test"])) == {"/at/kept": tmp_path / "kept", "/at/link": Link("kept")}
+
+
+def test_modules_come_with_bytecode_that_is_not_compared_with_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The times of an image's files are all the same, and a container starts with what the image has."""
+    monkeypatch.setenv("REAL_PARTS", str(tmp_path / "parts"))
+    for name, text in (("module.py", "VALUE = 1"), ("template.py", "{{ no Python }}")):
+        (tmp_path / name).write_text(text)
+    files = {f"{tmp_path}/{each}": tmp_path / each for each in ("module.py", "template.py")}
+    ((at, made),) = compiled(files).items()
+    assert compiled(files) == {at: made}
+    assert isinstance(made, Path)
+    Path(at).parent.mkdir()
+    Path(at).write_bytes(made.read_bytes())
+    (tmp_path / "module.py").write_text("VALUE = 2")
+    words = [sys.executable, "-c", "import module; print(module.VALUE)"]
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "1\n"
 
 
 def test_a_program_comes_with_what_it_is_linked_with() -> None:
