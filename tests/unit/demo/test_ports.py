@@ -1,0 +1,40 @@
+"""Ports for programs that are about to start are given once, whatever process asks."""
+
+import subprocess
+import sys
+
+import pytest
+
+from demo import ports
+from demo.ports import free_port
+
+_TAKE_ALL = """
+import sys
+from demo import ports
+ports._ASKED_FOR_BY_NUMBER = range(20_100, 20_104)
+ports._TRIES = 4
+given = []
+try:
+    while True:
+        given.append(ports.free_port("127.0.0.1"))
+except OSError:
+    print(*given, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_no_two_processes_are_given_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any program listens there; when the first process has ended its ports are given again."""
+    monkeypatch.setattr(ports, "_ASKED_FOR_BY_NUMBER", range(20_100, 20_105))
+    monkeypatch.setattr(ports, "_TRIES", 5)
+    words = [sys.executable, "-c", _TAKE_ALL]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        theirs = {int(each) for each in other.stdout.readline().split()}
+        ours = free_port("127.0.0.1")
+        assert ours not in theirs
+        with pytest.raises(OSError, match="no port of .* is free"):
+            free_port("127.0.0.1")
+        other.stdin.close()
+    assert free_port("127.0.0.1") in theirs
