@@ -26,7 +26,7 @@ from typing import IO, Final, Self
 ROOT: Final = Path(__file__).parents[1]
 PATH: Final = "/usr/bin:/bin"
 _MOST: Final = 65536
-_CLONE_NEWNS: Final = 0x00020000
+_ANY_NAMESPACE: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +147,12 @@ class Typed(Commands):
             process.kill()
 
     def start(
-        self, command: Command, stdout: IO[str], stderr: IO[str], mounts: Path | None = None
+        self, command: Command, stdout: IO[str], stderr: IO[str], namespace: Path | None = None
     ) -> Running:
-        """Start a command, with our umask; with `mounts`, among the file systems of that namespace."""
+        """Start a command, with our umask; with `namespace`, in that namespace of mounts or network."""
         os.umask(umask := os.umask(0o077))
         variables = {"PATH": PATH, **command.environment}
-        where = "" if mounts is None else str(mounts)
+        where = "" if namespace is None else str(namespace)
         asked = json.dumps([where, str(command.folder), command.arguments, variables, umask])
         said, saying = os.pipe()
         try:
@@ -175,26 +175,39 @@ class Mounted(Commands):
         return self.typed.start(command, stdout, stderr, self.mounts)
 
 
-def _stand_in(mounts: str) -> None:
-    """Enter a mount namespace, as nsenter(1) does before it runs a program."""
+@dataclass(frozen=True)
+class Networked(Commands):
+    """Commands that are forked like all others, and have the network of a namespace."""
+
+    typed: Typed
+    network: Path
+    enter: tuple[str, ...] = ()
+
+    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Running:
+        """Start a command there."""
+        return self.typed.start(command, stdout, stderr, self.network)
+
+
+def _stand_in(namespace: str) -> None:
+    """Enter a namespace of mounts or network, as nsenter(1) does before it runs a program."""
     libc = ctypes.CDLL(None, use_errno=True)
-    with Path(mounts).open("rb") as opened:
-        if libc.setns(opened.fileno(), _CLONE_NEWNS) != 0:
+    with Path(namespace).open("rb") as opened:
+        if libc.setns(opened.fileno(), _ANY_NAMESPACE) != 0:
             number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), mounts)
+            raise OSError(number, os.strerror(number), namespace)
 
 
 def _become(
     streams: list[int],
-    mounts: str,
+    namespace: str,
     folder: str,
     arguments: list[str],
     environment: Mapping[str, str],
     umask: int,
 ) -> None:
     """Make this process look as if it had been started for one command."""
-    if mounts:
-        _stand_in(mounts)
+    if namespace:
+        _stand_in(namespace)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -40,6 +41,19 @@ from tools.real_parts.parts import NODE as NODE_PARTS
 from tools.real_parts.processes import Service
 from tools.real_parts.signing import RESOURCES, cert_manager
 
+LONGEST: Final = (
+    "test_rbac",  # waits for a minute in which a server says nothing
+    "test_client",
+    "test_reports",
+    "test_cert_manager",
+    "test_crds",
+    "test_api_server",
+    "test_certificate_requests",
+    "test_injection_webhook",
+    "test_webhook",
+)
+"""Files of tests without a node, those that take longest first."""
+
 _numbers = itertools.count(1)
 
 
@@ -57,11 +71,16 @@ def _skip(said: str) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tell the tests of the cluster with a node apart: each cluster is tested in a process of its own."""
+    """Mark the tests of the cluster with a node, and put the longest files first.
+
+    Each process takes whole files, in this order: the short ones fill the end.
+    """
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and "real_node" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.node)
+    ranks = {here / f"{name}.py": rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
 @pytest.fixture(scope="session")

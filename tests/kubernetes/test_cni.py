@@ -23,7 +23,7 @@ from tests.kubernetes.kubectl import SECONDS, Kubectl
 from tests.kubernetes.objects import Document
 from tests.kubernetes.test_injected_pods import Mesh
 from tests.program import Program
-from tests.typed import Executed, Typed
+from tests.typed import Networked, Typed
 from tools.real_parts.node import Node
 from tools.real_parts.node_flags import CNI_NETWORKS, CNI_PLUGINS
 
@@ -130,7 +130,7 @@ def mesh(
     """Return a mesh, and a namespace in which no Pod may have a right."""
     del plugin
     define(node_administrator, typed, tmp_path)
-    program = Program(tmp_path / "state", tmp_path / "files", Executed(real_node.inside.network))
+    program = Program(tmp_path / "state", tmp_path / "files", Networked(typed, real_node.inside.network_file))
     with namespaced(node_administrator) as home, namespaced(node_administrator) as kubectl:
         node_administrator("label", "namespace", kubectl.namespace, ENFORCE)
         try:

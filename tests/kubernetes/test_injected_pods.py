@@ -17,7 +17,7 @@ from tests.kubernetes.containers import PORT, PYTHON, application, container
 from tests.kubernetes.kubectl import Kubectl, is_unready
 from tests.kubernetes.objects import Document
 from tests.program import Program, Server
-from tests.typed import Executed, Typed
+from tests.typed import Networked, Typed
 from tests.unit.agent.credentials_of import write_server_certificate
 from tools.real_parts.flags import NODE_ADDRESS
 from tools.real_parts.node import Node
@@ -157,7 +157,7 @@ class Mesh:
 def mesh(real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: Path) -> Iterator[Mesh]:
     """Start a control plane."""
     define(node_administrator, typed, tmp_path)
-    program = Program(tmp_path / "state", tmp_path / "files", Executed(real_node.inside.network))
+    program = Program(tmp_path / "state", tmp_path / "files", Networked(typed, real_node.inside.network_file))
     with namespaced(node_administrator) as home, namespaced(node_administrator) as kubectl:
         try:
             made = Mesh(real_node, home, kubectl, program)

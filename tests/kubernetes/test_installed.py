@@ -16,7 +16,7 @@ from tests.kubernetes.helm import CHART, Helm
 from tests.kubernetes.kubectl import SECONDS, Kubectl
 from tests.kubernetes.objects import Document, account, routes, service, target
 from tests.kubernetes.test_cni import ENFORCE, NO_RIGHT
-from tests.typed import Command, Executed
+from tests.typed import Command, Commands, Networked, Typed
 from tools.real_parts import own_images
 from tools.real_parts.node import Node
 from tools.real_parts.node_flags import CNI_NETWORKS, CNI_PLUGINS, NODE, SOCKET
@@ -169,10 +169,10 @@ class Shop:
 
 
 def test_what_is_installed_is_upgraded_rolled_back_and_gone(
-    home: None, node_administrator: Kubectl, tmp_path: Path
+    home: None, real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: Path
 ) -> None:
     """Pods call each other through all of it, API servers trust it, and at the end nothing is left."""
-    administrator = node_administrator
+    administrator, commands = node_administrator, Networked(typed, real_node.inside.network_file)
     administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
     before = _everything(administrator)
     helm = Helm(tmp_path, administrator.kubeconfig, administrator.enter)
@@ -188,7 +188,7 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
     with namespaced(administrator) as kubectl:
         shop = Shop(kubectl)
         shop.answers()
-        _is_well(administrator, tmp_path)
+        _is_well(administrator, commands, tmp_path)
 
         release.do("upgrade", str(CHART), values=_values("2", "secret", cni=True, log_level="debug"))
         assert release.image() == "meshwright/control-plane:2"
@@ -202,7 +202,7 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
         assert release.image() == "meshwright/control-plane:1"
         assert release.webhooks() == webhooks, "Helm left it as it was"
         shop.answers()
-        _is_missed(administrator, {f"{kubectl.namespace}/{each}" for each in ("buyer", "shop")})
+        _is_missed(administrator, commands, {f"{kubectl.namespace}/{each}" for each in ("buyer", "shop")})
 
     release.do("uninstall")
     assert administrator.get("crd", "-l", "app.kubernetes.io/name=meshwright")["items"], "with policy in them"
@@ -210,14 +210,14 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
     _until_nothing_is_left(before, administrator)
 
 
-def _is_well(administrator: Kubectl, folder: Path) -> None:
+def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
     """From outside: nothing has failed, and both sidecars are connected, with certificates that are valid."""
     home = ("--control-plane-namespace", HOME, "--kubeconfig", str(administrator.kubeconfig))
     words = ("check", "--kubernetes", "--json", *home, "--values", str(folder / "values.json"))
     said: dict[str, Any] = {}
 
     def is_known() -> bool:  # what proxies hold is known once they have said it
-        done = Executed(administrator.enter).run(Command(folder, words, {}), SECONDS)
+        done = commands.run(Command(folder, words, {}), SECONDS)
         said.update({each["name"]: each for each in json.loads(done.stdout)["checks"]})
         assert done.returncode == 0, said
         return bool(said["certificates"]["said"] != "no proxy holds one")
@@ -230,23 +230,23 @@ def _is_well(administrator: Kubectl, folder: Path) -> None:
     assert "the first of proxy ends in " in said["certificates"]["said"]
 
 
-def _is_missed(administrator: Kubectl, pods: set[str]) -> None:
+def _is_missed(administrator: Kubectl, commands: Commands, pods: set[str]) -> None:
     """Without its control plane each Pod is named, by what its agent says; they serve on."""
     administrator("-n", HOME, "scale", "statefulset", "meshwright", "--replicas=0")
     said: dict[str, Any] = {}
 
     def are_named() -> bool:
-        said.update(_checked(administrator)["proxies of Pods"])
+        said.update(_checked(administrator, commands)["proxies of Pods"])
         return said["status"] == "failed" and all(each in said["said"] for each in pods)
 
     wait_until(are_named, SECONDS, lambda: said)
     assert said["said"].startswith(f"{len(pods)} of {len(pods)} without control plane: ")
 
 
-def _checked(administrator: Kubectl) -> dict[str, Any]:
+def _checked(administrator: Kubectl, commands: Commands) -> dict[str, Any]:
     words = ("check", "--kubernetes", "--json", "--control-plane-namespace", HOME)
     command = Command(Path("/"), (*words, "--kubeconfig", str(administrator.kubeconfig)), {})
-    done = Executed(administrator.enter).run(command, SECONDS)
+    done = commands.run(command, SECONDS)
     return {each["name"]: each for each in json.loads(done.stdout)["checks"]}
 
 

@@ -19,7 +19,7 @@ from tests.kubernetes.kubectl import Kubectl
 from tests.kubernetes.meshed import Meshed
 from tests.meshes import texts
 from tests.program import Program
-from tests.typed import Executed, Typed
+from tests.typed import Networked, Typed
 from tools.real_parts.node import Node
 
 pytestmark = [
@@ -87,7 +87,7 @@ async def shop(
     with namespaced(node_administrator) as kubectl:
         kubectl.apply(*_objects(kubectl.namespace))
         address = str(kubectl.get("service", "shop")["spec"]["clusterIP"])
-        program = Program(root / "state", root / "files", Executed(real_node.inside.network))
+        program = Program(root / "state", root / "files", Networked(typed, real_node.inside.network_file))
         premises = texts.workload(
             "premises", MACHINES["premises"], app="shop", account="shop", namespace=kubectl.namespace
         )

@@ -32,7 +32,12 @@ class Namespaces:
     @property
     def network(self) -> tuple[str, ...]:
         """Return what stands before a command that runs in the network; it is no other process then."""
-        return ("nsenter", f"--net={self._of('net')}", "--")
+        return ("nsenter", f"--net={self.network_file}", "--")
+
+    @property
+    def network_file(self) -> Path:
+        """Return the file by which a process enters the network (setns(2))."""
+        return Path(self._of("net"))
 
     @property
     def whole(self) -> tuple[str, ...]:
@@ -51,7 +56,7 @@ class Namespaces:
 
     def do(self, work: Callable[[], _Result]) -> _Result:
         """Call a function that makes its sockets in the network."""
-        return within(Path(self._of("net")), work)
+        return within(self.network_file, work)
 
     def run(self, *words: str, given: str = "") -> str:
         """Run a command in all of them, to its end; return what it prints, or raise PartError."""

@@ -22,6 +22,8 @@ from tools.real_parts.namespaces import Namespaces
 PATIENCE: Final = 90.0
 """Seconds that a program may take until it is ready."""
 _ENDING: Final = 15.0
+_SHARE, _SHORTEST, _LONGEST = 0.05, 0.02, 0.25
+"""The pause between two looks as a share of the time waited, and its bounds: a look costs a TLS handshake."""
 # The kernel takes the thread that started a program for its parent: this one lives as long as the process.
 _STARTER: Final = ThreadPoolExecutor(1, thread_name_prefix="starts programs")
 
@@ -71,13 +73,14 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
     def until_ready(self) -> Self:
         """Wait until it answers 200; raise PartError, with its last words, if it does not."""
-        deadline = time.monotonic() + PATIENCE
+        began = time.monotonic()
         while not self._answers():
-            if self.process.poll() is not None or time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if self.process.poll() is not None or waited > PATIENCE:
                 text = self.program.log_file.read_text("utf-8", errors="replace")
                 said = " / ".join(text.splitlines()[-5:])
                 raise PartError(f"{self.program.path.name} is not ready at {self.program.ready}: {said}")
-            time.sleep(0.02)
+            time.sleep(min(max(waited * _SHARE, _SHORTEST), _LONGEST))
         return self
 
     def kill(self) -> None:

@@ -34,7 +34,7 @@ def test_no_two_processes_are_given_the_same_port(monkeypatch: pytest.MonkeyPatc
         theirs = {int(each) for each in other.stdout.readline().split()}
         ours = free_port("127.0.0.1")
         assert ours not in theirs
-        with pytest.raises(OSError, match="no port of .* is free"):
+        with pytest.raises(OSError, match="no port of"):
             free_port("127.0.0.1")
         other.stdin.close()
     assert free_port("127.0.0.1") in theirs
