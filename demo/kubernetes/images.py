@@ -5,7 +5,8 @@ from typing import Final
 
 from demo.supervisor import DemoError
 from tools.real_parts.environments import HOME, compiled_environment
-from tools.real_parts.images import Files, Image, Link, Text, busybox, iptables, program, tree
+from tools.real_parts.images import Files, Image, Link, Text, busybox, iptables, tree
+from tools.real_parts.own_images import envoy_layer
 
 BOOKSTORE: Final = "demo.local/bookstore:v1"
 MESHWRIGHT: Final = "demo.local/meshwright:v1"
@@ -30,7 +31,8 @@ def bookstore() -> Image:
     """Return it; its database has no command in its manifest."""
     scripts = {f"/{name}": Text(_script(name), executable=True) for name in _PROGRAMS}
     package = {f"{_AT}/demo/__init__.py": Text(""), **tree(_APPS, f"{_AT}/demo/apps")}
-    return Image(BOOKSTORE, {**compiled_environment(), **busybox("sh"), **package, **scripts}, ("/mysql",))
+    files = {**busybox("sh"), **package, **scripts}
+    return Image(BOOKSTORE, files, ("/mysql",), below=(compiled_environment(),))
 
 
 def _script(name: str) -> str:
@@ -47,9 +49,8 @@ def meshwright(name: str, envoy: str) -> Image:
         raise DemoError(f"there is no Envoy at {envoy}")
     files: Files = {
         **busybox("sh", "cat", "sleep"),
-        **compiled_environment(),
         **iptables(),
-        **program(Path(envoy), "/usr/local/bin/envoy"),
         "/usr/local/bin/meshwright": Link(f"{HOME}/bin/meshwright"),
     }
-    return Image(name, files, ("/usr/local/bin/meshwright",))
+    below = (compiled_environment(), envoy_layer(Path(envoy)))
+    return Image(name, files, ("/usr/local/bin/meshwright",), below=below)

@@ -6,7 +6,8 @@ from typing import Final
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID
 from tests.kubernetes.objects import Document
 from tools.real_parts.environments import HOME, compiled_environment
-from tools.real_parts.images import Image, Link, Text, busybox, iptables, program
+from tools.real_parts.images import Image, Link, Text, busybox, iptables
+from tools.real_parts.own_images import envoy_layer
 
 MESH: Final = "tests.local/mesh:1"
 PORT: Final = 8080
@@ -40,13 +41,11 @@ def mesh(envoy: str) -> Image:
     """Return an image of this project, its Envoy, what sets rules, and an application."""
     files = {
         **busybox(*_APPLETS),
-        **compiled_environment(),
         **iptables(),
-        **program(Path(envoy), "/usr/local/bin/envoy"),
         "/usr/local/bin/meshwright": Link(f"{HOME}/bin/meshwright"),
         _APPLICATION: Text(_SOURCE),
     }
-    return Image(MESH, files)
+    return Image(MESH, files, below=(compiled_environment(), envoy_layer(Path(envoy))))
 
 
 def container(name: str, *command: str, **more: object) -> Document:

@@ -57,13 +57,13 @@ def test_an_image_is_what_its_dockerfile_says(name: str, tmp_path: Path) -> None
     assert _pairs(stage, "LABEL") == image.labels
     copied = [rest.split()[-1] for word, rest in stage if word == "COPY"]
     for path in copied:
-        assert any(each == path or each.startswith(f"{path}/") for each in image.files), path
-    assert isinstance(image.files["/opt/meshwright/bin/meshwright"], Text)
+        assert any(each == path or each.startswith(f"{path}/") for each in image.everything), path
+    assert isinstance(image.everything["/opt/meshwright/bin/meshwright"], Text)
 
 
 def test_whatever_manifests_start_is_in_the_image() -> None:
     """Each command, of scenes and of the newcomer's shop as well."""
-    files = images.bookstore().files
+    files = images.bookstore().everything
     documents = [*applications(), *(each for file in SCENES.iterdir() for each in scene(file.name))]
     text = (MANIFESTS / "shop.yaml").read_text("utf-8")
     started = [

@@ -1,5 +1,6 @@
 """Python with this project and what it runs with, as files of an image: none of what it is developed with."""
 
+import functools
 import sys
 import sysconfig
 import tomllib
@@ -42,8 +43,9 @@ def environment() -> Files:
     }
 
 
+@functools.cache
 def compiled_environment() -> Files:
-    """Return the environment with the bytecode of all its modules, for containers that run."""
+    """Return the environment with the bytecode of all its modules: a layer for images that run."""
     found = environment()
     return {**found, **compiled(found)}
 

@@ -1,7 +1,7 @@
 """Container images out of files of this machine, as archives that `ctr images import` takes.
 
-An image is one layer. The same files make the same bytes, whenever and in whatever order they are named:
-their times, owners and the umask of who wrote them do not count.
+The same files make the same bytes, whenever and in whatever order they are named: their times, owners and
+the umask of who wrote them do not count. Layers that images share are written and unpacked once.
 """
 
 import hashlib
@@ -13,7 +13,8 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -64,10 +65,37 @@ ETC: Final[Files] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer that is written: its archive, and the SHA-256 digest of that."""
+
+    path: Path
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Layers in a folder, each written once as long as their files are the same objects."""
+
+    folder: Path
+    _written: dict[int, tuple[Files, Layer]] = field(default_factory=dict)
+
+    def of(self, files: Files) -> Layer:
+        """Return the layer of these files."""
+        if id(files) not in self._written:
+            path = self.folder / f"layer-{len(self._written)}.tar"
+            _write_layer(path, files)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            self._written[id(files)] = (files, Layer(path, digest))  # the files stay, and so does their id
+        return self._written[id(files)][1]
+
+
+@dataclass(frozen=True, slots=True)
 class Image:
     """An image: its name with a tag, its files, and how a container of it is started if that says nothing.
 
-    `command` stands behind the entrypoint; `user` is UID:GID, and root where it is empty.
+    `command` stands behind the entrypoint; `user` is UID:GID, and root where it is empty. `below` has the
+    files of layers that other images have as well, the lowest first.
     """
 
     name: str
@@ -77,26 +105,31 @@ class Image:
     command: tuple[str, ...] = ()
     user: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    below: tuple[Files, ...] = ()
 
-    def write(self, archive: Path) -> None:
-        """Write the archive, in the form of `docker save`."""
-        layer = archive.with_suffix(".layer")
-        try:
-            _write_layer(layer, {**ETC, **self.files})
-            with layer.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            config = json.dumps(self._config(digest)).encode()
-            manifest = [{"Config": "config.json", "RepoTags": [self.name], "Layers": ["layer.tar"]}]
-            with tarfile.open(archive, "w") as made, layer.open("rb") as file:
+    @property
+    def everything(self) -> Files:
+        """Return the files of all layers."""
+        return {path: entry for layer in (*self.below, self.files) for path, entry in layer.items()}
+
+    def write(self, archive: Path, layers: Layers | None = None) -> None:
+        """Write the archive, in the form of `docker save`; take the layers below from `layers`, if given."""
+        with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
+            own = Layers(Path(folder))
+            found = [*map((layers or own).of, self.below), own.of({**ETC, **self.files})]
+            config = json.dumps(self._config([each.digest for each in found])).encode()
+            names = [f"{each.digest}.tar" for each in found]
+            manifest = [{"Config": "config.json", "RepoTags": [self.name], "Layers": names}]
+            with tarfile.open(archive, "w") as made:
                 _add(made, "config.json", config)
                 _add(made, "manifest.json", json.dumps(manifest).encode())
-                about = tarfile.TarInfo("layer.tar")
-                about.size = layer.stat().st_size
-                made.addfile(about, file)
-        finally:
-            layer.unlink(missing_ok=True)
+                for name, layer in zip(names, found, strict=True):
+                    about = tarfile.TarInfo(name)
+                    about.size = layer.path.stat().st_size
+                    with layer.path.open("rb") as file:
+                        made.addfile(about, file)
 
-    def _config(self, digest: str) -> Mapping[str, object]:
+    def _config(self, digests: Sequence[str]) -> Mapping[str, object]:
         variables = [f"{name}={value}" for name, value in sorted({"PATH": PATH, **self.environment}.items())]
         machine = platform.machine()
         started = {"Entrypoint": list(self.entrypoint) or None, "Cmd": list(self.command) or None}
@@ -105,7 +138,7 @@ class Image:
             "architecture": _ARCHITECTURES.get(machine, machine),
             "os": "linux",
             "config": {**about, **started},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{each}" for each in digests]},
         }
 
 

@@ -19,7 +19,7 @@ from tools.real_parts import node_flags as flags
 from tools.real_parts.building import PartError, build
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.flags import NODE_ADDRESS
-from tools.real_parts.images import Image, busybox
+from tools.real_parts.images import Image, Layers, busybox
 from tools.real_parts.keys import client
 from tools.real_parts.namespaces import Namespaces, namespaces
 from tools.real_parts.parts import COREDNS, KUBE_PROXY, KUBELET, NODE, SCHEDULER
@@ -63,10 +63,11 @@ class Node:
     cluster: RunningCluster
     inside: Namespaces
     kubelet: Service
+    layers: Layers
 
     def load(self, image: Image) -> None:
         """Let Pods run an image, by its name, with `imagePullPolicy: Never`."""
-        _load(self.inside, image)
+        _load(self.inside, image, self.layers)
 
     def processes(self, uid: str) -> list[int]:
         """Return the processes of a Pod, by its UID, as they are numbered out here, the first of them first.
@@ -104,12 +105,14 @@ def node(folder: Path) -> Iterator[Node]:
         runs(programs[SCHEDULER.name], flags.scheduler(place), at, apart=False)
         runs(Path(shutil.which("containerd") or ""), flags.containerd(place), flags.CONTAINERD_READY)
         pause = busybox("sleep")
-        _load(inside, Image(flags.PAUSE, pause, entrypoint=("/bin/sleep", "2147483647")))
+        layers = Layers(inside.seen("/run/layers"))
+        layers.folder.mkdir()
+        _load(inside, Image(flags.PAUSE, pause, entrypoint=("/bin/sleep", "2147483647")), layers)
         kubelet = runs(programs[KUBELET.name], flags.kubelet(place, inside.group), flags.KUBELET_READY)
         _until_ready(made)
         runs(programs[COREDNS.name], flags.dns(place), flags.DNS_READY, apart=False)
         runs(programs[KUBE_PROXY.name], flags.proxy(place), flags.PROXY_READY)
-        yield Node(made, inside, kubelet)
+        yield Node(made, inside, kubelet, layers)
 
 
 def _began(process: int) -> int:
@@ -138,9 +141,9 @@ def _wire(inside: Namespaces) -> None:
     inside.run("tee", f"{flags.CNI_NETWORKS}/10-parts.conflist", given=flags.network())
 
 
-def _load(inside: Namespaces, image: Image) -> None:
+def _load(inside: Namespaces, image: Image, layers: Layers) -> None:
     archive = "/run/image.tar"
-    image.write(inside.seen(archive))
+    image.write(inside.seen(archive), layers)
     inside.run("ctr", f"--address={flags.SOCKET}", "--namespace=k8s.io", "images", "import", archive)
     inside.seen(archive).unlink()
 

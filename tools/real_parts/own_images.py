@@ -4,11 +4,12 @@ What they are started with, and as whom, is what the Dockerfiles have: a test co
 what the wheel has, with this machine's Python, Envoy and iptables in place of Debian's.
 """
 
+import functools
 from pathlib import Path
 from typing import Final
 
 from tools.real_parts.environments import HOME, compiled_environment
-from tools.real_parts.images import PATH, Folder, Image, iptables, program
+from tools.real_parts.images import PATH, Files, Folder, Image, iptables, program
 
 CONTROL_PLANE: Final = "docker.io/meshwright/control-plane:{}"
 PROXY: Final = "docker.io/meshwright/proxy:{}"
@@ -25,16 +26,23 @@ _PYTHON: Final = {
 }
 
 
+@functools.cache
+def envoy_layer(envoy: Path) -> Files:
+    """Return a layer of that Envoy."""
+    return program(envoy, "/usr/local/bin/envoy")
+
+
 def control_plane(tag: str) -> Image:
     """Return the control plane's image."""
     return Image(
         CONTROL_PLANE.format(tag),
-        {**compiled_environment(), "/mesh": Folder(0o755), "/state": Folder(0o700, CONTROL_PLANE_UID)},
+        {"/mesh": Folder(0o755), "/state": Folder(0o700, CONTROL_PLANE_UID)},
         entrypoint=("meshwright",),
         command=("serve",),
         environment={**_PYTHON, "MESHWRIGHT_MESH": "/mesh", "MESHWRIGHT_STATE": "/state"},
         user=f"{CONTROL_PLANE_UID}:{CONTROL_PLANE_UID}",
         labels={_TITLE: "Meshwright's control plane", **_LICENSE},
+        below=(compiled_environment(),),
     )
 
 
@@ -42,10 +50,11 @@ def proxy(tag: str, envoy: Path) -> Image:
     """Return the sidecar's image, with that Envoy."""
     return Image(
         PROXY.format(tag),
-        {**compiled_environment(), **iptables(), **program(envoy, "/usr/local/bin/envoy")},
+        iptables(),
         entrypoint=("meshwright",),
         command=("agent",),
         environment=_PYTHON,
         user=f"{PROXY_UID}:{PROXY_UID}",
         labels={_TITLE: "Meshwright's sidecar", **_LICENSE},
+        below=(compiled_environment(), envoy_layer(envoy)),
     )

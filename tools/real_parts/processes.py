@@ -19,8 +19,8 @@ from tools.ending import end
 from tools.real_parts.building import PartError
 from tools.real_parts.namespaces import Namespaces
 
-PATIENCE: Final = 90.0
-"""Seconds that a program may take until it is ready."""
+PATIENCE: Final = 240.0
+"""Seconds that a program may take until it is ready, on a machine that is very busy."""
 _ENDING: Final = 15.0
 _SHARE, _SHORTEST, _LONGEST = 0.05, 0.02, 0.25
 """The pause between two looks as a share of the time waited, and its bounds: a look costs a TLS handshake."""

@@ -1,6 +1,7 @@
 """Images are made of files of this machine, and of nothing else: not of when, where and by whom."""
 
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -13,15 +14,21 @@ import pytest
 from tools.real_parts.building import PartError
 from tools.real_parts.bytecode import compiled
 from tools.real_parts.environments import HOME, environment
-from tools.real_parts.images import Folder, Image, Link, Text, found_program, libraries, tree
+from tools.real_parts.images import Folder, Image, Layers, Link, Text, found_program, libraries, tree
+
+
+def _parts(archive: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Return what is in an archive by its names, and the names of the layers, the lowest first."""
+    with tarfile.open(archive) as found:
+        parts = {each.name: file.read() for each in found if (file := found.extractfile(each))}
+    (manifest,) = json.loads(parts["manifest.json"])
+    return parts, manifest["Layers"]
 
 
 def _layer(archive: Path) -> dict[str, tarfile.TarInfo]:
-    with tarfile.open(archive) as outer:
-        layer = outer.extractfile("layer.tar")
-        assert layer is not None
-        with tarfile.open(fileobj=layer) as inner:
-            return {each.name: each for each in inner}
+    parts, (name,) = _parts(archive)
+    with tarfile.open(fileobj=io.BytesIO(parts[name])) as inner:
+        return {each.name: each for each in inner}
 
 
 def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
@@ -53,6 +60,27 @@ def test_an_archive_says_what_its_layer_is(tmp_path: Path) -> None:
     assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(parts[layer]).hexdigest()}"]
     assert config["config"]["Entrypoint"] == ["/opt/hello"]
     assert "A=1" in config["config"]["Env"]
+
+
+def test_a_layer_that_images_share_is_written_once(tmp_path: Path) -> None:
+    """It stands below their own layer in each, with the same digest; without a folder for it, too."""
+    shared = {"/opt/shared": Text("shared")}
+    layers = Layers(tmp_path / "layers")
+    layers.folder.mkdir()
+    found = []
+    for name, kept in (("one", layers), ("two", layers), ("three", None)):
+        image = Image(f"{name}:1", {f"/opt/{name}": Text(name)}, below=(shared,))
+        assert set(image.everything) == {"/opt/shared", f"/opt/{name}"}
+        image.write(tmp_path / name, kept)
+        parts, (below, top) = _parts(tmp_path / name)
+        for each in (below, top):
+            assert each == f"{hashlib.sha256(parts[each]).hexdigest()}.tar"
+        with tarfile.open(fileobj=io.BytesIO(parts[top])) as inner:
+            assert f"opt/{name}" in inner.getnames()
+            assert "opt/shared" not in inner.getnames()
+        found.append(below)
+    assert len(set(found)) == 1
+    assert [each.name for each in layers.folder.iterdir()] == ["layer-0.tar"]
 
 
 def test_what_stands_above_a_file_is_a_folder_that_all_may_enter(tmp_path: Path) -> None:
