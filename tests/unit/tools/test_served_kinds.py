@@ -1,0 +1,65 @@
+"""Tests name objects as kubectl does, and are led to the paths of the API."""
+
+from typing import Any, cast
+
+import pytest
+
+from tests.kubernetes.asking import Answer, Asking
+from tests.kubernetes.served import Kinds
+
+
+def _resource(plural: str, kind: str, *short: str, scope: str = "Namespaced") -> dict[str, Any]:
+    return {
+        "resource": plural,
+        "responseKind": {"group": "", "version": "", "kind": kind},
+        "scope": scope,
+        "singularResource": kind.lower(),
+        "shortNames": list(short),
+    }
+
+
+_CORE = [_resource("pods", "Pod", "po"), _resource("namespaces", "Namespace", "ns", scope="Cluster")]
+_SAID = {
+    "/api": [{"metadata": {}, "versions": [{"version": "v1", "resources": _CORE}]}],
+    "/apis": [
+        {
+            "metadata": {"name": "events.k8s.io"},
+            "versions": [{"version": "v1", "resources": [_resource("events", "Event")]}],
+        },
+    ],
+}
+
+
+def _answer(method: str, path: str, accept: str) -> Answer:
+    """Answer as an API server answers discovery in its aggregated form (apidiscovery.k8s.io/v2)."""
+    assert (method, "as=APIGroupDiscoveryList" in accept) == ("GET", True)
+    return Answer(200, {"items": _SAID[path]}, ())
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        ("pod one", "/api/v1/namespaces/here/pods/one"),
+        ("po/one", "/api/v1/namespaces/here/pods/one"),
+        ("pods -l app=shop", "/api/v1/namespaces/here/pods?labelSelector=app%3Dshop"),
+        ("pods -lapp=shop --namespace=there", "/api/v1/namespaces/there/pods?labelSelector=app%3Dshop"),
+        ("pod one -n there --show-managed-fields", "/api/v1/namespaces/there/pods/one"),
+        ("ns", "/api/v1/namespaces"),
+        ("namespace here", "/api/v1/namespaces/here"),
+        (
+            "events.events.k8s.io --field-selector=reason=Mended",
+            "/apis/events.k8s.io/v1/namespaces/here/events?fieldSelector=reason%3DMended",
+        ),
+    ],
+)
+def test_words_of_kubectl_are_paths(words: str, path: str) -> None:
+    """By plural, singular and short name, with the group, and with kubectl's flags."""
+    assert Kinds(cast("Asking", _answer)).asked(tuple(words.split()), "here") == path
+
+
+def test_objects_have_the_path_of_their_kind() -> None:
+    """By version and kind; objects of the cluster have no namespace in it."""
+    kinds = Kinds(cast("Asking", _answer))
+    assert kinds.of({"apiVersion": "v1", "kind": "Namespace"}).path("here", "a") == "/api/v1/namespaces/a"
+    event = kinds.of({"apiVersion": "events.k8s.io/v1", "kind": "Event"})
+    assert event.path("here") == "/apis/events.k8s.io/v1/namespaces/here/events"
