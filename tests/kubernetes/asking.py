@@ -60,7 +60,7 @@ class Asking:
             try:
                 connection.request(method, path, given, headers)
                 answer = connection.getresponse()
-                said = json.loads(answer.read() or b"{}")
+                said = _read(answer.read())
                 break
             except (OSError, HTTPException):
                 connection.close()
@@ -102,6 +102,14 @@ class Asking:
 
         wait_until(is_there, PATIENCE, lambda: found)
         return found
+
+
+def _read(body: bytes) -> Mapping[str, Any]:
+    """Return an answer's JSON; a text, such as that of a path that is not served, is its message."""
+    try:
+        return dict(json.loads(body or b"{}"))
+    except ValueError:
+        return {"message": body.decode(errors="replace").strip()}
 
 
 def collection(document: Mapping[str, Any]) -> str:
