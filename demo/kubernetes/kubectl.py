@@ -14,7 +14,8 @@ from demo.supervisor import DemoError, run
 
 SECONDS: Final = 400.0
 """How long anything that is waited for may take: a machine may be slow, and Pods begin side by side."""
-_PAUSE: Final = 0.2
+_SHORTEST, _LONGEST = 0.2, 0.5
+"""Seconds between two looks, which grow by a tenth of the wait: each look is a process."""
 
 
 def find() -> str:
@@ -60,7 +61,7 @@ class Kubectl:
         self, holds: Callable[[dict[str, Any]], object], *words: str, seconds: float = SECONDS
     ) -> dict[str, Any]:
         """Get until what comes is as wanted; return it. What is not there yet is waited for as well."""
-        limit = time.monotonic() + seconds
+        began = time.monotonic()
         while True:
             try:
                 found = await self.get(*words)
@@ -69,6 +70,7 @@ class Kubectl:
                 said = json.dumps(found.get("status", found))[-1000:]
             except DemoError as error:
                 said = str(error)
-            if time.monotonic() > limit:
+            waited = time.monotonic() - began
+            if waited > seconds:
                 raise DemoError(f"waited {seconds:.0f} s in vain for `kubectl get {' '.join(words)}`: {said}")
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(min(max(waited / 10, _SHORTEST), _LONGEST))

@@ -3,6 +3,7 @@
 import base64
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -26,7 +27,7 @@ from certs.issuers.succession import SETTLING
 from certs.pair import Making
 from certs.pair_files import PairFiles
 from certs.stored import Holder
-from tests.deadline import wait_until
+from tests.deadline import Deadline, wait_until
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.granted import Grant, asked, granted
 from tests.kubernetes.signing import (
@@ -175,8 +176,8 @@ def test_a_ca_that_is_another_is_trusted_before_it_signs(
 
 def _until_other(issuer: Issuer) -> None:
     """Have certificates signed until cert-manager has heard of its other CA."""
-    limit = now() + timedelta(seconds=SECONDS)
-    while now() < limit:
+    deadline = Deadline(SECONDS)
+    while not deadline.has_passed():
         issued(issuer)
 
 
@@ -267,13 +268,14 @@ def _moved(document: dict[str, Any], namespace: str) -> None:
 
 def _until_granted(does: Callable[[], None]) -> None:
     """Do something until it is permitted: an API server follows roles a moment later."""
-    limit = now() + timedelta(seconds=SECONDS)
+    deadline = Deadline(SECONDS)
     while True:
         try:
             does()
         except IssuerError as error:
-            if "grants" not in str(error) or now() > limit:
+            if "grants" not in str(error) or deadline.has_passed():
                 raise
+            time.sleep(deadline.pause())
         else:
             return
 

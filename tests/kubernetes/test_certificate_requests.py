@@ -20,7 +20,7 @@ from certs.issuers.contract import Issuer, Names
 from certs.pair import Pair
 from certs.profile import alternative_names
 from kube.api import Api
-from tests.deadline import wait_until
+from tests.deadline import Deadline, wait_until
 from tests.kubernetes.kubectl import Kubectl
 from tests.kubernetes.signing import (
     GROUP,
@@ -284,8 +284,8 @@ def test_a_cluster_that_refuses_requests_says_why(signing: Signing, opened: Open
 
 def _until_refused(issuer: Issuer) -> None:
     """Ask until a policy is in force: until then nobody answers."""
-    limit = now() + timedelta(seconds=SECONDS)
-    while now() < limit:
+    deadline = Deadline(SECONDS)
+    while not deadline.has_passed():
         try:
             issued(issuer)
         except IssuerError as error:
