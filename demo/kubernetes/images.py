@@ -5,7 +5,8 @@ from typing import Final
 
 from demo.supervisor import DemoError
 from tools.real_parts.environments import HOME, compiled_environment
-from tools.real_parts.images import Files, Image, Link, Text, busybox, iptables, tree
+from tools.real_parts.images import Image, busybox, iptables, tree
+from tools.real_parts.layers import Files, Link, Text
 from tools.real_parts.own_images import envoy_layer
 
 BOOKSTORE: Final = "demo.local/bookstore:v1"

@@ -6,7 +6,8 @@ from typing import Final
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID
 from tests.kubernetes.objects import Document
 from tools.real_parts.environments import HOME, compiled_environment
-from tools.real_parts.images import Image, Link, Text, busybox, iptables
+from tools.real_parts.images import Image, busybox, iptables
+from tools.real_parts.layers import Link, Text
 from tools.real_parts.own_images import envoy_layer
 
 MESH: Final = "tests.local/mesh:1"

@@ -13,7 +13,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tools.real_parts.bytecode import compiled
-from tools.real_parts.images import Entry, Files, Link, Text, libraries, program, tree
+from tools.real_parts.images import libraries, program, tree
+from tools.real_parts.layers import Entry, Files, Link, Text
 
 HOME: Final = "/opt/meshwright"
 """Where the image has its virtual environment; `bin/meshwright` in it is the command."""

@@ -1,11 +1,10 @@
 """Container images out of files of this machine, as archives that `ctr images import` takes.
 
 The same files make the same bytes, whenever and in whatever order they are named: their times, owners and
-the umask of who wrote them do not count. Layers that images share are written and unpacked once.
+the umask of who wrote them do not count. Layers that images share are written, imported and unpacked once.
 """
 
 import hashlib
-import io
 import json
 import os
 import platform
@@ -21,39 +20,15 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tools.real_parts.building import PartError
+from tools.real_parts.layers import Entry, Files, Folder, Layers, Link, Text, add
 
 _LIBRARY: Final = re.compile(r"(/\S+) \(0x")
+_BLOBS: Final = "blobs/sha256"
+_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+_CONFIG: Final = "application/vnd.oci.image.config.v1+json"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A symbolic link, as it reads."""
-
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A file that is on no machine yet."""
-
-    content: str
-    executable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder that is not as those that merely stand above a file are: root's, and 0755."""
-
-    mode: int
-    owner: int = 0
-
-
-Entry = Path | Link | Text | Folder
-"""What is at a path of an image: a file of this machine, or what is said here."""
-Files = Mapping[str, Entry]
-"""What an image is made of, by the path in it, which begins with a slash."""
 
 ETC: Final[Files] = {
     "/etc/passwd": Text("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
@@ -62,32 +37,6 @@ ETC: Final[Files] = {
     "/tmp": Folder(0o1777),  # noqa: S108 - the image's
 }
 """What programs look for on any machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A layer that is written: its archive, and the SHA-256 digest of that."""
-
-    path: Path
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Layers:
-    """Layers in a folder, each written once as long as their files are the same objects."""
-
-    folder: Path
-    _written: dict[int, tuple[Files, Layer]] = field(default_factory=dict)
-
-    def of(self, files: Files) -> Layer:
-        """Return the layer of these files."""
-        if id(files) not in self._written:
-            path = self.folder / f"layer-{len(self._written)}.tar"
-            _write_layer(path, files)
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            self._written[id(files)] = (files, Layer(path, digest))  # the files stay, and so does their id
-        return self._written[id(files)][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +62,25 @@ class Image:
         return {path: entry for layer in (*self.below, self.files) for path, entry in layer.items()}
 
     def write(self, archive: Path, layers: Layers | None = None) -> None:
-        """Write the archive, in the form of `docker save`; take the layers below from `layers`, if given."""
+        """Write an archive, as an OCI image layout; take the layers below from `layers`, if given.
+
+        Layers that were imported are named in the archive, and not in it.
+        """
         with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
             own = Layers(Path(folder))
             found = [*map((layers or own).of, self.below), own.of({**ETC, **self.files})]
             config = json.dumps(self._config([each.digest for each in found])).encode()
-            names = [f"{each.digest}.tar" for each in found]
-            manifest = [{"Config": "config.json", "RepoTags": [self.name], "Layers": names}]
+            described = [each.descriptor for each in found]
+            manifest = {"schemaVersion": 2, "mediaType": _MANIFEST, "config": _described(_CONFIG, config)}
+            said = json.dumps({**manifest, "layers": described}).encode()
+            named = {**_described(_MANIFEST, said), "annotations": {"io.containerd.image.name": self.name}}
             with tarfile.open(archive, "w") as made:
-                _add(made, "config.json", config)
-                _add(made, "manifest.json", json.dumps(manifest).encode())
-                for name, layer in zip(names, found, strict=True):
-                    about = tarfile.TarInfo(name)
-                    about.size = layer.path.stat().st_size
-                    with layer.path.open("rb") as file:
-                        made.addfile(about, file)
+                add(made, "oci-layout", json.dumps({"imageLayoutVersion": "1.0.0"}).encode())
+                add(made, "index.json", json.dumps({"schemaVersion": 2, "manifests": [named]}).encode())
+                for content in (config, said):
+                    add(made, f"{_BLOBS}/{hashlib.sha256(content).hexdigest()}", content)
+                for layer in found:
+                    layer.add(made, f"{_BLOBS}/{layer.digest}")
 
     def _config(self, digests: Sequence[str]) -> Mapping[str, object]:
         variables = [f"{name}={value}" for name, value in sorted({"PATH": PATH, **self.environment}.items())]
@@ -140,6 +93,12 @@ class Image:
             "config": {**about, **started},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{each}" for each in digests]},
         }
+
+
+def _described(media_type: str, content: bytes) -> Mapping[str, object]:
+    """Return the descriptor of content (OCI image specification, descriptor.md)."""
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return {"mediaType": media_type, "digest": digest, "size": len(content)}
 
 
 def program(path: Path, at: str = "") -> Files:
@@ -197,36 +156,3 @@ def libraries(linked: Iterable[Path]) -> Files:
 
 def _is_one(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch(name, pattern) for pattern in patterns)
-
-
-def _write_layer(layer: Path, files: Files) -> None:
-    above = {str(parent) for path in files for parent in PurePosixPath(path).parents if parent.name}
-    everything: Files = {**dict.fromkeys(above, Folder(0o755)), **files}
-    with tarfile.open(layer, "w") as made:
-        for path, entry in sorted(everything.items()):
-            _enter(made, path.lstrip("/"), entry)
-
-
-def _enter(made: tarfile.TarFile, name: str, entry: Entry) -> None:
-    about = tarfile.TarInfo(name)
-    match entry:
-        case Folder(mode, owner):
-            about.type, about.mode = tarfile.DIRTYPE, mode
-            about.uid = about.gid = owner
-            made.addfile(about)
-        case Link(target):
-            about.type, about.linkname = tarfile.SYMTYPE, target
-            made.addfile(about)
-        case Text(content, executable):
-            _add(made, name, content.encode(), executable=executable)
-        case Path():
-            with entry.open("rb") as file:
-                stat = os.fstat(file.fileno())
-                about.size, about.mode = stat.st_size, 0o755 if stat.st_mode & 0o100 else 0o644
-                made.addfile(about, file)
-
-
-def _add(made: tarfile.TarFile, name: str, content: bytes, *, executable: bool = False) -> None:
-    about = tarfile.TarInfo(name)
-    about.size, about.mode = len(content), 0o755 if executable else 0o644
-    made.addfile(about, io.BytesIO(content))

@@ -19,8 +19,9 @@ from tools.real_parts import node_flags as flags
 from tools.real_parts.building import PartError, build
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.flags import NODE_ADDRESS
-from tools.real_parts.images import Image, Layers, busybox
+from tools.real_parts.images import Image, busybox
 from tools.real_parts.keys import client
+from tools.real_parts.layers import Layers
 from tools.real_parts.namespaces import Namespaces, namespaces
 from tools.real_parts.parts import COREDNS, KUBE_PROXY, KUBELET, NODE, SCHEDULER
 from tools.real_parts.processes import PATIENCE, Program, Service, running
@@ -145,6 +146,7 @@ def _load(inside: Namespaces, image: Image, layers: Layers) -> None:
     archive = "/run/image.tar"
     image.write(inside.seen(archive), layers)
     inside.run("ctr", f"--address={flags.SOCKET}", "--namespace=k8s.io", "images", "import", archive)
+    layers.imported()
     inside.seen(archive).unlink()
 
 

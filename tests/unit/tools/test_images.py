@@ -8,26 +8,34 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tools.real_parts.building import PartError
 from tools.real_parts.bytecode import compiled
 from tools.real_parts.environments import HOME, environment
-from tools.real_parts.images import Folder, Image, Layers, Link, Text, found_program, libraries, tree
+from tools.real_parts.images import Image, found_program, libraries, tree
+from tools.real_parts.layers import Folder, Layers, Link, Text
 
 
-def _parts(archive: Path) -> tuple[dict[str, bytes], list[str]]:
-    """Return what is in an archive by its names, and the names of the layers, the lowest first."""
+def _parts(archive: Path) -> tuple[dict[str, bytes], dict[str, Any], list[str]]:
+    """Return the blobs of an archive by their digests, the image's config, and the digests of its layers."""
     with tarfile.open(archive) as found:
         parts = {each.name: file.read() for each in found if (file := found.extractfile(each))}
-    (manifest,) = json.loads(parts["manifest.json"])
-    return parts, manifest["Layers"]
+    blobs = {name.rpartition("/")[2]: each for name, each in parts.items() if name.startswith("blobs/")}
+    assert all(hashlib.sha256(each).hexdigest() == digest for digest, each in blobs.items())
+    (named,) = json.loads(parts["index.json"])["manifests"]
+    assert named["annotations"] == {"io.containerd.image.name": "some:1"}
+    manifest = json.loads(blobs[named["digest"].removeprefix("sha256:")])
+    config = json.loads(blobs[manifest["config"]["digest"].removeprefix("sha256:")])
+    digests = [each["digest"].removeprefix("sha256:") for each in manifest["layers"]]
+    return blobs, config, digests
 
 
 def _layer(archive: Path) -> dict[str, tarfile.TarInfo]:
-    parts, (name,) = _parts(archive)
-    with tarfile.open(fileobj=io.BytesIO(parts[name])) as inner:
+    blobs, _, (digest,) = _parts(archive)
+    with tarfile.open(fileobj=io.BytesIO(blobs[digest])) as inner:
         return {each.name: each for each in inner}
 
 
@@ -51,36 +59,31 @@ def test_an_archive_says_what_its_layer_is(tmp_path: Path) -> None:
     """As whoever imports it checks: by the digest of what is unpacked."""
     image = Image("some:1", {"/opt/hello": Text("hello", executable=True)}, ("/opt/hello",), {"A": "1"})
     image.write(tmp_path / "image.tar")
-    with tarfile.open(tmp_path / "image.tar") as found:
-        parts = {each.name: file.read() for each in found if (file := found.extractfile(each))}
-    (manifest,) = json.loads(parts["manifest.json"])
-    assert manifest["RepoTags"] == ["some:1"]
-    (layer,) = manifest["Layers"]
-    config = json.loads(parts[manifest["Config"]])
-    assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(parts[layer]).hexdigest()}"]
+    _, config, layers = _parts(tmp_path / "image.tar")
+    assert config["rootfs"]["diff_ids"] == [f"sha256:{each}" for each in layers]
     assert config["config"]["Entrypoint"] == ["/opt/hello"]
     assert "A=1" in config["config"]["Env"]
 
 
-def test_a_layer_that_images_share_is_written_once(tmp_path: Path) -> None:
+def test_a_layer_that_images_share_is_written_once_and_not_again_when_it_was_imported(tmp_path: Path) -> None:
     """It stands below their own layer in each, with the same digest; without a folder for it, too."""
     shared = {"/opt/shared": Text("shared")}
     layers = Layers(tmp_path / "layers")
     layers.folder.mkdir()
     found = []
     for name, kept in (("one", layers), ("two", layers), ("three", None)):
-        image = Image(f"{name}:1", {f"/opt/{name}": Text(name)}, below=(shared,))
+        image = Image("some:1", {f"/opt/{name}": Text(name)}, below=(shared,))
         assert set(image.everything) == {"/opt/shared", f"/opt/{name}"}
         image.write(tmp_path / name, kept)
-        parts, (below, top) = _parts(tmp_path / name)
-        for each in (below, top):
-            assert each == f"{hashlib.sha256(parts[each]).hexdigest()}.tar"
-        with tarfile.open(fileobj=io.BytesIO(parts[top])) as inner:
+        blobs, _, (below, top) = _parts(tmp_path / name)
+        with tarfile.open(fileobj=io.BytesIO(blobs[top])) as inner:
             assert f"opt/{name}" in inner.getnames()
             assert "opt/shared" not in inner.getnames()
-        found.append(below)
-    assert len(set(found)) == 1
-    assert [each.name for each in layers.folder.iterdir()] == ["layer-0.tar"]
+        found.append((below, below in blobs))
+        layers.imported()
+    ((digest, _), *_) = found
+    assert found == [(digest, True), (digest, False), (digest, True)]
+    assert [*layers.folder.iterdir()] == []
 
 
 def test_what_stands_above_a_file_is_a_folder_that_all_may_enter(tmp_path: Path) -> None:

@@ -1,0 +1,121 @@
+"""Layers of container images: files of this machine by the path in the image, as tar archives."""
+
+import hashlib
+import io
+import os
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+_LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link, as it reads."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file that is on no machine yet."""
+
+    content: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that is not as those that merely stand above a file are: root's, and 0755."""
+
+    mode: int
+    owner: int = 0
+
+
+Entry = Path | Link | Text | Folder
+"""What is at a path of an image: a file of this machine, or what is said here."""
+Files = Mapping[str, Entry]
+"""What an image is made of, by the path in it, which begins with a slash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer that was written: its archive, the size of that in bytes, and its SHA-256 digest."""
+
+    path: Path
+    size: int
+    digest: str
+
+    @property
+    def descriptor(self) -> Mapping[str, object]:
+        """Return how a manifest names the layer."""
+        return {"mediaType": _LAYER, "digest": f"sha256:{self.digest}", "size": self.size}
+
+    def add(self, made: tarfile.TarFile, name: str) -> None:
+        """Add the layer to an archive, unless its own archive was removed."""
+        if self.path.exists():
+            about = tarfile.TarInfo(name)
+            about.size = self.size
+            with self.path.open("rb") as file:
+                made.addfile(about, file)
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Layers in a folder, each written once as long as their files are the same objects."""
+
+    folder: Path
+    _written: dict[int, tuple[Files, Layer]] = field(default_factory=dict)
+
+    def of(self, files: Files) -> Layer:
+        """Return the layer of these files."""
+        if id(files) not in self._written:
+            path = self.folder / f"layer-{len(self._written)}.tar"
+            _write_layer(path, files)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found = Layer(path, path.stat().st_size, digest)
+            self._written[id(files)] = (files, found)  # the files stay, and so does their id
+        return self._written[id(files)][1]
+
+    def imported(self) -> None:
+        """Remove the archives, because whoever reads images has these layers."""
+        for _, layer in self._written.values():
+            layer.path.unlink(missing_ok=True)
+
+
+def _write_layer(layer: Path, files: Files) -> None:
+    above = {str(parent) for path in files for parent in PurePosixPath(path).parents if parent.name}
+    everything: Files = {**dict.fromkeys(above, Folder(0o755)), **files}
+    with tarfile.open(layer, "w") as made:
+        for path, entry in sorted(everything.items()):
+            _enter(made, path.lstrip("/"), entry)
+
+
+def _enter(made: tarfile.TarFile, name: str, entry: Entry) -> None:
+    about = tarfile.TarInfo(name)
+    match entry:
+        case Folder(mode, owner):
+            about.type, about.mode = tarfile.DIRTYPE, mode
+            about.uid = about.gid = owner
+            made.addfile(about)
+        case Link(target):
+            about.type, about.linkname = tarfile.SYMTYPE, target
+            made.addfile(about)
+        case Text(content, executable):
+            add(made, name, content.encode(), executable=executable)
+        case Path():
+            with entry.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                about.size, about.mode = stat.st_size, 0o755 if stat.st_mode & 0o100 else 0o644
+                made.addfile(about, file)
+
+
+def add(made: tarfile.TarFile, name: str, content: bytes, *, executable: bool = False) -> None:
+    """Add a file of root's to an archive."""
+    about = tarfile.TarInfo(name)
+    about.size, about.mode = len(content), 0o755 if executable else 0o644
+    made.addfile(about, io.BytesIO(content))
