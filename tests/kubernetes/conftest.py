@@ -25,7 +25,7 @@ from tests.kubernetes import kubectl as tool
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.asking import Asking
 from tests.kubernetes.helm import Helm
-from tests.kubernetes.kubectl import Document, Kubectl
+from tests.kubernetes.kubectl import Document, Kubectl, has_condition
 from tests.kubernetes.leftovers import until_nothing_is_left
 from tests.kubernetes.objects import NODE
 from tests.kubernetes.served import Kinds
@@ -221,8 +221,7 @@ def define(administrator: Kubectl, typed: Typed, folder: Path) -> str:
 
 
 def _are_established(found: Document) -> bool:
-    said = [each.get("status", {}).get("conditions") or [] for each in found["items"]]
-    return all(any(c["type"] == "Established" and c["status"] == "True" for c in each) for each in said)
+    return all(has_condition(each, "Established") for each in found["items"])
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
@@ -34,17 +34,18 @@ def program() -> str | None:
 
 def is_ready(pod: Document) -> bool:
     """Say whether a Pod is ready."""
-    return _condition(pod, "Ready") == "True"
+    return has_condition(pod, "Ready")
 
 
 def is_unready(pod: Document) -> bool:
     """Say whether a Pod was found not to be ready."""
-    return _condition(pod, "Ready") == "False"
+    return has_condition(pod, "Ready", "False")
 
 
-def _condition(found: Document, kind: str) -> str:
+def has_condition(found: Document, kind: str, status: str = "True") -> bool:
+    """Say whether an object has a condition in this status."""
     conditions = found.get("status", {}).get("conditions") or ()
-    return next((str(each["status"]) for each in conditions if each["type"] == kind), "")
+    return (kind, status) in {(each["type"], each["status"]) for each in conditions}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Kubectl:
     cache: Path
     namespace: str = ""
     enter: tuple[str, ...] = ()
-    kinds: Kinds | None = None
+    kinds: Kinds | None = field(default=None, repr=False, compare=False)
 
     def run(self, *words: str, given: str = "") -> Said:
         """Run it to its end."""

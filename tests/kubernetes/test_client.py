@@ -26,7 +26,7 @@ from kube.transport import Transport
 from tests.deadline import until
 from tests.kubernetes import objects
 from tests.kubernetes.accounts import Account, Accounts
-from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.kubectl import Kubectl, has_condition
 from tools.real_parts.cluster import RunningCluster
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -269,9 +269,8 @@ async def test_what_is_served(connection: Connection, kubectl: Kubectl) -> None:
         assert before.of("discovery.k8s.io", "EndpointSlice") == (SLICES,)
         assert before.of("tests.example.com", "Thing") == ()
         await asyncio.to_thread(kubectl.apply, definition)
-        await asyncio.to_thread(
-            kubectl, "wait", "--for=condition=Established", "crd/things.tests.example.com"
-        )
+        at = ("crd", "things.tests.example.com")
+        await asyncio.to_thread(kubectl.until, lambda crd: has_condition(crd, "Established"), *at)
 
         async def things() -> tuple[Resource, ...]:
             return (await served(api, {"tests.example.com"})).of("tests.example.com", "Thing")
