@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import yaml
 
@@ -70,7 +71,7 @@ def test_pods_of_an_installation(
     home = f"{here}-home"
     kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}})
     try:
-        in_home = Kubectl(kubectl.program, kubectl.kubeconfig, kubectl.cache, home)
+        in_home = replace(kubectl, namespace=home)
         in_home.apply(_configuration(home, IMAGE))
         kubectl("label", "namespace", here, "meshwright.dev/inject=true")
         kubectl.apply(objects.pod("plain"))
