@@ -43,14 +43,21 @@ from tools.real_parts.signing import RESOURCES, cert_manager
 
 LONGEST: Final = (
     "test_rbac",  # waits for a minute in which a server says nothing
-    "test_client",
     "test_reports",
-    "test_cert_manager",
-    "test_crds",
     "test_api_server",
-    "test_certificate_requests",
-    "test_injection_webhook",
+    "test_client",
+    "test_bad_input",
+    "test_crds",
+    "test_registration",
     "test_webhook",
+    "test_pod_roots",
+    "test_migrate",
+    "test_node",
+    "test_injection_webhook",
+    "test_gateway",
+    "test_published",
+    "test_cert_manager",
+    "test_enrolment",
 )
 """Files of tests without a node, those that take longest first."""
 
