@@ -1,9 +1,13 @@
 """Work that is counted, not timed: lines and calls of our own code, comparisons of texts, characters said."""
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
+
+import pytest
 
 from tests.typed import ROOT
 
@@ -52,6 +56,15 @@ class Work:
     def _line(self, _: FrameType, event: str, __: object) -> Any:
         self.count += event == "line"
         return self._line
+
+
+@contextlib.contextmanager
+def uncounted() -> Iterator[None]:
+    """Count nothing inside: code runs five times as fast when its lines are not counted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Work, "__enter__", lambda self: self)
+        patch.setattr(Work, "__exit__", lambda *_: None)
+        yield
 
 
 class Text(str):

@@ -16,6 +16,7 @@ from mesh.problems import Problem, Severity, ordered
 from providers.merge import Merged, merge
 from tests.meshes import values as a
 from tests.meshes.random_meshes import changed, random_mesh
+from tests.trying import examples
 
 CLUSTER, FILES = "kubernetes", "directory"
 Objects = Mapping[ObjectKey, Sourced]
@@ -130,7 +131,7 @@ def test_it_says_what_a_mesh_from_nothing_would(seed: int) -> None:
     mesh, other = random_mesh(dice), random_mesh(random.Random(seed + 1000))  # noqa: S311
     trial = Trial(MeshSettings())
     now = Merged()
-    for _ in range(6):
+    for _ in range(examples(3, fresh=12)):
         for _ in range(5):
             changed(dice, mesh)
         objects = {key: each for key, each in mesh.known().objects.items() if each is not None}

@@ -87,7 +87,7 @@ async def test_who_has_drained_before_it_is_told_to_end_ends_at_once(
         async with asyncio.timeout(30):
             await agent.end()
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
+            async with asyncio.timeout(0.05):
                 await Agent(settings, admin, asyncio.Event()).end()
 
 

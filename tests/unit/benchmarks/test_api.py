@@ -59,7 +59,7 @@ def cluster(tmp_path: Path, asked: list[Asked]) -> Iterator[Cluster]:
         context.load_verify_locations(tmp_path / "keys" / "ca.crt")
         context.verify_mode = ssl.CERT_REQUIRED
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, name="api")
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="api")
         thread.start()
         yield Cluster(Place(tmp_path, server.server_port, 0, 0, 0))
         server.shutdown()

@@ -53,7 +53,7 @@ async def test_where_nothing_is_known_there_is_nothing_to_serve(
     _only(monkeypatch, tmp_path)
     answers = StateFile(tmp_path, ANSWER)
     answers.keep(Kept(Identity("another"), ()))
-    made = cluster(Reached(), lambda: NOW, answers, patience=timedelta(seconds=2))
+    made = cluster(Reached(), lambda: NOW, answers, patience=timedelta(seconds=0.5))
     async with made.api:
         with pytest.raises(StartupError) as caught, explained():
             await made.source.first()

@@ -145,7 +145,7 @@ async def test_only_pods_that_are_made_are_changed(review: Any) -> None:
 async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
     """A namespace that nobody knows refuses the pod, in time, with a word."""
     async with asking(away, "shop") as (client, _):
-        assert (await said_of(client, review_of(), 3))["allowed"] is True
+        assert (await said_of(client, review_of(), 2))["allowed"] is True
     async with asking(away) as (client, told):
         found = await said_of(client, review_of(), 2)
         assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])

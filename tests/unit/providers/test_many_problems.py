@@ -14,7 +14,7 @@ from providers.text.documents import documents
 from specs.reader import read
 from tests.meshes.texts import account, joined, manifest
 
-COUNT = 1500
+COUNT = 700
 REST = COUNT - MOST
 LIST = "apiVersion: v1\nkind: List\nitems:\n"
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n"
@@ -89,7 +89,7 @@ def test_the_rest_is_said_in_a_sentence_at_the_file() -> None:
         code="MW1002",
         severity=Severity.ERROR,
         origin=InFile("x.yaml"),
-        expected="and 2,800 more problems of this kind in this file",
+        expected="and 1,200 more problems of this kind in this file",
     )
 
 

@@ -4,8 +4,6 @@ import hashlib
 import io
 import json
 import os
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ import pytest
 
 from tools.real_parts.building import PartError
 from tools.real_parts.bytecode import compiled
-from tools.real_parts.environments import HOME, environment
 from tools.real_parts.images import Image, found_program, libraries, tree
 from tools.real_parts.layers import Folder, Layers, Link, Text
 
@@ -132,18 +129,3 @@ def test_a_program_comes_with_what_it_is_linked_with() -> None:
     assert all(isinstance(path, Path) and path.is_file() for path in found.values())
     with pytest.raises(PartError, match="there is no nonesuch on this machine"):
         found_program("nonesuch")
-
-
-def test_an_environment_has_all_that_the_command_imports_and_nothing_for_its_developers() -> None:
-    """By what the interpreter has imported when the command has begun."""
-    code = (
-        "import sys, cli.agent_program, cli.serving;"
-        "print(*{m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)})"
-    )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    found = environment()
-    taken = {str(path) for path in found.values() if isinstance(path, Path)} | set(found)
-    lacking = {Path(name).parent.name for name in said.split() if name not in taken}
-    assert lacking <= {"_distutils_hack", "grpc_tools"}  # which are imported where they happen to be
-    assert not any("/pytest/" in name or "/mypy/" in name for name in found)
-    assert isinstance(found[f"{HOME}/bin/meshwright"], Text)

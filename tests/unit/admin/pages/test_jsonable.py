@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admin.pages.jsonable import HANDFUL, Document, Json, is_handful, jsonable, pieces
 from certs.material import PrivateKey
 from mesh.config import TlsVersion
+from tests.trying import examples
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ def test_what_may_hide_a_secret_is_refused(value: object) -> None:
         jsonable([value])
 
 
+@settings(max_examples=examples(15, fresh=160))
 @given(
     st.dictionaries(
         st.text(),

@@ -24,10 +24,15 @@ from providers.directory.manifests import Manifests
 from tests.differential.cases import case
 from tests.differential.comparing import FLOORS, Counts, straight_to, without_certificate
 from tests.differential.topology import TCP
+from tests.trying import examples
 from tests.unit.catalog.explain.test_explain import TOPOLOGY, text
 
 pytestmark = pytest.mark.timeout(30)  # whichever is first asks the requests of all
-POLICIES = 80
+ALL = 80
+POLICIES = examples(40, fresh=80)
+"""Every second one of ALL in every run; the floors below hold for ALL."""
+ROOM = 1.0 if POLICIES == ALL else 0.8
+"""Some of what decides comes short of its share in half of the policies."""
 LEAST = {
     "several targets admit it": 60,
     "one target admits what another of the same client does not": 60,
@@ -102,7 +107,7 @@ def by_targets(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
 def found() -> Counter[str]:
     """What decides the requests of some policies, counted."""
     counted: Counter[str] = Counter()
-    for number in range(POLICIES):
+    for number in range(0, ALL, ALL // POLICIES):
         made = case(Random(f"1/{number}"), 12)  # noqa: S311 - test data
         policy = text(*made.documents)
         mesh = seen(TOPOLOGY.apply("b.yaml", policy))
@@ -123,13 +128,13 @@ def found() -> Counter[str]:
 @pytest.mark.parametrize("what", LEAST)
 def test_it_decides_often_enough(found: Counter[str], what: str) -> None:
     """Else the comparison with real Envoys would say nothing of it."""
-    assert found[what] >= LEAST[what], found
+    assert found[what] >= max(1.0, LEAST[what] * ROOM * POLICIES / ALL), found
 
 
 def test_shares_are_far_from_too_small() -> None:
     """Allowed, denied, decided by several objects and others, with some room above what is demanded."""
     counts = Counts()
-    for number in range(POLICIES):
+    for number in range(0, ALL, ALL // POLICIES):
         made = case(Random(f"2/{number}"), 12)  # noqa: S311 - test data
         mesh = seen(TOPOLOGY.apply("b.yaml", text(*made.documents)))
         for asked in made.requests:

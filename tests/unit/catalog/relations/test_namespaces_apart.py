@@ -45,7 +45,7 @@ def test_an_object_of_another_namespace_changes_nothing(seed: int) -> None:
 def test_there_is_something_that_could_be_changed() -> None:
     """Proxies in both ways of interception, with endpoints; claims of ours that theirs repeat."""
     kinds, twice = set[str](), 0
-    for seed in range(30):
+    for seed in range(12):
         dice = random.Random(seed)  # noqa: S311 - dice
         ours, theirs = _ours(dice), _theirs(dice, THEIRS[0])
         view = View.build(ours, MeshSettings())
@@ -58,7 +58,7 @@ def test_there_is_something_that_could_be_changed() -> None:
         ]
         twice += bool(claims[0] & claims[1])
     assert kinds >= {"Transparent", "Explicit", "Cluster", "ClusterLoadAssignment", "Listener"}
-    assert twice >= 5
+    assert twice >= 2
 
 
 def test_a_uuid_of_two_namespaces_is_two_sidecars() -> None:

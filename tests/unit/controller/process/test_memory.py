@@ -2,8 +2,6 @@
 
 import gc
 import itertools
-import subprocess
-import sys
 import weakref
 from collections.abc import Iterator
 
@@ -46,34 +44,6 @@ def test_the_collector_is_as_it_was_in_the_end() -> None:
         assert gc.get_freeze_count()
     assert (gc.get_threshold(), tuple(gc.callbacks)) == before
     assert gc.get_freeze_count() == 0
-
-
-def test_glibc_gives_back_what_is_free_again() -> None:
-    """Large blocks freed beside small ones that stay: told, a process is smaller than one that was not."""
-    program = """
-import sys
-from controller.process.memory import returning
-if sys.argv[1] == "told":
-    returning()
-held = [b"x" * 5000 for _ in range(4000)]  # what imports have left free takes none of what follows
-# Of what is written to: else the system has given nothing yet.
-for _ in range(8):
-    for number in range(20):
-        block = b"x" * 4_000_000
-        held.append(b"x" * 5000)
-        del block
-    blocks = [b"x" * 4_000_000 for _ in range(10)]
-    held.append(b"x" * 5000)
-    del blocks
-print(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
-"""
-    sizes = {}
-    for word in ("told", "untold"):
-        found = subprocess.run(
-            [sys.executable, "-c", program, word], capture_output=True, text=True, check=True
-        )
-        sizes[word] = int(found.stdout)
-    assert sizes["told"] + 10_000 < sizes["untold"]
 
 
 def test_what_survives_a_full_collection_is_frozen_and_garbage_is_not() -> None:
