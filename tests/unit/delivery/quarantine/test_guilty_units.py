@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.policy.left_out import Unit, unit_id, units
@@ -12,6 +12,7 @@ from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OnlyRules, Outbo
 from mesh.policy import HTTPMatch
 from mesh.retries import FailedWith, Retries
 from mesh.service import Protocol
+from tests.trying import examples
 from tests.unit.delivery.quarantine.guilty import (
     NODE,
     Picky,
@@ -81,6 +82,7 @@ def _watched(proxy: Picky) -> Iterator[None]:
         yield
 
 
+@settings(max_examples=examples(15, fresh=160))
 @given(st.data())
 def test_the_guilty_units_are_left_out_and_no_others(data: st.DataObject) -> None:
     """From nothing or from another policy; after a new stream, a wait and a restart as well."""
@@ -107,6 +109,7 @@ def test_the_guilty_units_are_left_out_and_no_others(data: st.DataObject) -> Non
     assert {*again.held} == {*proxy.held}
 
 
+@settings(max_examples=examples(15, fresh=160))
 @given(st.data())
 def test_who_leaves_and_comes_back_is_not_asked_again(data: st.DataObject) -> None:
     """What is kept of it are verdicts, as over a restart; of one whose workload goes nothing is."""
@@ -152,6 +155,7 @@ def _of(guilty: frozenset[Unit], now: ProxyPolicy) -> frozenset[tuple[int, str, 
     return frozenset(found)
 
 
+@settings(max_examples=examples(15, fresh=160))
 @given(st.data())
 def test_an_edit_or_a_proxy_that_takes_it_ends_it(data: st.DataObject) -> None:
     """What was guilty in one policy says nothing of another, and what is accepted is innocent."""
@@ -241,9 +245,9 @@ def test_what_is_refused_for_certain_is_offered_less_and_less_often() -> None:
     proxy.publish(now)
     _settled(proxy, now)
     offered = []
-    for _ in range(1300):
+    for _ in range(260):
         before = proxy.nacks
-        proxy.later(1.0)
+        proxy.later(5.0)
         _settled(proxy, now)
         offered += [proxy.now] * (proxy.nacks - before)
     assert offered == [10, 30, 70, 150, 310, 630, 1230]

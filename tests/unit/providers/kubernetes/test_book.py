@@ -144,10 +144,10 @@ def test_what_is_the_life_of_pods_is_no_problem() -> None:
 
 
 def test_an_object_with_thousands_of_entries_is_one_object() -> None:
-    """A target with 20000 sources."""
+    """A target with 5000 sources."""
     raw = objects.target("t")
     raw["spec"]["sources"] = [
-        {"kind": "ServiceAccount", "name": f"a{number}", "namespace": "shop"} for number in range(20000)
+        {"kind": "ServiceAccount", "name": f"a{number}", "namespace": "shop"} for number in range(5000)
     ]
     book = EVERYTHING.taken({key(TRAFFIC_TARGET, "t"): item(TRAFFIC_TARGET, raw)})
     assert names(book) == ["TrafficTarget shop/t"]

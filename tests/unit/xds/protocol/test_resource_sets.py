@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.trying import examples
 from tests.unit.xds.protocol.looks import counted_looks
 from xds.protocol import snapshot
 from xds.protocol.layers import FLAT, Layers
@@ -73,6 +74,7 @@ _CHANGES = st.lists(
 )
 
 
+@settings(max_examples=examples(15, fresh=160))
 @given(_CHANGES, _CHANGES, st.integers(0, 80))
 def test_a_snapshot_of_parts_is_as_one_of_its_resources(
     one: list[tuple[list[Resource], list[Resource]]],
