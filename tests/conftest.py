@@ -4,6 +4,7 @@
 has found yet (`make fuzz`).
 """
 
+import functools
 import os
 import shutil
 import tempfile
@@ -44,7 +45,7 @@ _UTF_8 = (IntervalSet(((0, 0xD7FF), (0xE000, 0x10FFFF))), IntervalSet())
 Hypothesis finds them by encoding every character: in a fresh clone the first test that draws a text takes 2 s
 of CPU time more.
 """
-charmap.intervals_from_codec = lambda codec: _UTF_8 if codec == "utf-8" else _intervals(codec)
+charmap.intervals_from_codec = functools.cache(lambda name: _UTF_8 if name == "utf-8" else _intervals(name))
 
 
 def pytest_unconfigure() -> None:

@@ -15,8 +15,8 @@ FRESH: Final = 160
 def examples(steady: int, fresh: int | None = None) -> int:
     """Return the number of examples of a property: `steady` in every run, `fresh` in `make fuzz`.
 
-    Without `fresh` the fuzzing run tries MORE times as many. An expensive property has few steady examples, and
-    says `fresh` so that fuzzing is as thorough as ever.
+    Without `fresh` the fuzzing run tries MORE times as many. An expensive property has few steady examples,
+    and says `fresh` so that fuzzing is as thorough as ever.
     """
     most = settings().max_examples
     if most == STEADY:
