@@ -13,7 +13,7 @@ NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
 # Those of real programs wait as much as they compute: more of them side by side than there are processors.
 # What the tests of a file share is started once; the longest files come first, the shortest fill the end.
-BESIDE := -n 3 --dist loadfile --no-loadscope-reorder
+BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
 # The tests' times, for the table that ends `make test` (tools/steps.py).
 PYTEST = $(BIN)/pytest $(if $(MESHWRIGHT_TIMES),--junitxml=$(MESHWRIGHT_TIMES)/$@.xml)
 
