@@ -35,14 +35,20 @@ class Bookstore:
     """A running bookstore, and the handles by which it is watched and checked."""
 
     def __init__(
-        self, state: Path, supervisor: Supervisor, interception: Interception, *, hot_restart: bool = False
+        self,
+        state: Path,
+        supervisor: Supervisor,
+        interception: Interception,
+        *,
+        hot_restart: bool = False,
+        usual_ports: bool = True,
     ) -> None:
         self.state = state
         self._hot_restart = hot_restart
         self.mesh = state / "mesh"
         self.supervisor = supervisor
         self.interception = interception
-        addresses = PlaneAddresses.choose(interception.control_plane)
+        addresses = PlaneAddresses.choose(interception.control_plane, usual=usual_ports)
         self.plane = ControlPlane(self.mesh, state / "control", addresses)
         self.programs = {
             place.name: AppClient(Socket(self._directory(place) / "app.sock")) for place in PLACES
@@ -50,7 +56,13 @@ class Bookstore:
 
     @classmethod
     async def create(
-        cls, state: Path, supervisor: Supervisor, mode: Mode, *, hot_restart: bool = False
+        cls,
+        state: Path,
+        supervisor: Supervisor,
+        mode: Mode,
+        *,
+        hot_restart: bool = False,
+        usual_ports: bool = True,
     ) -> "Bookstore":
         """Prepare the places of that mode, and choose free addresses and ports.
 
@@ -64,7 +76,7 @@ class Bookstore:
             interception = ExplicitInterception()
         supervisor.at_end(interception.release)
         await interception.prepare()
-        return cls(state, supervisor, interception, hot_restart=hot_restart)
+        return cls(state, supervisor, interception, hot_restart=hot_restart, usual_ports=usual_ports)
 
     async def start(self, wanted: dict[str, str]) -> None:
         """Start everything, with the manifests `wanted` in force; return when all programs answer."""

@@ -45,13 +45,19 @@ class PlaneAddresses:
     """Where agents renew, and tell what is counted; empty: nowhere."""
 
     @classmethod
-    def choose(cls, ads_host: str) -> "PlaneAddresses":
-        """Take the usual ports, and others where those are in use."""
+    def choose(cls, ads_host: str, *, usual: bool = True) -> "PlaneAddresses":
+        """Choose the usual ports, and others where those are in use; without `usual` always others.
+
+        A usual port is nobody's while its server restarts. Tests that run side by side take others, which no
+        two of them get.
+        """
+        usual_ports = (_ADS_PORT, _HTTP_PORT, _DEBUG_PORT, _RENEWAL_PORT)
+        hosts = (ads_host, "127.0.0.1", "127.0.0.1", ads_host)
         return cls(
-            f"{ads_host}:{free_port(ads_host, _ADS_PORT)}",
-            f"127.0.0.1:{free_port('127.0.0.1', _HTTP_PORT)}",
-            f"127.0.0.1:{free_port('127.0.0.1', _DEBUG_PORT)}",
-            f"{ads_host}:{free_port(ads_host, _RENEWAL_PORT)}",
+            *(
+                f"{host}:{free_port(host, port if usual else 0)}"
+                for host, port in zip(hosts, usual_ports, strict=True)
+            )
         )
 
     def others(self) -> "PlaneAddresses":

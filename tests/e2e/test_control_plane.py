@@ -41,7 +41,9 @@ async def running(state: Path, mode: Mode, *, hot_restart: bool = False) -> Asyn
     """Run the bookstore with all sales of v1, everybody connected and admitted."""
     try:
         async with Supervisor(state) as supervisor:
-            bookstore = await Bookstore.create(state, supervisor, mode, hot_restart=hot_restart)
+            bookstore = await Bookstore.create(
+                state, supervisor, mode, hot_restart=hot_restart, usual_ports=False
+            )
             await bookstore.start(WANTED["F"])
             await supervisor.until("the first sale", lambda: sold_by(bookstore, STORE_V1.name))
             await until_all_connected(bookstore)
