@@ -9,8 +9,10 @@ PACKAGES := admin admission agent catalog certs checks cli cni controller delive
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 
-# The fast tests on as many processors as there are, up to four: more would import longer than they test.
+# On as many processors as there are, up to four: more would import longer than they test.
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
+# The fast tests have one process more, because some of them wait.
+FAST := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4))) --dist worksteal
 # Those of real programs wait as much as they compute: more of them side by side than there are processors.
 # What the tests of a file share is started once; the longest files come first, the shortest fill the end.
 BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
@@ -142,7 +144,7 @@ demo-matrix: setup envoy system ## the demo's matrix, with each kind of intercep
 	MESHWRIGHT_SOAK=long $(PYTEST) tests/e2e/test_demo.py
 
 fast: setup ## the fast tests alone
-	$(PYTEST) $(SPREAD) tests/unit
+	$(PYTEST) $(FAST) tests/unit
 
 fuzz: setup ## what holds of everything, tried on examples that nobody has tried yet, and on more of them
 	$(BIN)/pytest $(SPREAD) --hypothesis-profile=fresh -m hypothesis tests/unit
