@@ -47,7 +47,7 @@ ACTIONS: Final[Mapping[tuple[str, str], _Describe]] = {
     ("POST", "/proxies/retry"): _one("offer proxy again", "proxy"),
     ("GET", TAP): _one("watch requests", "service", "proxy", "from", "method", "path", "status", "seconds"),
 }
-"""What changes something, by method and path; whatever else the socket answers changes nothing."""
+"""Requests that change something, by method and path. Every other request to the socket only reads."""
 
 
 def action(method: str, path: str, said: object) -> Described | None:

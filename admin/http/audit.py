@@ -1,7 +1,7 @@
-"""Log of administrative actions: who did what, to what, with which result; one event each.
+"""Log of administrative actions, one event each: user, action, object and result.
 
-Who it was the system says of the socket's other end (SO_PEERCRED), so that nobody can claim to be another
-user.
+The kernel names the user at the other end of the socket (SO_PEERCRED), so that a client cannot claim to be
+another user.
 """
 
 import json
@@ -18,10 +18,10 @@ from aiohttp.typedefs import Handler
 from admin.http.actions import TAP, action, result
 
 AUDIT: Final = "admin.audit"
-"""The logger of these events; its level is nobody's to change (controller.process.levels)."""
+"""The logger of these events. Its level cannot be changed (controller.process.levels)."""
 EVENT: Final = "administrative action"
 NAMED: Final = web.RequestKey("what a handler adds to the object", dict[str, object])
-"""What is known of the object only when the action is done, such as the id of a new join token."""
+"""Fields of the object that are known only after the action, such as the id of a new join token."""
 
 _CREDENTIALS: Final = struct.Struct("3i")
 _MOST_BODY: Final = 256 * 1024
@@ -32,7 +32,7 @@ _log = structlog.get_logger(AUDIT)
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whoever is at the other end of a socket; of a connection that is none the numbers are -1."""
+    """The user at the other end of a Unix socket; all numbers are -1 on a TCP connection."""
 
     user: str = ""
     uid: int = -1
@@ -41,7 +41,7 @@ class User:
 
 
 def user_of(request: web.Request) -> User:
-    """Return who is at the other end of the socket, as the system says; by TCP nobody is known."""
+    """Return the user at the other end of the socket, as the kernel names it; an empty User for TCP."""
     found = None if request.transport is None else request.transport.get_extra_info("socket")
     if found is None or found.family != socket.AF_UNIX:
         return User()
@@ -59,13 +59,13 @@ def user_name(uid: int) -> str:
 
 
 def name_object(request: web.Request, **fields: object) -> None:
-    """Add to what is logged of the object of an action."""
+    """Add fields to the logged object of an action."""
     request[NAMED] = fields
 
 
 @web.middleware
 async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Log an administrative action when its answer is known; of a tap when it has ended."""
+    """Log an administrative action when its answer is known; log a tap when it has ended."""
     found = action(request.method, request.path, await _said(request))
     if found is None:
         return await handler(request)
