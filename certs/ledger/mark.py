@@ -7,9 +7,10 @@ raised on a full disk.
 """
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+import structlog
 
 from certs import files
 from certs.errors import StateError
@@ -18,12 +19,15 @@ ENDING: Final = ".revocations"
 """What the name of the file has behind that of the ledger: ledger.sqlite.revocations."""
 _WIDTH: Final = 20
 
+_log = structlog.get_logger("certs.ledger")
+
 
 class RevocationMark:
     """The mark of one ledger; processes of one machine share it."""
 
     def __init__(self, ledger: Path) -> None:
         self.path = ledger.with_name(ledger.name + ENDING)
+        self._missed = 0
 
     def read(self) -> int:
         """Return the highest number of revocations there ever was, 0 if none is noted. Raises StateError."""
@@ -39,16 +43,20 @@ class RevocationMark:
             ) from None
 
     def raise_to(self, count: int) -> None:
-        """Note a number of revocations, unless a higher one is noted; what cannot be written is left out.
+        """Note a number of revocations, unless a higher one is noted; log once if it cannot be written.
 
-        Whoever revokes must not fail because of it: the revocation is in the ledger.
+        A revocation must not fail because of the mark, because the ledger has the revocation.
         """
-        with suppress(StateError, OSError):
+        try:
             if count <= self.read():
                 return
             with files.locked(self.path.with_name(self.path.name + ".lock")):
                 if count > self.read():  # another process may have raised it meanwhile
                     self._write(count)
+        except (StateError, OSError) as error:
+            if count > self._missed:
+                self._missed = count
+                _log.error("revocations cannot be noted beside the ledger", reason=str(error), count=count)
 
     def _write(self, count: int) -> None:
         files.touch_private(self.path)

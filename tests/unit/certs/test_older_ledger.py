@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import structlog.testing
 
 from certs.errors import RequestError, StateError
 from certs.ledger.entry import LedgerEntry
@@ -135,3 +136,15 @@ def test_a_revocation_holds_where_the_mark_cannot_be_written(tmp_path: Path) -> 
         mark.path.rmdir()
         found.ledger.revoke(issue(found, NAMES[1]), START)
     assert mark.read() == 2
+
+
+def test_a_mark_that_cannot_be_written_is_logged_once(tmp_path: Path) -> None:
+    """The revocation stands; that a later start cannot compare must be known."""
+    mark = RevocationMark(tmp_path / LEDGER_FILE)
+    mark.path.mkdir()
+    with structlog.testing.capture_logs() as lines:
+        for _ in range(3):
+            mark.raise_to(1)
+    assert [(each["event"], each["log_level"], each["count"]) for each in lines] == [
+        ("revocations cannot be noted beside the ledger", "error", 1)
+    ]
