@@ -6,16 +6,16 @@ from typing import Final
 import aiohttp
 
 PART_BYTES: Final = 64 * 1024
-"""So much is read, and decompressed, between two turns of the event loop."""
+"""Bytes that are read and decompressed between two turns of the event loop."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class TooLarge(ValueError):
-    """The body, decompressed, has more bytes than are taken."""
+    """The decompressed body is larger than the caller allows."""
 
 
 class Unreadable(ValueError):
-    """The body is not in the encoding that its headers name, or in one that is not taken."""
+    """The body does not have the encoding that its headers name, or that encoding is not supported."""
 
 
 async def body(answer: aiohttp.ClientResponse, most: int) -> bytes:
@@ -38,7 +38,7 @@ async def body(answer: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 class Inflater:
-    """Decompresses gzip, and never more than `most` bytes and one of them."""
+    """Decompressor of gzip that makes at most `most` + 1 bytes, so that a larger body is noticed."""
 
     def __init__(self, most: int) -> None:
         self._inflating = zlib.decompressobj(_GZIP)

@@ -16,10 +16,9 @@ OF_PROXIES: Final = (Grain(10, 12), Grain(60, 15))
 MOST: Final = 150_000
 """Entries for callers, and half as many for single proxies: 100 MB at the very most."""
 MOST_ROWS: Final = 256
-"""So many rows of one proxy are counted each for itself in SHARE_SECONDS, the others together as OTHERS.
+"""Rows of one proxy that have an entry of their own within SHARE_SECONDS; further rows are added to OTHERS.
 
-An agent tells of 136 at most until it ends. The bound is each proxy's own, so that one certificate cannot use
-up the room of the others.
+Each proxy has a bound of its own, so that one certificate cannot use up the room of the others.
 """
 SHARE_SECONDS: Final = GRAINS[-1].seconds
 

@@ -1,7 +1,7 @@
-"""The scrape of an application's metrics, in time and memory that the application cannot exceed.
+"""Scrape of an application's metrics, with bounds on time and memory.
 
-The agent's user is not intercepted and reaches everything. Therefore one URL is asked, and no redirect is
-followed.
+The agent's user is not intercepted and can reach every address. The agent therefore requests one URL only,
+and follows no redirect.
 """
 
 import asyncio
@@ -60,9 +60,9 @@ class ApplicationMetrics:
         self._quiet_until = float("-inf")
 
     async def page(self) -> bytes:
-        """Return the application's lines, or a comment that says why there are none; never raises.
+        """Return the application's lines, or a comment that says why there are none.
 
-        Callers that ask at one time have one answer, so that they cannot multiply what a page costs.
+        Simultaneous callers share one scrape, so that they cannot multiply its cost.
         """
         if self._url is None:
             return b""

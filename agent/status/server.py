@@ -61,7 +61,7 @@ def application(
 
     `pages` adds further ones, for who is on this machine.
     """
-    from_application = ApplicationMetrics(metrics_url)
+    metrics = _metrics(proxied, ApplicationMetrics(metrics_url))
 
     async def ready(_request: web.Request) -> web.Response:
         return _verdict(await proxied.not_ready(), proxied.remark())
@@ -72,14 +72,6 @@ def application(
     async def live(_request: web.Request) -> web.Response:
         words = proxied.not_alive()
         return _verdict((words,) if words else ())
-
-    async def metrics(request: web.Request) -> web.Response:
-        whole = request.path == _WHOLE_PATH
-        of_proxy, of_application = await asyncio.gather(proxied.proxy_metrics(whole), from_application.page())
-        own = (proxied.own_metrics(), from_application.own_metrics(), of_proxy)
-        text = await asyncio.to_thread(scraping.merged, own)
-        body = text.encode() + of_application
-        return web.Response(body=body, headers={"Content-Type": scraping.CONTENT_TYPE})
 
     async def probe(request: web.Request) -> web.Response:
         port = request.headers.get(probes.PORT_HEADER)
@@ -108,6 +100,22 @@ def application(
     app.router.add_post("/quitquitquit", from_here(quit_now))
     app.router.add_get("/{path:.*}", probe)
     return app
+
+
+def _metrics(proxied: Proxied, application_metrics: ApplicationMetrics) -> _Handler:
+    """Return the handler of the metrics pages: those of agent and Envoy, and then the application's."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        whole = request.path == _WHOLE_PATH
+        of_proxy, of_application = await asyncio.gather(
+            proxied.proxy_metrics(whole), application_metrics.page()
+        )
+        own = (proxied.own_metrics(), application_metrics.own_metrics(), of_proxy)
+        text = await asyncio.to_thread(scraping.merged, own)
+        body = text.encode() + of_application
+        return web.Response(body=body, headers={"Content-Type": scraping.CONTENT_TYPE})
+
+    return metrics
 
 
 def from_here(handler: _Handler) -> _Handler:
