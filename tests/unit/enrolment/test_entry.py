@@ -24,14 +24,6 @@ GUESS = f"{TOKEN.id}.{'A' * 43}".encode()
 
 
 @pytest.fixture
-def signs(tmp_path: Path) -> Iterator[Signs]:
-    """Return who signs."""
-    made = Signs(tmp_path / "state")
-    yield made
-    made.ledger.close()
-
-
-@pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteTokens]:
     """Return a store with one token, for many machines."""
     with SqliteTokens.open(tmp_path / "tokens.sqlite") as opened:

@@ -73,14 +73,6 @@ class Signs:
 
 
 @pytest.fixture
-def signs(tmp_path: Path) -> Iterator[Signs]:
-    """Return who signs."""
-    made = Signs(tmp_path / "state")
-    yield made
-    made.ledger.close()
-
-
-@pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteTokens]:
     """Return a store with one token, of one use."""
     with SqliteTokens.open(tmp_path / "tokens.sqlite") as opened:
