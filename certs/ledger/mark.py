@@ -2,8 +2,8 @@
 
 The ledger counts its revoked certificates, and that number never falls, because rows are kept for good. The
 mark is the highest number there ever was. It is not part of a backup: a ledger that counts fewer than its
-mark has forgotten revocations. The number is written in place and with a fixed width, so that it can be
-raised on a full disk.
+mark has forgotten revocations. The file is made with the ledger, and the number is written in place and with
+a fixed width, so that it can be raised on a full disk.
 """
 
 import os
@@ -45,13 +45,16 @@ class RevocationMark:
     def raise_to(self, count: int) -> None:
         """Note a number of revocations, unless a higher one is noted; log once if it cannot be written.
 
-        A revocation must not fail because of the mark, because the ledger has the revocation.
+        0 makes the file, where there is none. A revocation must not fail because of the mark, because the
+        ledger has the revocation.
         """
         try:
-            if count <= self.read():
+            if self.path.exists() and count <= self.read():
                 return
             with files.locked(self.path.with_name(self.path.name + ".lock")):
-                if count > self.read():  # another process may have raised it meanwhile
+                if (
+                    not self.path.exists() or count > self.read()
+                ):  # another process may have raised it meanwhile
                     self._write(count)
         except (StateError, OSError) as error:
             if count > self._missed:

@@ -32,6 +32,7 @@ class SqliteLedger:
         self._seen = Seen(path)
         self._unwritten = Unwritten(self._seen)
         self._mark = RevocationMark(path)
+        self._mark.raise_to(0)
 
     @classmethod
     def open(cls, path: Path) -> Self:

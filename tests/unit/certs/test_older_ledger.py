@@ -130,12 +130,22 @@ def test_a_revocation_holds_where_the_mark_cannot_be_written(tmp_path: Path) -> 
     state = tmp_path / "state"
     with opened(state, DOMAIN, START) as found:
         mark = RevocationMark(state / LEDGER_FILE)
+        mark.path.unlink()
         mark.path.mkdir()
         serial = issue(found, NAMES[0])
         assert found.ledger.revoke(serial, START).revoked_at == START
         mark.path.rmdir()
         found.ledger.revoke(issue(found, NAMES[1]), START)
     assert mark.read() == 2
+
+
+def test_the_mark_is_made_with_the_ledger(tmp_path: Path) -> None:
+    """It takes no room later, when the disk may be full."""
+    with SqliteLedger.open(tmp_path / LEDGER_FILE):
+        mark = RevocationMark(tmp_path / LEDGER_FILE)
+        size = mark.path.stat().st_size
+        mark.raise_to(10**19)
+    assert (mark.read(), mark.path.stat().st_size) == (10**19, size)
 
 
 def test_a_mark_that_cannot_be_written_is_logged_once(tmp_path: Path) -> None:

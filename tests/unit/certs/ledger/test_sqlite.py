@@ -94,12 +94,13 @@ def test_a_ledger_of_schema_3_knows_what_shorter_lives_were_asked_for(state: Pat
 
 
 def test_it_is_private_and_outlives_its_process(state: Path) -> None:
-    """All of SQLite's files are 0600, whatever the umask, and entries and schema come back."""
+    """All files are 0600, whatever the umask, and entries and schema come back."""
     path = state / "ledger.db"
     with SqliteLedger.open(path) as ledger:
         ledger.record(new_entry("1f"))
         modes = {file.name: file.stat().st_mode & 0o777 for file in state.iterdir()}
-    assert modes == dict.fromkeys(["ledger.db", "ledger.db-journal", "ledger.db.lock"], 0o600)
+    beside = ("", "-journal", ".lock", ".revocations", ".revocations.lock")
+    assert modes == dict.fromkeys([f"ledger.db{each}" for each in beside], 0o600)
     with SqliteLedger.open(path) as ledger:
         assert ledger.entries() == (new_entry("1f"),)
 
