@@ -71,7 +71,15 @@ def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
 
     if as_json:
         told = [asdict(each) for each in found.findings]
-        print_json({"findings": told, "manifests": [*found.manifests], "values": found.values})
+        commands = [each.command for each in found.labels]
+        print_json(
+            {
+                "findings": told,
+                "manifests": [*found.manifests],
+                "commands": commands,
+                "values": found.values,
+            }
+        )
         return
     made = columns("OBJECT", "FIELD", "HERE", "FOUND")
     for each in found.findings:
@@ -79,12 +87,15 @@ def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
         made.add_row(each.what, each.field, each.standing.value, with_step(said, each.do))
     console().print(made)
     if out is not None:
-        apply = "kubectl apply --server-side -f"
-        print_lines(
-            "",
-            f"meshwright install --print --values {out / 'values.yaml'} | {apply} -",
-            f"{apply} {out / 'manifests'}",
-        )
+        print_lines("", *_commands(found, out))
+
+
+def _commands(found: "Moved", out: Path) -> list[str]:
+    """Return the commands that install Meshwright, apply the whole manifests, and label Namespaces."""
+    apply = "kubectl apply --server-side -f"
+    commands = [f"meshwright install --print --values {out / 'values.yaml'} | {apply} -"]
+    commands += [f"{apply} {out / 'manifests'}"] if found.manifests else []
+    return commands + [each.command for each in found.labels]
 
 
 def _write(out: Path, found: "Moved") -> None:

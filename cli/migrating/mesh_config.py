@@ -19,6 +19,7 @@ _LEVELS: Final[Mapping[object, str]] = {
     **dict.fromkeys(("warn", "warning"), "warning"),
     **dict.fromkeys(("error", "fatal", "panic", "disabled"), "error"),
 }
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _PRIVILEGED: Final = "privileged-init"
 _KEYS: Final = (2048, 3072, 4096)
 
@@ -62,9 +63,25 @@ def configured(document: Document, home: str) -> Configured:
     if where != home:
         said = f"counts in the control plane's own namespace, which is {home}"
         findings.append(Finding(what, Standing.REWRITTEN, said, "metadata.namespace"))
-    metadata = {"name": mapping(document.get("metadata")).get("name") or "osm-mesh-config", "namespace": home}
+    metadata = _metadata(mapping(document.get("metadata")), home)
     head = {"apiVersion": document.get("apiVersion"), "kind": MESH_CONFIG.name, "metadata": metadata}
     return Configured(tuple(findings), {**head, "spec": spec}, settings, injection)
+
+
+def _metadata(given: Document, home: str) -> Document:
+    """Return the metadata of the MeshConfig in `home`.
+
+    A MeshConfig that is there already is written over, so its labels and annotations are kept: who applies an object
+    without them deletes them.
+    """
+    metadata: Document = {"name": given.get("name") or "osm-mesh-config", "namespace": home}
+    if given.get("namespace") != home:
+        return metadata
+    annotations = mapping(given.get("annotations"))
+    kept = {key: value for key, value in annotations.items() if key != _LAST_APPLIED}
+    return metadata | {
+        name: held for name, held in (("labels", mapping(given.get("labels"))), ("annotations", kept)) if held
+    }
 
 
 def _refused(what: str, document: Document) -> tuple[Finding, ...]:

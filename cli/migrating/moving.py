@@ -28,10 +28,11 @@ _IMAGES: Final = {LINUX_VARIABLE: "proxy", INIT_VARIABLE: "proxy"}
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What was found, the manifests that are written anew, and the chart's values."""
+    """What was found, the whole manifests that are written anew, labels for Namespaces, and the chart's values."""
 
     findings: tuple[Finding, ...]
     manifests: tuple[Document, ...]
+    labels: tuple[namespaces.Label, ...]
     values: Mapping[str, Any]
 
 
@@ -52,10 +53,11 @@ def moved(
     config = _checked(values)
     findings = [*settled.findings]
     manifests = [] if settled.manifest is None else [settled.manifest]
+    labels: list[namespaces.Label] = []
     for each in of_kind:
-        found, manifest = namespaces.of_namespace(config, each)
+        found, label = namespaces.of_namespace(config, each)
         findings += found
-        manifests += [manifest] if manifest is not None else []
+        labels += [label] if label is not None else []
     known = Known(config, drivers, environment=_IMAGES)
     enrolled = _enrolled(of_kind)
     for each in given:
@@ -65,7 +67,7 @@ def moved(
             findings += objects.of_object(each)
         findings += installation.of_installation(each)
     findings.append(installation.root())
-    return Moved(tuple(findings), tuple(manifests), values)
+    return Moved(tuple(findings), tuple(manifests), tuple(labels), values)
 
 
 def _only(meshes: tuple[str, ...]) -> str:

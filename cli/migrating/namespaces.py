@@ -1,6 +1,8 @@
 """Namespaces: whether the pods in them get a sidecar, with Open Service Mesh and here."""
 
+import shlex
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from cli.migrating import objects
@@ -8,7 +10,6 @@ from cli.migrating.findings import Document, Finding, Standing, mapping, named
 from injector.configuration import InjectionConfig
 from injector.decision import OSM_IGNORE, OSM_INJECT, OSM_MONITORED, decide
 from injector.namespaces import namespace_of
-from mesh.kinds import NAMESPACE
 from mesh.objects import NamespaceObject
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.kubernetes import Pod
@@ -18,6 +19,26 @@ PREFIX: Final = "openservicemesh.io/"
 _READ: Final = frozenset({OSM_IGNORE, OSM_INJECT, OSM_MONITORED})
 _ANY: Final[Pod] = {"spec": {"containers": [{"name": "any", "image": "any"}]}}
 """A pod of which nothing is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label that a Namespace must get.
+
+    It is set by `kubectl label`. A manifest with this label alone would be applied by the field manager that owns the
+    Namespace's other labels, and the API server would delete those.
+    """
+
+    namespace: str
+    key: str
+    value: str
+
+    @property
+    def command(self) -> str:
+        """Return the command that sets the label and keeps all others."""
+        return shlex.join(
+            ["kubectl", "label", "--overwrite", "namespace", self.namespace, f"{self.key}={self.value}"]
+        )
 
 
 def meshes(documents: Iterable[Document]) -> tuple[str, ...]:
@@ -32,8 +53,8 @@ def is_of_osm(namespace: NamespaceObject) -> bool:
     return any(key.startswith(PREFIX) for key, _ in (*namespace.labels, *namespace.annotations))
 
 
-def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Finding, ...], Document | None]:
-    """Say what becomes of a namespace of OSM's, and what is to be applied to it; nothing of any other."""
+def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Finding, ...], Label | None]:
+    """Return findings for a namespace of OSM's, and the label it needs; nothing for any other namespace."""
     found = namespace_of(document)
     if not is_of_osm(found):
         return (), None
@@ -48,13 +69,13 @@ def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Fin
         for key, value in pairs
         if key.startswith(PREFIX) and key not in _READ
     )
-    finding, manifest = _injected(config, document, found)
-    return (finding, *unread), manifest
+    finding, label = _injected(config, document, found)
+    return (finding, *unread), label
 
 
 def _injected(
     config: InjectionConfig, document: Document, found: NamespaceObject
-) -> tuple[Finding, Document | None]:
+) -> tuple[Finding, Label | None]:
     what = named(document)
     try:
         here = decide(config, found, _ANY)
@@ -65,9 +86,9 @@ def _injected(
             f"is watched, and its pods had no sidecar unless they asked for one ({OSM_INJECT} is not there): "
             f"label {INJECT} says so here"
         )
-        metadata = {"name": str(found.name), "labels": {INJECT: "false"}}
-        manifest = {"apiVersion": "v1", "kind": NAMESPACE.name, "metadata": metadata}
-        return Finding(what, Standing.REWRITTEN, said, f"metadata.labels.{INJECT}"), manifest
+        label = Label(str(found.name), INJECT, "false")
+        do = f"`{label.command}`, and the same label where the Namespace's manifest is kept"
+        return Finding(what, Standing.REWRITTEN, said, f"metadata.labels.{INJECT}", do=do), label
     said = f"pods get {'a' if here.inject else 'no'} sidecar: {here.words}"
     return Finding(what, Standing.WORKS, said), None
 

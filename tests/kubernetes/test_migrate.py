@@ -28,7 +28,9 @@ def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
     """The namespace was watched alone; a pod in it has the old sidecar; each mark goes when it is mended."""
     del definitions
     here, label = kubectl.namespace, "openservicemesh.io/monitored-by"
-    kubectl("label", "namespace", here, f"{label}={here}")
+    owned = {label: here, "team": "payments", "pod-security.kubernetes.io/enforce": "privileged"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": here, "labels": owned}}
+    kubectl("apply", "-f", "-", given=json.dumps(namespace))
     old = objects.pod("old")
     old["metadata"]["labels"]["osm-proxy-uuid"] = "x"
     kubectl.apply(MESH, old, objects.routes("all"))
@@ -36,13 +38,14 @@ def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
     at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--mesh-name", here)
     words = ("migrate", "osm", *at, "--control-plane-namespace", here, "--out", str(out), "--json")
 
-    def found() -> dict[str, str]:
+    def found() -> tuple[dict[str, str], list[str]]:
         status, said, complaint = program.run(*words)
         assert status in (0, 1), complaint
-        told = json.loads(said)["findings"]
-        return {each["what"]: each["standing"] for each in told if each["standing"] != "works"}
+        told = json.loads(said)
+        standings = {each["what"]: each["standing"] for each in told["findings"]}
+        return {what: each for what, each in standings.items() if each != "works"}, told["commands"]
 
-    before = found()
+    before, commands = found()
     assert before[f"Namespace {here}"] == "rewritten"
     assert before[f"MeshConfig {here}/osm-mesh-config"] == "rewritten"
     assert before[f"Pod {here}/old"] == "to do"
@@ -52,7 +55,11 @@ def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
     kubectl("delete", "pod", "old", "--wait=true", "--grace-period=0", "--force")
     kubectl("delete", "meshconfig", "osm-mesh-config")
     kubectl(*taken)
-    after = found()
+    for each in commands:
+        kubectl(*shlex.split(each)[1:])
+    labels = json.loads(kubectl("get", "namespace", here, "-o", "json"))["metadata"]["labels"]
+    assert labels.items() >= {**owned, "meshwright.dev/inject": "false"}.items()
+    after, _ = found()
     assert not {f"Namespace {here}", f"MeshConfig {here}/osm-mesh-config", f"Pod {here}/old"} & after.keys()
 
 

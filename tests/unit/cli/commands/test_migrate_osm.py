@@ -241,10 +241,10 @@ def test_what_cannot_be_read_is_said_and_not_written(
 def test_what_an_earlier_run_has_written_is_said(run: Run, tmp_path: Path) -> None:
     """It would be applied with the rest: a namespace that has been mended would get none again."""
     said = ("migrate", "osm", "-f", "osm.yaml", "--out", "to")
-    (tmp_path / "osm.yaml").write_text(yaml.safe_dump(namespace("watched")))
+    (tmp_path / "osm.yaml").write_text(yaml.safe_dump(MESH_CONFIG))
     assert run(*said).stderr == ""
     (tmp_path / "osm.yaml").write_text(yaml.safe_dump(namespace("watched", "enabled")))
-    left = "to/manifests/namespace-watched.yaml"
+    left = "to/manifests/meshconfig-osm-mesh-config.yaml"
     assert run(*said).stderr == f"{left} was there before, and is applied with the others\n"
 
 
@@ -256,7 +256,8 @@ def test_lists_are_opened_also_those_whose_items_do_not_say_what_they_are(
     item = {"metadata": namespace("watched")["metadata"]}
     bare = {"apiVersion": "v1", "kind": "NamespaceList", "metadata": {}, "items": [item]}
     found = migrate(said, bare, lost=True)
-    assert {each["kind"] for each in found["manifests"]} == {"MeshConfig", "Namespace"}
+    assert [each["kind"] for each in found["manifests"]] == ["MeshConfig"]
+    assert found["commands"] == ["kubectl label --overwrite namespace watched meshwright.dev/inject=false"]
 
 
 def test_who_got_no_sidecar_gets_none(migrate: Callable[..., Document]) -> None:
@@ -279,8 +280,37 @@ def test_who_got_no_sidecar_gets_none(migrate: Callable[..., Document]) -> None:
         "Namespace ignored": "works",
         "Namespace wrong": "refused",
     }
-    metadata = {"name": "watched", "labels": {"meshwright.dev/inject": "false"}}
-    assert report["manifests"] == [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}]
+    assert report["commands"] == ["kubectl label --overwrite namespace watched meshwright.dev/inject=false"]
+    assert report["manifests"] == []
+
+
+def test_a_namespace_is_labelled_and_never_applied_in_part(run: Run, tmp_path: Path) -> None:
+    """Applying a Namespace with one label deletes the others, as those of Pod Security, which kubectl owns."""
+    given = namespace("gitops", team="payments", **{"pod-security.kubernetes.io/enforce": "baseline"})
+    (tmp_path / "osm.yaml").write_text(yaml.safe_dump(given))
+    done = run("migrate", "osm", "-f", "osm.yaml", "--out", "to")
+    assert [*(tmp_path / "to" / "manifests").iterdir()] == []
+    assert done.stdout.splitlines()[-2:] == [
+        "meshwright install --print --values to/values.yaml | kubectl apply --server-side -f -",
+        "kubectl label --overwrite namespace gitops meshwright.dev/inject=false",
+    ]
+
+
+def test_a_mesh_config_that_is_written_over_keeps_its_labels_and_annotations(
+    migrate: Callable[..., Document],
+) -> None:
+    """A GitOps tool finds its object by them, and loses it if they are deleted."""
+    last = "kubectl.kubernetes.io/last-applied-configuration"
+    metadata = {"labels": {"app": "mesh"}, "annotations": {"argocd.example/id": "1", last: "{}"}}
+    given = {**MESH_CONFIG, "metadata": {**MESH_CONFIG["metadata"], **metadata}, "spec": {}}
+    (there,) = migrate(given, more=("--control-plane-namespace", "osm-system"))["manifests"]
+    (elsewhere,) = migrate(given)["manifests"]
+    assert there["metadata"] == {
+        **MESH_CONFIG["metadata"],
+        "labels": {"app": "mesh"},
+        "annotations": {"argocd.example/id": "1"},
+    }
+    assert elsewhere["metadata"] == {"name": "osm-mesh-config", "namespace": "meshwright-system"}
 
 
 def test_two_meshes_are_one_too_many(run: Run, tmp_path: Path) -> None:
