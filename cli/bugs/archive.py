@@ -1,5 +1,6 @@
 """A bug report's archive: files in one folder, in a tar.gz that only its owner can read."""
 
+import errno
 import gzip
 import io
 import os
@@ -11,6 +12,15 @@ from typing import IO, Final
 from cli.errors import CommandFailed
 
 FOLDER: Final = "meshwright-bug-report"
+STANDARD_OUTPUT: Final = frozenset(map(Path, ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")))
+"""Paths that mean standard output: by it alone a file leaves a container that has no `tar` and no `cat`."""
+
+
+def packed(files: Mapping[str, str], at: int) -> bytes:
+    """Return the archive of files (text by name) as of a second since 1970."""
+    made = io.BytesIO()
+    _pack(made, files, at)
+    return made.getvalue()
 
 
 def write(path: Path, files: Mapping[str, str], at: int) -> None:
@@ -23,7 +33,8 @@ def write(path: Path, files: Mapping[str, str], at: int) -> None:
     except FileExistsError as error:
         raise CommandFailed(f"{path} is there already: give another name with --out") from error
     except OSError as error:
-        raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
+        do = "--out - writes the archive to standard output" if error.errno == errno.EROFS else ""
+        raise CommandFailed("; ".join(filter(None, (f"{path} cannot be written: {error.strerror}", do)))) from error
     try:
         with os.fdopen(descriptor, "wb") as raw:
             _pack(raw, files, at)

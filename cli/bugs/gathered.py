@@ -128,7 +128,7 @@ def _libraries() -> Iterator[tuple[str, str]]:
 def _most_wanted(found: object, most: int) -> list[str]:
     """Return common names of proxies: first those of which something is to be said, then by name."""
     listed = records(found, "proxies") if isinstance(found, Mapping) else []
-    listed.sort(key=lambda each: (not each.get("why"), str(each.get("cn"))))
+    listed.sort(key=lambda each: (each.get("state") == "ended" or not each.get("why"), str(each.get("cn"))))
     return [str(each["cn"]) for each in listed if each.get("cn")][:most]
 
 

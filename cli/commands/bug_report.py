@@ -1,21 +1,30 @@
 """`meshwright bug-report`: one archive with all that a maintainer needs."""
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.errors import CommandFailed
 from cli.options import AsJson, State
 from cli.printing.answers import print_json
-from cli.printing.lines import print_lines
+from cli.printing.lines import print_lines, say
+from cli.standard_streams import print_bytes
+
+if TYPE_CHECKING:
+    from cli.bugs.gathered import Report
 
 
 def bug_report(
     state: State,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where it is written.", show_default="meshwright-bug-report-<time>.tar.gz"),
+        typer.Option(
+            help="Where it is written; - is standard output.",
+            show_default="meshwright-bug-report-<time>.tar.gz",
+        ),
     ] = None,
     log: Annotated[
         list[Path] | None, typer.Option(help="A log whose end goes along; repeat for more.")
@@ -58,6 +67,9 @@ def bug_report(
         place = Place(kubeconfig, "", control_plane, manifests(None, control_plane))
         return checked(list(checks(place, before=False)))
 
+    to_standard_output = out in archive.STANDARD_OUTPUT
+    if to_standard_output:
+        _see_that_standard_output_is_free(as_json=as_json)
     now = datetime.now(UTC)
     report = gathered.Report(values)
     gathered.server(report, state, most_proxies)
@@ -68,11 +80,27 @@ def bug_report(
     for path in log or ():
         gathered.log(report, path)
     gathered.about(report, now)
+    if to_standard_output:
+        print_bytes(archive.packed(report.files, int(now.timestamp())))
+        say(*_summary("standard output", report))
+        return
     path = out or Path(f"meshwright-bug-report-{now:%Y%m%dT%H%M%SZ}.tar.gz")
     archive.write(path, report.files, int(now.timestamp()))
     if as_json:
         print_json({"file": str(path), "files": sorted(report.files), "missing": report.missing})
         return
-    print_lines(f"{path}: {len(report.files)} files")
-    for name, why in sorted(report.missing.items()):
-        print_lines(f"not in it: {name}: {why}")
+    print_lines(*_summary(str(path), report))
+
+
+def _see_that_standard_output_is_free(*, as_json: bool) -> None:
+    """Raise CommandFailed where standard output cannot take the archive."""
+    if as_json:
+        raise CommandFailed("--json and --out - both need standard output: give one of them")
+    if sys.stdout.isatty():
+        raise CommandFailed("standard output is a terminal: send the archive to a file with `> report.tar.gz`")
+
+
+def _summary(where: str, report: "Report") -> list[str]:
+    """Return lines that say how many files were written, and which could not be had."""
+    missing = [f"not in it: {name}: {why}" for name, why in sorted(report.missing.items())]
+    return [f"{where}: {len(report.files)} files", *missing]

@@ -1,5 +1,6 @@
 """What a report says where there is nothing to be asked."""
 
+import io
 import json
 import tarfile
 from pathlib import Path
@@ -61,6 +62,7 @@ def test_proxies_not_in_step_come_first(tmp_path: Path, monkeypatch: pytest.Monk
         asked.append((path, query))
         listed = [
             {"cn": "a.b.c", "why": ""},
+            {"cn": "b.b.c", "state": "ended", "why": "its workload is gone"},
             {"cn": "z.b.c", "why": "never connected"},
             {"cn": "y.b.c"},
         ]
@@ -81,3 +83,20 @@ def test_proxies_not_in_step_come_first(tmp_path: Path, monkeypatch: pytest.Monk
         (path, str(query)) for path, query in asked
     }
     assert json.loads(report.files["proxies/z.b.c/history.json"]) == {"password": "[withheld]"}
+
+
+@pytest.mark.parametrize("out", ["-", "/dev/stdout"])
+def test_a_report_leaves_a_container_by_standard_output(tmp_path: Path, out: str) -> None:
+    """The image of the control plane has no tar, so `kubectl exec` is the only way out of its Pod."""
+    done = CliRunner().invoke(app, ["bug-report", "--state", str(tmp_path / "none"), "--out", out])
+    assert done.exit_code == 0, done.output
+    with tarfile.open(fileobj=io.BytesIO(done.stdout_bytes)) as made:
+        assert made.getnames() == [f"meshwright-bug-report/{each}.json" for each in ("about", "check")]
+    assert done.stderr.startswith("standard output: 2 files\nnot in it: metrics.txt: ")
+
+
+def test_an_archive_and_json_do_not_share_standard_output(tmp_path: Path) -> None:
+    """Nobody could take them apart."""
+    words = ["bug-report", "--state", str(tmp_path / "none"), "--out", "-", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, done.stdout) == (2, "")
