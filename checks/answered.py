@@ -10,7 +10,7 @@ _INSIDE = "`kubectl -n {home} exec {pod} -- meshwright {command}`"
 
 
 def proxies(found: Mapping[str, int], home: str, pod: str) -> Check:
-    """Judge who is here of those that should be, by state: connected, expected or disconnected."""
+    """Judge who is here of those that should be, by state. Proxies that have ended are no fault."""
     name, do = "proxies", f"{_INSIDE.format(home=home, pod=pod, command='proxies')} names them"
     here, gone, expected = (found.get(each, 0) for each in ("connected", "disconnected", "expected"))
     said = f"{here} connected, {expected} expected, {gone} disconnected"

@@ -29,7 +29,10 @@ _PROXY: Final = {
     "identity": noted(maybe(TEXT), "namespace/service account"),
     "pod": maybe(TEXT),
     "node": maybe(TEXT),
-    "state": one_of("connected", "expected", "disconnected"),
+    "state": noted(
+        one_of("connected", "expected", "disconnected", "ended"),
+        "ended: disconnected, and its workload is gone, as after a rollout",
+    ),
     "since": MOMENT,
     "age": noted(TEXT, "how long it has been in that state, in words"),
     "age_seconds": NUMBER,

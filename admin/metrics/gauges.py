@@ -13,7 +13,7 @@ class Gauges:
     streams: Mapping[str, int] = field(default_factory=dict)
     """By protocol: `delta`, `sotw`."""
     proxies: Mapping[str, int] = field(default_factory=dict)
-    """By state: `connected`, `expected`, `disconnected`."""
+    """By state: `connected`, `expected`, `disconnected`, `ended`."""
     resources: Mapping[str, int] = field(default_factory=dict)
     """Distinct resources in snapshots, by type."""
     withheld: Mapping[str, int] = field(default_factory=dict)

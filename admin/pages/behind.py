@@ -65,9 +65,12 @@ def why(proxy: ProxyStatus, known: Known, now: datetime) -> str:
 
 
 def is_dead(proxy: ProxyStatus, known: Known, now: datetime) -> bool:
-    """Say whether a proxy is gone for long, and callers have ejected it: neither proves it alone."""
-    is_here = proxy.state is ProxyState.CONNECTED
-    return not is_here and bool(known.ejected_by) and now - proxy.since > known.dead_after
+    """Say whether a proxy is gone for long, and callers have ejected it: neither proves it alone.
+
+    A proxy whose workload is gone is not dead: nobody calls it.
+    """
+    should_be_here = proxy.state in (ProxyState.EXPECTED, ProxyState.DISCONNECTED)
+    return should_be_here and bool(known.ejected_by) and now - proxy.since > known.dead_after
 
 
 def _behind(proxy: ProxyStatus, known: Known, now: datetime, waits: str) -> str:
@@ -79,9 +82,11 @@ def _behind(proxy: ProxyStatus, known: Known, now: datetime, waits: str) -> str:
                 return "never connected"
             return "; ".join(filter(None, ("not connected since the control plane started", waits)))
         case ProxyState.DISCONNECTED:
-            gone = "" if proxy.known else ", and its workload is gone"
-            ago = f"disconnected {duration(now - proxy.since)} ago{gone}"
+            ago = f"disconnected {duration(now - proxy.since)} ago"
             return "; ".join(filter(None, (_refused(known.entry, now), ago, known.unreceived, waits)))
+        case ProxyState.ENDED:
+            ended = f"disconnected {duration(now - proxy.since)} ago, and its workload is gone"
+            return "; ".join(filter(None, (_refused(known.entry, now), ended)))
         case ProxyState.CONNECTED:
             return "; ".join(filter(None, (_connected(proxy, known, now), waits)))
 

@@ -12,7 +12,7 @@ from cli.printing.lines import print_lines
 
 
 def proxies(state: State, as_json: AsJson = False) -> None:
-    """Show every proxy: connected, expected or disconnected, in step, or why it is behind."""
+    """Show every proxy: connected, expected, disconnected or ended, in step, or why it is behind."""
     from cli.printing.table import proxies_tables, show
 
     show(api(state, "/proxies"), proxies_tables, as_json=as_json)

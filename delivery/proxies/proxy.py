@@ -37,7 +37,7 @@ class Proxy:
         if self.streams:
             return ProxyState.CONNECTED
         if self.since is not None:
-            return ProxyState.DISCONNECTED
+            return ProxyState.ENDED if self.expected is None else ProxyState.DISCONNECTED
         return None if self.expected is None else ProxyState.EXPECTED
 
     def status(self) -> ProxyStatus | None:

@@ -8,11 +8,16 @@ from mesh.identity import ProxyName
 
 
 class ProxyState(enum.StrEnum):
-    """CONNECTED: has a stream. EXPECTED: its workload is known, it never came. DISCONNECTED: it was here."""
+    """CONNECTED: has a stream. EXPECTED: its workload is known, it never came. DISCONNECTED: it has no stream any more.
+
+    ENDED: it has no stream any more, and its workload is gone. That is a normal end, as that of a Pod which a rollout
+    replaced, and no fault.
+    """
 
     CONNECTED = "connected"
     EXPECTED = "expected"
     DISCONNECTED = "disconnected"
+    ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)

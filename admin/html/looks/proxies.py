@@ -23,7 +23,8 @@ def tone(proxy: Document) -> Tone:
     states = [tone_of(state) for state in map(str, part(proxy, "sync").values())]
     if said(proxy, "why").startswith(("group failed", *REFUSED)):
         states.append(Tone.BAD)
-    states.append(Tone.WARNING if said(proxy, "why") else tone_of(said(proxy, "state")))
+    is_behind = said(proxy, "why") and said(proxy, "state") != "ended"
+    states.append(Tone.WARNING if is_behind else tone_of(said(proxy, "state")))
     return worst(states)
 
 

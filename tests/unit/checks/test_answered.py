@@ -17,6 +17,7 @@ DAY = timedelta(days=1)
     [
         ({}, Status.OK),
         ({"connected": 2, "expected": 0, "disconnected": 0}, Status.OK),
+        ({"connected": 13, "expected": 0, "disconnected": 0, "ended": 6}, Status.OK),
         ({"connected": 2, "expected": 1}, Status.WARNING),
         ({"connected": 2, "expected": 1, "disconnected": 1}, Status.FAILED),
     ],

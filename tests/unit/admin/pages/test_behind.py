@@ -49,7 +49,7 @@ def test_a_proxy_that_went(entry: LedgerEntry, now: datetime) -> None:
     assert why(standing, Known(entry=entry), now) == "disconnected 5 min ago"
     revoked = Known(entry=replace(entry, revoked_at=now))
     assert why(standing, revoked, now) == "certificate revoked; disconnected 5 min ago"
-    gone = replace(standing, known=False)
+    gone = replace(standing, state=ProxyState.ENDED, known=False)
     assert why(gone, Known(entry=entry), now) == "disconnected 5 min ago, and its workload is gone"
     assert why(standing, Known(entry=entry, unreceived="too large"), now) == (
         "disconnected 5 min ago; too large"
@@ -63,6 +63,7 @@ def test_a_proxy_that_went(entry: LedgerEntry, now: datetime) -> None:
         (ProxyState.DISCONNECTED, 1, "disconnected 1 min ago; ejected by {}"),
         (ProxyState.EXPECTED, 5, "dead: not connected since the control plane started; ejected by {}"),
         (ProxyState.CONNECTED, 5, "ejected by {}"),
+        (ProxyState.ENDED, 5, "disconnected 5 min ago, and its workload is gone; ejected by {}"),
     ],
 )
 def test_a_proxy_that_callers_have_ejected(

@@ -62,7 +62,7 @@ def test_streams_are_counted_as_they_open_and_close() -> None:
     assert observer.streams == {"delta": 0, "sotw": 1}
     observer.closed(NODE, other, Ending.SHUTDOWN, "")
     assert observer.streams == {"delta": 0, "sotw": 0}
-    assert registry.counts()["disconnected"] == 1
+    assert registry.counts()["ended"] == 1
     assert b'meshwright_xds_streams_opened_total{protocol="delta"} 1.0' in metrics.text()
 
 

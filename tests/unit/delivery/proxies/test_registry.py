@@ -61,7 +61,7 @@ def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
     """Each since when it became so."""
     registry, clock = _registry()
     registry.follow(Picture({TWO.sidecar: TWO, ONE.sidecar: ONE}))
-    assert registry.counts() == {"connected": 0, "expected": 2, "disconnected": 0}
+    assert registry.counts() == {"connected": 0, "expected": 2, "disconnected": 0, "ended": 0}
     clock.now += timedelta(seconds=1)
     registry.opened(NODE, "a:1", Variant.DELTA)
     registry.follow(Picture({ONE.sidecar: ONE, TWO.sidecar: TWO}))
@@ -74,7 +74,20 @@ def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
     assert registry.statuses()[0] == ProxyStatus(
         ONE, ProxyState.DISCONNECTED, "a:1", START + timedelta(seconds=2), known=True
     )
-    assert registry.counts() == {"connected": 0, "expected": 1, "disconnected": 1}
+    assert registry.counts() == {"connected": 0, "expected": 1, "disconnected": 1, "ended": 0}
+
+
+def test_a_proxy_whose_workload_is_gone_has_ended_and_is_not_disconnected() -> None:
+    """A Pod that a rollout replaces loses its stream and its workload, in either order."""
+    registry, _ = _registry()
+    registry.follow(Picture({ONE.sidecar: ONE, TWO.sidecar: TWO}))
+    for name in (ONE, TWO):
+        registry.opened(NodeKey(str(name)), "a:1", Variant.DELTA)
+    registry.closed(NodeKey(str(ONE)), "a:1")
+    registry.follow(Picture())
+    registry.closed(NodeKey(str(TWO)), "a:1")
+    assert [each.state for each in registry.statuses()] == [ProxyState.ENDED, ProxyState.ENDED]
+    assert registry.counts() == {"connected": 0, "expected": 0, "disconnected": 0, "ended": 2}
 
 
 def test_the_end_of_one_of_two_streams_disconnects_nobody() -> None:
@@ -86,7 +99,7 @@ def test_the_end_of_one_of_two_streams_disconnects_nobody() -> None:
     registry.closed(NODE, "a:1")
     assert registry.statuses() == (ProxyStatus(ONE, ProxyState.CONNECTED, "a:2", START, known=False),)
     registry.closed(NODE, "a:2")
-    assert registry.counts() == {"connected": 0, "expected": 0, "disconnected": 1}
+    assert registry.counts() == {"connected": 0, "expected": 0, "disconnected": 0, "ended": 1}
 
 
 def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
