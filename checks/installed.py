@@ -147,13 +147,23 @@ def outdated(found: Sequence[PodFound], injected: int) -> Check:
     return Check.warning(name, said, _RESTART)
 
 
-def sidecars(found: Sequence[PodFound], injected: int) -> Check:
-    """Judge whether the sidecars of Pods that run have begun, for which they need their control plane."""
+def sidecars(found: Sequence[PodFound], late: Sequence[PodFound], injected: int) -> Check:
+    """Judge the sidecars of all Pods that have one, also of Pods that cannot start.
+
+    `found` are those that are not ready or cannot start. `late` are those that have not started in time, or were killed
+    lately.
+    """
     name = "sidecars"
-    if not found:
-        return Check.ok(name, f"all of {injected} that run are ready" if injected else "no Pod has one")
-    do = "`kubectl logs POD -c meshwright-sidecar`; from the control plane's side: `meshwright proxies`"
-    return Check.failed(name, f"{len(found)} of {injected} not ready: {listed(map(str, found), _NAMED)}", do)
+    if found:
+        do = (
+            "`kubectl describe pod` and `kubectl logs POD -c meshwright-sidecar`; "
+            "from the control plane's side: `meshwright proxies`"
+        )
+        return Check.failed(name, f"{len(found)} of {injected} not ready: {listed(map(str, found), _NAMED)}", do)
+    if late:
+        said = f"{len(late)} of {injected} not started, or killed lately: {listed(map(str, late), _NAMED)}"
+        return Check.warning(name, said, "`kubectl describe pod` has the Events")
+    return Check.ok(name, f"all of {injected} are ready, or starting" if injected else "no Pod has one")
 
 
 def streams(found: Sequence[PodFound], ready: int, most: int) -> Check:

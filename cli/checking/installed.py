@@ -1,6 +1,7 @@
 """What is looked at of an installation in a cluster: its control plane, its webhooks, its Pods."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from checks import installed as judging
@@ -136,7 +137,7 @@ class _Installed:
         found = await self._asking.all(NAMESPACES)
         namespaces = [namespace_of(each) for each in found if is_active(each)]
         injection, revision = await self._injection(), await self._webhooks.revision()
-        return sorted_out(injection, namespaces, await self._asking.all(PODS), revision)
+        return sorted_out(injection, namespaces, await self._asking.all(PODS), datetime.now(UTC), revision)
 
     async def pods(self) -> Sequence[Check]:
         try:
@@ -148,7 +149,7 @@ class _Installed:
             judging.outside(await self._webhooks.outside(found.asking)),
             judging.uninjected(found.without, len(found.asking)),
             judging.outdated(found.outdated, found.injected),
-            judging.sidecars(found.unready, found.running),
+            judging.sidecars(found.unready, found.late, found.injected),
         )
 
     async def streams(self) -> Sequence[Check]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, cast
 
 from checks.check import counted
 from checks.installed import PodFound
+from cli.checking.starts import Start, trouble_of
 from controller.config_file import only_in
 from controller.errors import SettingsError
 from injector.comparing import differences
@@ -40,16 +42,17 @@ class Injection:
 class Sorted:
     """Pods by what is to be said of them, and the namespaces that ask for sidecars, or have some.
 
-    `injected` and `running` count Pods with sidecars, and those of them that run; `ready` are those of these
-    whose sidecars are ready.
+    `injected` counts Pods with sidecars, in whatever phase. `unready` are those whose sidecars cannot start, or run and
+    are not ready; `late` those whose sidecars have not started in time, or were killed lately. `ready` are the Pods that
+    run and whose sidecars are ready.
     """
 
     without: tuple[PodFound, ...]
     outdated: tuple[PodFound, ...]
     unready: tuple[PodFound, ...]
+    late: tuple[PodFound, ...]
     ready: tuple[Mapping[str, Any], ...]
     injected: int
-    running: int
     asking: frozenset[str]
     namespaces: frozenset[str]
 
@@ -78,6 +81,7 @@ def sorted_out(
     injection: Injection,
     namespaces: Sequence[NamespaceObject],
     pods: Sequence[Mapping[str, Any]],
+    now: datetime,
     revision: str = "",
 ) -> Sorted:
     """Sort the Pods of a cluster that have not ended; those of namespaces of another revision are its own."""
@@ -88,13 +92,16 @@ def sorted_out(
     ours = [each for each in there if _has_sidecar(each)]
     others = [each for each in there if not _has_sidecar(each)]
     running = [each for each in ours if each.get("status", {}).get("phase") == "Running"]
+    troubles = [(name_of(each), found) for each in ours if (found := trouble_of(each, now)) is not None]
+    faulty = {name: found.why for name, found in troubles if found.start is Start.FAULTY}
+    unready = {name_of(each): why for each in running if (why := _unready(each))}
     return Sorted(
         without=tuple(_without(config, by_name, others, revision)),
         outdated=tuple(_outdated(injection, by_name, ours)),
-        unready=tuple(PodFound(name_of(each), why) for each in running if (why := _unready(each))),
+        unready=tuple(PodFound(name, why) for name, why in sorted((unready | faulty).items())),
+        late=tuple(PodFound(name, found.why) for name, found in troubles if found.start is Start.LATE),
         ready=tuple(each for each in running if not _unready(each)),
         injected=len(ours),
-        running=len(running),
         asking=asking,
         namespaces=frozenset(str(each["metadata"]["namespace"]) for each in ours),
     )

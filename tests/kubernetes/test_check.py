@@ -88,6 +88,13 @@ def test_pods_of_an_installation(
         said = found(program, shared_cluster, home)
         assert f"{here}/plain" not in said["Pods without sidecar"]["said"]
         assert f"{here}/app" not in said["Pods of another make"]["said"], said
+        waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+        sidecar = {"name": "meshwright-sidecar", "image": IMAGE, "imageID": "", "state": waiting}
+        status = {"phase": "Pending", "initContainerStatuses": [{**sidecar, "ready": False, "restartCount": 0}]}
+        patch = json.dumps({"status": status})
+        kubectl("patch", "pod", "app", "--subresource=status", "--type=merge", "-p", patch)
+        told = f"1 of 1 not ready: {here}/app (meshwright-sidecar: ImagePullBackOff of {IMAGE})"
+        assert (line("sidecars")["status"], line("sidecars")["said"]) == ("failed", told)
         in_home.apply(_configuration(home, "meshwright/proxy:newer"))
         assert (
             f"{here}/app (spec.initContainers[meshwright-init].image is {IMAGE}, and would be"

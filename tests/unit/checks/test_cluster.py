@@ -160,7 +160,11 @@ def test_answers_services_and_pods() -> None:
     assert "shop/web (why)" in installed.uninjected([pod], 1).said
     assert [installed.uninjected([], each).status for each in (0, 1)] == [Status.WARNING, Status.OK]
     assert [installed.outdated(each, 1).status for each in ([], [pod])] == [Status.OK, Status.WARNING]
-    assert [installed.sidecars(each, 1).status for each in ([], [pod])] == [Status.OK, Status.FAILED]
+    assert [installed.sidecars(each, [pod], 1).status for each in ([], [pod])] == [
+        Status.WARNING,
+        Status.FAILED,
+    ]
+    assert installed.sidecars([], [], 1).status is Status.OK
 
 
 @pytest.mark.parametrize("standing", Standing)

@@ -1,5 +1,6 @@
 """A cluster's Pods by what is to be said of them, and the configuration by which that is decided."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from sidecars.registry import DriverRegistry
 INJECT, REVISION = "meshwright.dev/inject", "meshwright.dev/revision"
 CONFIG = InjectionConfig(image="proxy:1")
 DRIVERS = DriverRegistry.discover().drivers
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 INJECTION = Injection(CONFIG, DRIVERS, MeshConfig(), (1, 30))
 
 
@@ -42,7 +44,7 @@ def test_each_control_plane_has_the_namespaces_that_have_chosen_it(
         _pod("one", "plain"),
         _pod("ended", "shop", "Succeeded"),
     ]
-    found = sorted_out(INJECTION, [DEFAULT, CANARY, _namespace("plain")], pods, revision)
+    found = sorted_out(INJECTION, [DEFAULT, CANARY, _namespace("plain")], pods, NOW, revision)
     assert found.asking == ({namespace} if namespace else frozenset())
     assert [each.name for each in found.without] == ([f"{namespace}/one"] if namespace else [])
     assert (found.injected, found.outdated) == (0, ())
@@ -55,7 +57,7 @@ def test_a_pod_of_another_make_is_one_of_its_own_revision() -> None:
     for each in (DEFAULT, CANARY):
         made: Any = injected(old, each, _pod("one", str(each.name))).pod
         pods.append(made)
-    found = sorted_out(INJECTION, [DEFAULT, CANARY], pods)
+    found = sorted_out(INJECTION, [DEFAULT, CANARY], pods, NOW)
     (other,) = found.outdated
     assert (other.name, "image is proxy:0, and would be proxy:1" in other.why) == ("shop/one", True)
     assert found.injected == 1
@@ -86,3 +88,89 @@ def test_a_configuration_that_the_server_does_not_take_is_said(text: str, named:
     """Also what other readers of YAML would take."""
     with pytest.raises(ConfigurationError, match=named):
         config_of(_config_map(text), "mesh")
+
+
+def _status(name: str, **state: Any) -> dict[str, Any]:
+    return {"name": name, "image": "proxy:1", "started": False, "ready": False, **state}
+
+
+def _waiting(reason: str) -> dict[str, Any]:
+    return {"state": {"waiting": {"reason": reason}}}
+
+
+def _killed(ago: timedelta) -> dict[str, Any]:
+    at = (NOW - ago).isoformat()
+    return {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": at}}}
+
+
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes: Insufficient memory."}
+RUNS = {"state": {"running": {}}, "started": True, "ready": True}
+SIDECAR, INIT = "meshwright-sidecar", "meshwright-init"
+
+
+@pytest.mark.parametrize(
+    ("phase", "age", "status", "unready", "late"),
+    [
+        ("Pending", 9, [_status(SIDECAR, **_waiting("PodInitializing"))], "", ""),
+        ("Running", 960, [_status(SIDECAR, **RUNS)], "", ""),
+        (
+            "Pending",
+            9,
+            [_status(SIDECAR, **_waiting("CrashLoopBackOff"), **_killed(timedelta(seconds=9)))],
+            "meshwright-sidecar: CrashLoopBackOff, ended by OOMKilled, exit code 137",
+            "",
+        ),
+        (
+            "Pending",
+            9,
+            [_status(SIDECAR, **_waiting("ImagePullBackOff"))],
+            "meshwright-sidecar: ImagePullBackOff of proxy:1",
+            "",
+        ),
+        (
+            "Pending",
+            9,
+            [_status(INIT, state={"terminated": {"exitCode": 1, "reason": "Error"}})],
+            "meshwright-init: ended by Error, exit code 1",
+            "",
+        ),
+        ("Running", 9, [_status(SIDECAR, state={"running": {}})], "it has not begun", ""),
+        (
+            "Pending",
+            960,
+            [_status(SIDECAR, **_waiting("PodInitializing"))],
+            "",
+            "not started for 16 min: PodInitializing",
+        ),
+        (
+            "Pending",
+            960,
+            [],
+            "",
+            "not started for 16 min: no node for the Pod: 0/1 nodes: Insufficient memory.",
+        ),
+        ("Pending", 960, [_status(SIDECAR, **RUNS)], "", ""),
+        (
+            "Running",
+            960,
+            [_status(SIDECAR, **RUNS, **_killed(timedelta(minutes=2)))],
+            "",
+            "meshwright-sidecar: killed for its memory (OOMKilled) 2 min ago, and runs again",
+        ),
+        ("Running", 960, [_status(SIDECAR, **RUNS, **_killed(timedelta(hours=2)))], "", ""),
+        ("Pending", 960, [_status(SIDECAR, **RUNS), _status("app", **_waiting("ErrImagePull"))], "", ""),
+    ],
+)
+def test_a_sidecar_that_cannot_start_is_found_in_every_phase_of_its_pod(
+    phase: str, age: int, status: list[dict[str, Any]], unready: str, late: str
+) -> None:
+    """A Pod is Pending while its native sidecar crashes or has no image: the check must count such a Pod."""
+    pod = injected(Known(CONFIG, DRIVERS, version=(1, 30)), DEFAULT, _pod("web", "shop", phase)).pod
+    made: Any = pod
+    made["metadata"]["creationTimestamp"] = (NOW - timedelta(seconds=age)).isoformat()
+    conditions = [] if status else [UNSCHEDULABLE]
+    made["status"] = {"phase": phase, "initContainerStatuses": status, "conditions": conditions}
+    found = sorted_out(INJECTION, [DEFAULT], [made], NOW)
+    assert [each.why for each in found.unready] == ([unready] if unready else [])
+    assert [each.why for each in found.late] == ([late] if late else [])
+    assert found.injected == 1
