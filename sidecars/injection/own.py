@@ -13,6 +13,20 @@ from sidecars.contract.kubernetes import Container, Pod
 from sidecars.injection import names
 
 AUTO: Final = "auto"
+_PULL_POLICY_OF_AUTO: Final = "Always"
+"""What an API server fills in for an image without a tag."""
+_CONTAINER_DEFAULTS: Final[Mapping[str, object]] = {
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+}
+_PROBES: Final = frozenset({"livenessProbe", "readinessProbe", "startupProbe"})
+_PROBE_DEFAULTS: Final[Mapping[str, object]] = {
+    "failureThreshold": 3,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "timeoutSeconds": 1,
+}
+_NO_DEFAULT: Final = object()
 FIELDS: Final[tuple[Literal["containers", "initContainers"], ...]] = ("containers", "initContainers")
 _NAMES: Final = (names.SIDECAR_CONTAINER, names.INIT_CONTAINER)
 
@@ -32,12 +46,20 @@ class OwnContainer:
 
     @property
     def patch(self) -> Mapping[str, object]:
-        """Return what it says, as a patch of what is made; a null says nothing: no API server keeps it.
+        """Return what its author says, as a patch of the container that is made.
 
-        Values are as the notes have them, so that what is made of those is written the same.
+        A null says nothing, because no API server keeps one. Neither does a value that the API server fills in before
+        a webhook sees the Pod, such as `imagePullPolicy: Always` for the image `auto`. Values are as the notes have
+        them, so that what is made of those is written the same.
         """
         said = cast("Mapping[str, object]", _without_nulls(json.loads(json.dumps(self.container))))
-        return {key: value for key, value in said.items() if key != "image" or value != AUTO}
+        injected = said.get("image") == AUTO
+        left_out = {"image": AUTO, "imagePullPolicy": _PULL_POLICY_OF_AUTO} if injected else {}
+        return {
+            key: _without(value, _PROBE_DEFAULTS) if key in _PROBES else value
+            for key, value in said.items()
+            if value != (left_out | _CONTAINER_DEFAULTS).get(key, _NO_DEFAULT)
+        }
 
 
 def taken(pod: Pod) -> tuple[OwnContainer, ...]:
@@ -83,6 +105,13 @@ def _without_nulls(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     return list(map(_without_nulls, value)) if isinstance(value, list) else value
+
+
+def _without(value: object, defaults: Mapping[str, object]) -> object:
+    """Return a mapping without the fields whose values are defaults; anything else as it is."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: each for key, each in value.items() if each != defaults.get(key, _NO_DEFAULT)}
 
 
 def _is_own(container: Container) -> bool:

@@ -103,6 +103,15 @@ def test_a_label_is_all_it_takes(
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
     until(lambda: _image(kubectl, _pod()) == "proxy:1")
     assert _image(kubectl, _pod(labels={"meshwright.dev/inject": "false"})) == ""
+    larger = _pod()
+    own = {"name": SIDECAR, "image": "auto", "resources": {"limits": {"memory": "1Gi"}}}
+    larger["spec"]["containers"].append(own)
+    (sidecar,) = (
+        each
+        for each in yaml.safe_load(_dry(kubectl, larger).out)["spec"]["initContainers"]
+        if each["name"] == SIDECAR
+    )
+    assert (sidecar["image"], sidecar["imagePullPolicy"]) == ("proxy:1", "IfNotPresent")
     refused = _dry(kubectl, _pod(annotations={"meshwright.dev/overlays": "small"}))
     assert refused.status != 0
     assert 'admission webhook "namespace.inject.meshwright.dev" denied the request: no sidecar' in refused.err
