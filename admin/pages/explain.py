@@ -11,7 +11,9 @@ from catalog.explain import (
     Outside,
     Standing,
     Step,
+    address_outside,
     call_to,
+    call_to_service,
     concerned,
     explain,
     explain_outside,
@@ -88,11 +90,15 @@ def _client(text: str) -> Client:
 
 
 def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Outside | None:
-    """Explain a call out of the mesh, if `to` is `<IP address>:<port>` or `<host>:<port>`; raise QueryError.
+    """Explain a call out of the mesh; raise QueryError.
 
-    What is the mesh's own is an error, which names whose it is.
+    Such a call has as `to` an `<IP address>:<port>`, a `<host>:<port>`, or the `<namespace>/<service>:<port>` of a Service
+    that is outside the mesh. None is returned for a Service of the mesh. An address or a host of the mesh's own is an
+    error, which names whose it is.
     """
     called = query.get("to", "")
+    if (found := _service_outside(view, query, tuple(headers))) is not None:
+        return found
     try:
         where = HostPort.parse(called)
         where = HostPort(_as_sent(where.host), where.port)
@@ -102,11 +108,28 @@ def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -
     if where.port < 1:
         raise QueryError(f"to is {called[:200]!r}: the port must be 1 to 65535")
     client = ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
-    if whose := in_the_mesh(view, where, client.namespace):
+    if whose := in_the_mesh(view, where, client):
         raise QueryError(f"to is {called[:200]!r}: {whose}")
     given = tuple(map(_header, headers))
     method, path = (query.get("method") or "GET").upper(), query.get("path") or "/"
     return explain_outside(view, client, where, call_to(view, client, where, method, path, given))
+
+
+def _service_outside(view: View, query: Mapping[str, str], headers: tuple[str, ...]) -> Outside | None:
+    """Explain a call to a Service that is outside the mesh; None for any other."""
+    if "/" not in query.get("to", ""):
+        return None
+    request = read_request(query, headers)
+    client = request.identity
+    address = None if client is None else address_outside(view, client, request.service, request.port)
+    if client is None or address is None:
+        return None
+    where = HostPort(str(address), request.port)
+    given = tuple(map(_header, headers))
+    asked = call_to(view, client, where, request.method, request.path, given)
+    return explain_outside(
+        view, client, where, call_to_service(view, client, request.service, where, asked)
+    )
 
 
 def _as_sent(host: str) -> str:

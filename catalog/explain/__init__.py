@@ -5,7 +5,8 @@ It asks the oracle and nothing else, so that what is explained is what is decide
 
 from catalog.explain.explanation import Explanation, explain
 from catalog.explain.in_force import Standing, concerned, not_asked, standing
-from catalog.explain.outside import Outside, call_to, explain_outside, in_the_mesh
+from catalog.explain.outside import Outside, call_to, call_to_service, explain_outside, in_the_mesh
+from catalog.explain.outside_services import address_outside
 from catalog.explain.proxies import nobody_has
 from catalog.explain.steps import Step
 
@@ -14,7 +15,9 @@ __all__ = [
     "Outside",
     "Standing",
     "Step",
+    "address_outside",
     "call_to",
+    "call_to_service",
     "concerned",
     "explain",
     "explain_outside",

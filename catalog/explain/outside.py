@@ -1,25 +1,27 @@
 """Calls out of the mesh: what the client's sidecar does with them, and what opens the way."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from ipaddress import ip_address
+from dataclasses import dataclass, replace
+from ipaddress import ip_address, ip_network
 from typing import Final
 
 from catalog.explain import names
+from catalog.explain.outside_services import host_named, is_outside
 from catalog.explain.remedy import Manifest
-from catalog.explain.steps import Step, origin_of_object
+from catalog.explain.steps import Step, origin_of, origin_of_object
 from catalog.oracle.decide import Answer
 from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_outside, of_port
 from catalog.relations.addresses import called_addresses
 from catalog.relations.outside import service_called, setting_named
 from catalog.store.inventory import by_address, by_identity
-from catalog.store.view import PREFERRED_CONFIG, View, config_order, configs
+from catalog.store.view import View, config_order, configs
 from mesh.egress import EgressProtocol
 from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
-from mesh.kinds import EGRESS, MESH_CONFIG, SERVICE_ACCOUNT, UPSTREAM_TRAFFIC_SETTING
-from mesh.names import IpAddress, Namespace, Port
+from mesh.kinds import EGRESS, SERVICE, SERVICE_ACCOUNT, UPSTREAM_TRAFFIC_SETTING
+from mesh.names import IpAddress, Port
 from mesh.objects import ObjectKey
+from mesh.service import ServiceKey
 from mesh.workload import Explicit, Workload, WorkloadKey
 
 SETTING: Final = "spec.traffic.enableEgress"
@@ -43,16 +45,22 @@ class Outside:
     missing: tuple[Manifest, ...]
 
 
-def in_the_mesh(view: View, where: HostPort, namespace: Namespace) -> str:
-    """Return what of the mesh a client of a namespace would call, and how to ask; empty for none."""
+def in_the_mesh(view: View, where: HostPort, client: ServiceIdentity) -> str:
+    """Return what of the mesh a client would call, and how to ask about it; empty for what is outside."""
+    port = Port(where.port)
     if not _is_address(where.host):
-        key = service_called(view, where.host, namespace)
-        return "" if key is None else f"that is a name of Service {key}: ask about {key}:{where.port}"
+        key = service_called(view, where.host, client.namespace)
+        if key is None or is_outside(view, client, key, port):
+            return ""
+        return f"that is a name of Service {key}: ask about {key}:{where.port}"
     address = IpAddress(where.host)
     for key in view.services:
-        if address in called_addresses(view, view.services[key]):
+        there = called_addresses(view, view.services[key])
+        if address in there and not is_outside(view, client, key, port):
             return f"that is the address of Service {key}: ask about {key}:{where.port}"
     for workload in by_address(view).found(address):
+        if workload.uuid is None:
+            continue
         return f"that is the address of workload {workload.key}: ask about a Service that it stands behind"
     return ""
 
@@ -68,6 +76,20 @@ def explain_outside(view: View, client: ServiceIdentity, where: HostPort, asked:
         answer = Answer.DEPENDS
     steps = tuple(_steps(view, asked, past, decision, answer))
     return Outside(client, where, answer, decision.because, steps, _missing(view, asked, answer))
+
+
+def call_to_service(
+    view: View,
+    client: ServiceIdentity,
+    key: ServiceKey,
+    where: HostPort,
+    asked: OutsideCall,
+) -> OutsideCall:
+    """Return a call to a Service outside the mesh, under the name that an Egress of the client has for it."""
+    if asked.host != where.host:
+        return asked
+    host = host_named(view, client, key, asked.port)
+    return replace(asked, host=host) if host else asked
 
 
 def call_to(
@@ -117,10 +139,7 @@ def _steps(
     decision: OutsideDecision,
     answer: Answer,
 ) -> Iterator[Step]:
-    if asked.address is None:
-        yield Step("no Service of the mesh has this name: it is outside")
-    else:
-        yield Step("no Service and no workload of the mesh has this address: it is outside")
+    yield _place(view, asked)
     yield from names.client(view, asked.client)
     for key in sorted(key for key, why in past.items() if why)[:_MOST]:
         yield Step(f"workload {key} {past[key]}")
@@ -134,6 +153,20 @@ def _steps(
         yield Step("depends on the address that is called: ask about it, with the host as a header")
     else:
         yield Step(_CONCLUDED[answer])
+
+
+def _place(view: View, asked: OutsideCall) -> Step:
+    """Say that the place which is called is outside the mesh, and why it is if a Service is there."""
+    called = str(asked.address or asked.host)
+    if (key := service_called(view, called, asked.client.namespace)) is not None:
+        said = (
+            f"{called} is Service {key}, which is outside the mesh: not every workload behind it has a sidecar, so "
+            "that no TrafficTarget but an Egress lets it be called"
+        )
+        return Step(said, origin_of(view, SERVICE, key))
+    if asked.address is None:
+        return Step("no Service of the mesh has this name: it is outside")
+    return Step("no Service and no workload of the mesh has this address: it is outside")
 
 
 def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iterator[Step]:
@@ -180,37 +213,37 @@ _CONCLUDED: Final = {
 
 
 def _missing(view: View, asked: OutsideCall, answer: Answer) -> tuple[Manifest, ...]:
-    """Return an Egress that lets such a call pass, or else a MeshConfig that opens the way.
-
-    A MeshConfig that is there is to be changed, and is not written here.
-    """
+    """Return an Egress that lets such a call pass: for the host, or for the address if no host is known."""
     if answer is Answer.ALLOWED:
         return ()
     if asked.speaks is not Speaks.OTHER and not _is_address(asked.host):
         return (_egress(asked),)
-    if configs(view):
-        return ()
-    return (
-        {
-            "apiVersion": f"{MESH_CONFIG.group}/v1alpha2",
-            "kind": MESH_CONFIG.name,
-            "metadata": {"name": PREFERRED_CONFIG, "namespace": "default"},
-            "spec": {"traffic": {"enableEgress": True}},
-        },
-    )
+    return (_egress_to_address(asked, asked.address),) if asked.address is not None else ()
 
 
 def _egress(asked: OutsideCall) -> Manifest:
-    client, host = asked.client, asked.host.lower()
-    source = {"kind": SERVICE_ACCOUNT.name, "name": client.service_account, "namespace": client.namespace}
     protocol = EgressProtocol.HTTPS if asked.speaks is Speaks.TLS else EgressProtocol.HTTP
+    host = asked.host.lower()
+    return _manifest(asked, host, protocol, {"hosts": [host]})
+
+
+def _egress_to_address(asked: OutsideCall, address: IpAddress) -> Manifest:
+    """Return an Egress for one address, as of the API server or a database: all connections, or all requests."""
+    protocol = EgressProtocol.HTTP if asked.speaks is Speaks.HTTP else EgressProtocol.TCP
+    name = f"{asked.client.service_account}-{asked.port}"
+    return _manifest(asked, name, protocol, {"ipAddresses": [str(ip_network(address))]})
+
+
+def _manifest(asked: OutsideCall, name: str, protocol: EgressProtocol, where: Mapping[str, list[str]]) -> Manifest:
+    client = asked.client
+    source = {"kind": SERVICE_ACCOUNT.name, "name": client.service_account, "namespace": client.namespace}
     return {
         "apiVersion": f"{EGRESS.group}/v1alpha1",
         "kind": EGRESS.name,
-        "metadata": {"name": host, "namespace": client.namespace},
+        "metadata": {"name": name, "namespace": client.namespace},
         "spec": {
             "sources": [source],
-            "hosts": [host],
+            **where,
             "ports": [{"number": asked.port, "protocol": protocol.value}],
         },
     }

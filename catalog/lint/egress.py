@@ -10,6 +10,7 @@ from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
 from catalog.lint.told import Place, Suggestions, listed, meant, say
 from catalog.policy.outbound import protocol_of, visible
+from catalog.relations.membership import belongs_to_the_mesh, service_of_the_mesh
 from catalog.relations.outside import service_called, services_by_port, setting_named
 from catalog.store.inventory import by_identity
 from catalog.store.osm import egresses_by_source, settings
@@ -97,7 +98,7 @@ def _hosts_of_the_mesh(view: View, key: ObjectKey, egress: Egress, budget: Budge
         # A name with a dot says the namespace itself, and is the same service for all of them.
         asking = namespaces[:1] if "." in host else namespaces
         budget.spend(len(asking))
-        found = (service_called(view, host, each) for each in asking)
+        found = (service_of_the_mesh(view, host, each) for each in asking)
         if service := next(filter(None, found), None):
             yield _is_ours(view, key, _HOSTS, host, service)
 
@@ -109,8 +110,13 @@ def _addresses_of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterat
         if network.num_addresses == 1:
             address = str(network.network_address)
             called = service_called(view, address, key.namespace)
-            if called and any(view.services[called].port(number) for number in numbers):
+            if called is None or not any(view.services[called].port(number) for number in numbers):
+                continue
+            if belongs_to_the_mesh(view, called):
                 yield _is_ours(view, key, _ADDRESSES, each, called)
+            elif client := next((one for one in egress.sources if called in visible(view, one)), None):
+                wanted = f"{client} calls Service {called} as policies say, and not by an Egress: left out for it"
+                yield say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, _ADDRESSES, each, wanted)
 
 
 def _is_ours(view: View, key: ObjectKey, field: str, value: str, service: ServiceKey) -> Problem:

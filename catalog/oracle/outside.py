@@ -25,7 +25,7 @@ from catalog.oracle.decide import Answer, offered
 from catalog.oracle.paths import TurnedDown, hidden_dots
 from catalog.oracle.requests import Request, fits, passed, path_of
 from catalog.relations.backing import backing
-from catalog.relations.outside import service_called
+from catalog.relations.membership import service_of_the_mesh
 from catalog.relations.ports import spoken
 from catalog.store.osm import egresses_by_source
 from catalog.store.smi import http_route_groups
@@ -163,7 +163,7 @@ def _in_range(egress: Egress, address: IpAddress | None, *, inside: bool) -> boo
 
 def _hosts(view: View, egress: Egress, client: ServiceIdentity) -> list[str]:
     """Return an Egress's hosts that are not the mesh's; of patterns, over HTTP, those need ranges."""
-    ours = [each for each in egress.hosts if service_called(view, each, client.namespace) is None]
+    ours = [each for each in egress.hosts if service_of_the_mesh(view, each, client.namespace) is None]
     return ours if egress.networks else [each for each in ours if not each.startswith("*")]
 
 
@@ -171,7 +171,7 @@ def _names(view: View, egress: Egress, call: OutsideCall, *, exactly: bool = Fal
     """Say whether a host is among those of an Egress: by its name, or as one below a pattern's."""
     host = call.host.lower()
     for each in egress.hosts:
-        if service_called(view, each, call.client.namespace) is not None:
+        if service_of_the_mesh(view, each, call.client.namespace) is not None:
             continue
         if each == host or (
             not exactly and each.startswith("*.") and host.endswith(each[1:]) and host != each[1:]

@@ -10,10 +10,9 @@ from typing import Final
 
 from catalog.policy.proxy import Reachable, SocketAddress
 from catalog.relations.addresses import called_addresses
-from catalog.relations.backing import backing
+from catalog.relations.membership import belongs_to_the_mesh
 from catalog.relations.outside import services_by_port
 from catalog.store import mesh_wide
-from catalog.store.smi import splits_by_apex
 from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
 from mesh.hashing import Shared
@@ -73,16 +72,12 @@ _all: Final = IN_VIEW.firewall(addresses)
 
 @derived
 def _addresses(view: View, key: ServiceKey) -> tuple[SocketAddress, ...]:
-    """Return where a service is called, if it is the mesh's.
+    """Return where a Service is called, if it is of the mesh; nothing for a headless one.
 
-    That is one that has only the address which the mesh gave it, that has a sidecar in front of every
-    workload, or that a split stands for. Behind others may be who takes plain text; so it is behind the
-    endpoints of a headless service, which are called by their own addresses.
+    The endpoints of a headless Service are called by their own addresses, and may take plain text.
     """
     service = view.services[key]
     addresses = called_addresses(view, service)
-    behind = backing(view, key)
-    ours = service.cluster_ip is None or key in splits_by_apex(view)
-    if not addresses or not (ours or (behind and all(each.uuid is not None for each in behind))):
+    if not addresses or not belongs_to_the_mesh(view, key):
         return ()
     return tuple(SocketAddress(address, port.port) for address in addresses for port in service.ports)

@@ -13,8 +13,8 @@ Without hosts, https is for every name, and http for every host in its ranges. A
 host, whatever address was called; so it leads where the DNS says, or to addresses that the Egress itself
 names, and to no others. In a range of tcp all that is sent passes, and nothing is looked at.
 
-What is the mesh's stays the mesh's: hosts that are names of its services, ranges that are one address of a
-service, and where a server speaks first nothing waits for a client: there https is not in force, for its
+What is the mesh's stays the mesh's (`catalog.relations.membership`): hosts that are names of its services, ranges that
+are one address of a service, and where a server speaks first nothing waits for a client: there https is not in force, for its
 names cannot be read; nor is http where all else passes as well (`enableEgress`).
 """
 
@@ -27,7 +27,8 @@ from catalog.policy.access import rule_matches
 from catalog.policy.limits import precedence
 from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.proxy import Reachable, SocketAddress
-from catalog.relations.outside import service_called, setting_named
+from catalog.relations.membership import service_of_the_mesh
+from catalog.relations.outside import setting_named
 from catalog.store.osm import egresses_by_source
 from catalog.store.view import View
 from engine.derived import derived
@@ -100,7 +101,9 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
     """Return what all Egresses say of an identity, whatever services of the mesh it may call; sorted."""
     by_port: dict[Port, list[_Said]] = {}
     for egress in egresses_by_source(view).found(client):
-        hosts = tuple(each for each in egress.hosts if service_called(view, each, client.namespace) is None)
+        hosts = tuple(
+            each for each in egress.hosts if service_of_the_mesh(view, each, client.namespace) is None
+        )
         hosts = hosts if egress.hosts else (ANY_HOST,)
         networks = tuple(map(ip_network, egress.networks))
         whole = _Said(

@@ -1,0 +1,54 @@
+"""Services that are not of the mesh: a call to one is explained as a call out of the mesh."""
+
+from catalog.oracle.decide import Answer, offered
+from catalog.oracle.outside import OutsideCall, Speaks, decide_outside
+from catalog.oracle.requests import Request
+from catalog.relations.backing import backing
+from catalog.relations.membership import belongs_to_the_mesh, has_outsiders
+from catalog.relations.outside import service_called
+from catalog.store.osm import egresses_by_source
+from catalog.store.view import View
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Port
+from mesh.service import ServiceKey
+
+
+def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> IpAddress | None:
+    """Return the address at which a client calls a Service that is outside the mesh for it; None for any other.
+
+    A Service with sidecars behind it is outside only where the call passes to it in plain text. One that has nobody
+    behind it is not outside: the explanation says that nobody is there.
+    """
+    service = view.services.get(key)
+    if service is None or service.cluster_ip is None or service.port(port) is None:
+        return None
+    if not is_outside(view, client, key, port):
+        return None
+    call = OutsideCall(client, port, Speaks.OTHER, address=service.cluster_ip)
+    has_sidecars = any(each.uuid is not None for each in backing(view, key))
+    passes = decide_outside(view, call).answer is Answer.ALLOWED
+    return service.cluster_ip if passes or not has_sidecars else None
+
+
+def is_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> bool:
+    """Say whether a call of a client to a Service's port is a call out of the mesh.
+
+    It is if the Service is not of the mesh, somebody without a sidecar stands behind it, and no policy offers the port
+    to the client.
+    """
+    if belongs_to_the_mesh(view, key) or not has_outsiders(view, key):
+        return False
+    there = view.services[key].port(port)
+    return there is None or not offered(view, Request(client, key, port), there)
+
+
+def host_named(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> str:
+    """Return the name of a Service that an Egress of the client has at a port; empty where none has one."""
+    hosts = (
+        host
+        for egress in egresses_by_source(view).found(client)
+        if any(each.number == port for each in egress.ports)
+        for host in egress.hosts
+        if service_called(view, host, client.namespace) == key
+    )
+    return next(hosts, "")

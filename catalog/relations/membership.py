@@ -1,0 +1,49 @@
+"""Which Services are of the mesh, so that policy decides who calls them, and which stand outside it.
+
+A Service is of the mesh if one of these holds:
+
+- The mesh gave it its address.
+- A TrafficSplit stands for it.
+- Workloads stand behind it, and every one of them has a sidecar.
+
+A Service with another workload behind it, such as `default/kubernetes` or an external database, may be somebody else's:
+calls to it are calls out of the mesh, which an Egress or `enableEgress` lets pass. This is the one definition, for what
+is enforced as for what lint and explain say.
+"""
+
+from catalog.relations.backing import backing
+from catalog.relations.outside import service_called
+from catalog.store.inventory import by_address, slices_by_service
+from catalog.store.smi import splits_by_apex
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.names import IpAddress, Namespace
+from mesh.service import ServiceKey
+
+
+@derived
+def belongs_to_the_mesh(view: View, key: ServiceKey) -> bool:
+    """Say whether a Service is of the mesh; one that is not in the view is not."""
+    service = view.services.get(key)
+    if service is None:
+        return False
+    has_its_address_from_the_mesh = service.cluster_ip is None and not service.headless
+    if has_its_address_from_the_mesh or key in splits_by_apex(view):
+        return True
+    behind = backing(view, key)
+    return bool(behind) and all(each.uuid is not None for each in behind)
+
+
+@derived
+def has_outsiders(view: View, key: ServiceKey) -> bool:
+    """Say whether somebody without a sidecar stands behind a Service, as a workload or in an EndpointSlice."""
+    if any(each.uuid is None for each in backing(view, key)):
+        return True
+    addresses = (address for found in slices_by_service(view).found(key) for address, _ in found.healths)
+    return any(not by_address(view).get(IpAddress(address), ()) for address in addresses)
+
+
+def service_of_the_mesh(view: View, host: str, namespace: Namespace) -> ServiceKey | None:
+    """Return the Service of the mesh that a host or an address is for whoever calls from a namespace."""
+    key = service_called(view, host, namespace)
+    return key if key is not None and belongs_to_the_mesh(view, key) else None

@@ -1,0 +1,114 @@
+"""Services without sidecars behind them: policy, oracle, lint and explain say the same of them."""
+
+from typing import Any
+
+import pytest
+
+from admin.pages.explain import QueryError, answer
+from catalog.lint.codes import Code
+from catalog.lint.problems import problems
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from mesh.config import MeshConfig
+from mesh.egress import Egress
+from mesh.names import Namespace
+from mesh.objects import EndpointSlice
+from tests.meshes import values as a
+
+BUYER = a.workload("buyer", "10.0.0.9")
+API = "10.96.0.1"
+KUBERNETES = (
+    a.service("kubernetes", a.port(443, 6443, a.TCP), app=None, address=API),
+    EndpointSlice("kubernetes", Namespace("default"), "kubernetes", ("192.0.2.1",), (("https", 6443),)),
+)
+"""The Service of the API server: no selector, and an address that is no workload's."""
+PLAIN = (
+    a.service("kubernetes", a.port(443, 6443, a.TCP), address=API),
+    a.workload("kubernetes", "10.0.0.7", sidecar=False),
+)
+"""A Service whose Pods have no sidecar."""
+WITH_SIDECAR = (PLAIN[0], a.workload("kubernetes", "10.0.0.7"))
+BY_ADDRESS = a.egress("api", "buyer", (443, "tcp"), networks=(f"{API}/32",))
+BY_NAME = a.egress("api", "buyer", (443, "https"), hosts=("kubernetes.default.svc",))
+
+
+def explained(to: str, *things: object) -> dict[str, Any]:
+    """Explain a call of the buyer's."""
+    return dict(answer(a.view(BUYER, *things), {"from": "default/buyer", "to": to}, ()))
+
+
+def is_enforced(*things: object) -> bool:
+    """Say whether the buyer's sidecar lets something out of the mesh at port 443."""
+    view = a.view(BUYER, *things)
+    buyer = next(each for key, each in view.workloads.items() if key.name == "buyer")
+    return any(each.port == 443 and each.ranges for each in proxy_policy(view, group_of(view, buyer)).outside)
+
+
+def is_left_out(*things: object) -> bool:
+    """Say whether lint says that an Egress is left out, because it names what is the mesh's."""
+    return any(each.code == Code.EGRESS_TO_MESH.value for each in problems(a.view(BUYER, *things)))
+
+
+@pytest.mark.parametrize("egress", [BY_ADDRESS, BY_NAME])
+@pytest.mark.parametrize("service", [KUBERNETES, PLAIN])
+def test_an_egress_to_a_service_without_sidecars_is_in_force_and_all_say_so(
+    service: tuple[object, ...], egress: Egress
+) -> None:
+    """As to the API server, or to a database in front of which nobody put a sidecar."""
+    things = (*service, egress)
+    assert is_enforced(*things)
+    assert not is_left_out(*things)
+    found = explained("default/kubernetes:443", *things)
+    assert (found["answer"], found["because"]) == ("allowed", ["Egress default/api"])
+
+
+@pytest.mark.parametrize("egress", [BY_ADDRESS, BY_NAME])
+def test_an_egress_to_a_service_of_the_mesh_is_left_out_and_all_say_so(egress: Egress) -> None:
+    """Every workload behind it has a sidecar, which takes no plain text."""
+    things = (*WITH_SIDECAR, egress)
+    assert not is_enforced(*things)
+    assert is_left_out(*things)
+    assert explained("default/kubernetes:443", *things)["answer"] == "unreachable"
+    with pytest.raises(QueryError, match="ask about default/kubernetes:443"):
+        explained(f"{API}:443", *things)
+
+
+@pytest.mark.parametrize("to", ["default/kubernetes:443", f"{API}:443"])
+@pytest.mark.parametrize("service", [KUBERNETES, PLAIN])
+def test_without_an_egress_the_one_that_is_missing_is_printed(service: tuple[object, ...], to: str) -> None:
+    """The question may name the Service or its address; with what is printed the answer is yes."""
+    found = explained(to, *service)
+    assert found["answer"] == "unreachable"
+    (missing,) = found["missing"]
+    assert missing["spec"] == {
+        "sources": [{"kind": "ServiceAccount", "name": "buyer", "namespace": "default"}],
+        "ipAddresses": [f"{API}/32"],
+        "ports": [{"number": 443, "protocol": "tcp"}],
+    }
+    assert any("is Service default/kubernetes, which is outside the mesh" in each["text"] for each in found["steps"])
+    assert explained(to, *service, BY_ADDRESS)["answer"] == "allowed"
+
+
+def test_with_enable_egress_the_call_passes_and_explain_says_so() -> None:
+    """Whatever stands outside may be called, a Service as any address."""
+    assert explained("default/kubernetes:443", *KUBERNETES, MeshConfig(egress=True))["answer"] == "allowed"
+
+
+def test_a_service_with_nobody_behind_it_is_asked_about_as_one_of_the_mesh() -> None:
+    """A Deployment that was scaled to nothing is no reason to take its Service for an outsider."""
+    found = explained("default/kubernetes:443", PLAIN[0])
+    assert found["answer"] == "unreachable"
+    assert any("nobody with a sidecar stands behind" in each["text"] for each in found["steps"])
+
+
+def test_what_one_client_calls_by_policy_is_left_out_of_its_egress() -> None:
+    """Of a Service where only some Pods have a sidecar, which a TrafficTarget lets the client call."""
+    things = (
+        *PLAIN,
+        a.workload("kubernetes-2", "10.0.0.8", app="kubernetes", account="kubernetes"),
+        a.tcp_route("any"),
+        a.target("t", "buyer", "kubernetes", a.tcp("any")),
+        BY_ADDRESS,
+    )
+    assert not is_enforced(*things)
+    assert is_left_out(*things)
