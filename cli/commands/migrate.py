@@ -58,7 +58,7 @@ def osm(
         drivers = DriverRegistry.discover().drivers
     except DriverError as error:
         raise CommandFailed(error) from error
-    found = moved(documents, drivers, control_plane or HOME, mesh_name)
+    found = moved(documents, drivers, control_plane or HOME, mesh_name, whole=kubernetes)
     if out is not None:
         _write(out, found)
     _print(found, out, as_json=as_json)

@@ -5,6 +5,8 @@
     mesh_config   a MeshConfig, field by field, and what says the same here
     namespaces    who gets a sidecar, there and here
     pods          pods and what makes them, by the injector
+    together      what lint says of the objects together
+    gateways      gateways that verify sidecars by Open Service Mesh's names
     installation  what of Open Service Mesh itself is still there
     moving        all of it together
     reading       manifests in files, objects of a cluster

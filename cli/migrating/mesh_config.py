@@ -26,11 +26,16 @@ _KEYS: Final = (2048, 3072, 4096)
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What says a field's value here: settings of the server, fields of the injector's configuration."""
+    """What says a field's value here: settings of the server, fields of the injector's configuration, chart values.
+
+    `stays` says that the MeshConfig has the field as well.
+    """
 
     said: str
     settings: Mapping[str, object] = field(default_factory=dict)
     injection: Mapping[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class Configured:
     manifest: Document | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     injection: Mapping[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
 
 
 def configured(document: Document, home: str) -> Configured:
@@ -50,6 +56,7 @@ def configured(document: Document, home: str) -> Configured:
         return Configured(refused)
     settings: dict[str, object] = {}
     injection: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for section, name, value in _fields(mapping(document.get("spec"))):
         path = ".".join(filter(None, ("spec", section, name)))
         found, elsewhere = _of_field(what, document, section, name, value, path)
@@ -57,7 +64,10 @@ def configured(document: Document, home: str) -> Configured:
         if elsewhere is not None:
             settings |= elsewhere.settings
             injection |= elsewhere.injection
-        elif all(each.standing is Standing.WORKS for each in found) and not _is_nothing(value):
+            values |= elsewhere.values
+        if elsewhere is not None and elsewhere.stays:
+            _put(spec, section, name, value)
+        elif elsewhere is None and all(each.standing is Standing.WORKS for each in found) and not _is_nothing(value):
             _put(spec, section, name, value)
     where = mapping(document.get("metadata")).get("namespace") or ""
     if where != home:
@@ -65,7 +75,7 @@ def configured(document: Document, home: str) -> Configured:
         findings.append(Finding(what, Standing.REWRITTEN, said, "metadata.namespace"))
     metadata = _metadata(mapping(document.get("metadata")), home)
     head = {"apiVersion": document.get("apiVersion"), "kind": MESH_CONFIG.name, "metadata": metadata}
-    return Configured(tuple(findings), {**head, "spec": spec}, settings, injection)
+    return Configured(tuple(findings), {**head, "spec": spec}, settings, injection, values)
 
 
 def _metadata(given: Document, home: str) -> Document:
@@ -164,6 +174,17 @@ def _key(value: object) -> Elsewhere | None:
     return Elsewhere(said, {"service_certificate_key": f"rsa-{value}"})
 
 
+def _gateway(value: object) -> Elsewhere | None:
+    """Permit the Secret of a gateway's certificate: without the chart's value the control plane may not write it."""
+    secret = mapping(mapping(value).get("secret"))
+    name, namespace = secret.get("name"), secret.get("namespace")
+    if not name or not namespace:
+        return None
+    said = "with the chart's value ingressGateway.secrets, which permits its Secret to be written"
+    permitted = {"ingressGateway": {"secrets": [{"name": name, "namespace": namespace}]}}
+    return Elsewhere(said, values=permitted, stays=True)
+
+
 _ELSEWHERE: Final[Mapping[str, Callable[[object], Elsewhere | None]]] = {
     "spec.sidecar.envoyImage": _image,
     "spec.sidecar.sidecarImage": _image,
@@ -175,5 +196,6 @@ _ELSEWHERE: Final[Mapping[str, Callable[[object], Elsewhere | None]]] = {
     "spec.sidecar.maxDataPlaneConnections": _connections,
     "spec.observability.osmLogLevel": _level,
     "spec.certificate.certKeyBitSize": _key,
+    "spec.certificate.ingressGateway": _gateway,
 }
 """What another place than a MeshConfig says here. None leaves it at what the reader says."""

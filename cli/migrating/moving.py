@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from catalog.lint.codes import Code
 from cli.errors import CommandFailed
-from cli.migrating import installation, namespaces, objects, pods
+from cli.migrating import gateways, installation, namespaces, objects, pods, together
 from cli.migrating.findings import LOST, Document, Finding, Standing, mapping, named
 from cli.migrating.mesh_config import Configured, configured
 from injector.configuration import ConfigurationError, InjectionConfig
@@ -37,9 +37,16 @@ class Moved:
 
 
 def moved(
-    documents: Iterable[Document], drivers: Mapping[str, SidecarDriver], home: str, mesh: str = ""
+    documents: Iterable[Document],
+    drivers: Mapping[str, SidecarDriver],
+    home: str,
+    mesh: str = "",
+    *,
+    whole: bool = False,
 ) -> Moved:
     """Say what becomes of objects; `home` is the control plane's namespace, `mesh` OSM's name of the mesh.
+
+    `whole` says that the objects are all that a cluster has.
 
     Raises CommandFailed where namespaces are in several meshes, and nobody says which one is meant.
     """
@@ -60,14 +67,21 @@ def moved(
         labels += [label] if label is not None else []
     known = Known(config, drivers, environment=_IMAGES)
     enrolled = _enrolled(of_kind)
+    between = together.of_all(_to_be_applied(given, manifests), whole=whole)
     for each in given:
         if pods.makes_pods(each):
             findings += pods.of_pods(known, enrolled, each)
         elif objects.is_policy(each) and each.get("kind") != MESH_CONFIG.name:
-            findings += objects.of_object(each)
+            findings += objects.of_object(each, between.of(each))
+        findings += gateways.of_gateway(each)
         findings += installation.of_installation(each)
     findings.append(installation.root())
     return Moved(tuple(findings), tuple(manifests), tuple(labels), values)
+
+
+def _to_be_applied(given: list[Document], manifests: list[Document]) -> list[Document]:
+    """Return the objects with the MeshConfig that is written in the place of those that were given."""
+    return [*(each for each in given if not _is_mesh_config(each)), *manifests]
 
 
 def _only(meshes: tuple[str, ...]) -> str:
@@ -122,6 +136,7 @@ def _values(mesh: str, settled: Configured) -> dict[str, Any]:
     return {
         "injection": {"enabled": True, "config": config},
         "settings": {**selector, **settled.settings},
+        **settled.values,
     }
 
 

@@ -1,6 +1,6 @@
 """An object by the readers of the server: what they say of it is what becomes of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from cli.migrating.findings import Document, Finding, Standing, named
@@ -37,12 +37,17 @@ def read(document: Document) -> Reading:
     return read_shown(document, _SOMEWHERE)
 
 
-def of_object(document: Document) -> Iterator[Finding]:
-    """Yield what the readers say of an object; that it works where they have nothing to say."""
+def of_object(document: Document, between: Iterable[Finding] = ()) -> Iterator[Finding]:
+    """Yield what the readers say of an object, and `between`, what is wrong between it and others.
+
+    Where neither says anything the object works as it is.
+    """
     what, reading = named(document), read(document)
     for each in reading.problems:
         yield of_problem(what, each)
-    if not reading.problems:
+    others = tuple(between)
+    yield from others
+    if not reading.problems and not others:
         yield Finding(what, Standing.WORKS, "as it is")
 
 

@@ -7,13 +7,14 @@ from typing import Final
 
 from cli.errors import CommandFailed
 from cli.migrating.findings import Document, mapping
+from cli.migrating.gateways import GATEWAYS
 from injector.manifests import TEMPLATES, objects_in
 from kube.api import Api
 from kube.connection import found
 from kube.discovery import Served, served
 from kube.errors import KubeError
 from kube.resource import Resource
-from mesh.kinds import NAMESPACE, POD, Kind
+from mesh.kinds import NAMESPACE, POD, SERVICE, Kind
 from providers.directory.file_form import Content, Unreadable
 from providers.directory.files import DirectoryError, list_directory, read_content, read_named
 from providers.text.documents import documents
@@ -23,6 +24,8 @@ from specs.reference.meanings.installed import INSTALLED
 
 _BESIDE: Final = (
     NAMESPACE,
+    SERVICE,
+    *GATEWAYS,
     Kind("CustomResourceDefinition", "apiextensions.k8s.io"),
     Kind("MutatingWebhookConfiguration", "admissionregistration.k8s.io"),
     Kind("ValidatingWebhookConfiguration", "admissionregistration.k8s.io"),

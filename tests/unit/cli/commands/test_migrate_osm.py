@@ -83,7 +83,7 @@ REWRITTEN: Final = {
     for each in (
         *("sidecar.enablePrivilegedInitContainer", "sidecar.envoyImage", "sidecar.envoyWindowsImage"),
         *("sidecar.initContainerImage", "sidecar.maxDataPlaneConnections", "sidecar.resources"),
-        *("observability.osmLogLevel", "certificate.certKeyBitSize"),
+        *("observability.osmLogLevel", "certificate.certKeyBitSize", "certificate.ingressGateway"),
     )
 }
 
@@ -211,6 +211,7 @@ def test_what_was_written_before_is_no_second_mesh_config(migrate: Callable[...,
     again = migrate(manifest, MESH_CONFIG, lost=True)
     assert (again["manifests"], again["values"]) == (first["manifests"], first["values"])
     alone = standings(migrate(manifest), "MeshConfig meshwright-system/osm-mesh-config")
+    assert alone.pop("spec.certificate.ingressGateway") == "rewritten", "the values permit its Secret"
     assert set(alone.values()) == {"works"}
 
 
@@ -323,6 +324,111 @@ def test_two_meshes_are_one_too_many(run: Run, tmp_path: Path) -> None:
     done = run("migrate", "osm", "-f", "two.yaml", "--mesh-name", "osm", "--json")
     said = {each["what"]: each["said"] for each in json.loads(done.stdout)["findings"]}
     assert "no sidecar" in said["Namespace other"]
+
+
+def test_the_secret_of_a_gateway_is_permitted_by_the_values(
+    migrate: Callable[..., Document], run: Run, tmp_path: Path
+) -> None:
+    """Without the chart's value the control plane may write no Secret, and the gateway has no certificate."""
+    gateway = {"subjectAltNames": ["edge"], "secret": {"name": "gateway-cert", "namespace": "edge"}}
+    given = {**MESH_CONFIG, "spec": {"certificate": {"ingressGateway": gateway}}}
+    report = migrate(given, more=("--out", "to"))
+    assert report["values"]["ingressGateway"] == {"secrets": [gateway["secret"]]}
+    (manifest,) = report["manifests"]
+    assert manifest["spec"] == given["spec"]
+    printed = run("install", "--print", "--values", "to/values.yaml").stdout
+    granted = [
+        (each["metadata"]["namespace"], rule["resourceNames"])
+        for each in yaml.safe_load_all(printed)
+        if each and each["kind"] == "Role"
+        for rule in each["rules"]
+        if "gateway-cert" in rule.get("resourceNames", ())
+    ]
+    assert granted
+    assert {namespace for namespace, _ in granted} == {"edge"}
+
+
+OSM_NAME = "default.shop.cluster.local"
+BACKEND = {"service": {"name": "web", "port": {"number": 80}}}
+
+
+def ingress(name: str, **annotations: str) -> Document:
+    """Return an Ingress for nginx in the namespace `shop`."""
+    rules = [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": BACKEND}]}}]
+    of = {f"nginx.ingress.kubernetes.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    metadata = {"name": name, "namespace": "shop", "annotations": of}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": metadata,
+        "spec": {"rules": rules},
+    }
+
+
+def http_proxy(name: str, subject: str) -> Document:
+    """Return Contour's kind of ingress in the namespace `shop`."""
+    service = {"name": "web", "port": 80, "validation": {"caSecret": "ca", "subjectName": subject}}
+    return {
+        "apiVersion": "projectcontour.io/v1",
+        "kind": "HTTPProxy",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"routes": [{"services": [service]}]},
+    }
+
+
+def test_a_gateway_that_verifies_osms_name_of_a_sidecar_is_to_be_changed(
+    migrate: Callable[..., Document],
+) -> None:
+    """As all of Open Service Mesh's guides have it; a sidecar's certificate has the names of its Services."""
+    annotation = "metadata.annotations.nginx.ingress.kubernetes.io"
+    report = migrate(
+        ingress("snippet", configuration_snippet=f'proxy_ssl_name "{OSM_NAME}";'),
+        ingress("name", proxy_ssl_name=OSM_NAME),
+        ingress("right", proxy_ssl_name="web.shop.svc.cluster.local"),
+        ingress("elsewhere", configuration_snippet="proxy_ssl_name www.example.org;"),
+        http_proxy("contour", OSM_NAME),
+        http_proxy("right", "web.shop.svc.cluster.local"),
+    )
+    found = {(each["what"], each["field"]): each for each in report["findings"] if each["field"]}
+    assert found.keys() == {
+        ("Ingress shop/snippet", f"{annotation}/configuration-snippet"),
+        ("Ingress shop/name", f"{annotation}/proxy-ssl-name"),
+        ("HTTPProxy shop/contour", "spec.routes[0].services[0].validation.subjectName"),
+    }
+    assert {each["standing"] for each in found.values()} == {"to do"}
+    assert all("web.shop.svc.cluster.local" in each["do"] for each in found.values())
+
+
+def test_policy_that_others_leave_nothing_to_do_does_not_work(migrate: Callable[..., Document]) -> None:
+    """A canary by header behind a split for every request, also of objects that name no namespace."""
+    group = {"apiVersion": "specs.smi-spec.io/v1alpha4", "kind": "HTTPRouteGroup"}
+    any_get = {**group, "metadata": {"name": "any"}, "spec": {"matches": [{"name": "any", "methods": ["GET"]}]}}
+    canary = {"name": "canary", "methods": ["GET"], "headers": [{"version": "v2"}]}
+    by_header = {**group, "metadata": {"name": "canary"}, "spec": {"matches": [canary]}}
+
+    def split(name: str, match: str, backend: str) -> Document:
+        matches = [{"kind": "HTTPRouteGroup", "name": match}]
+        spec = {"service": "web", "matches": matches, "backends": [{"service": backend, "weight": 100}]}
+        head = {"apiVersion": "split.smi-spec.io/v1alpha4", "kind": "TrafficSplit"}
+        return {**head, "metadata": {"name": name}, "spec": spec}
+
+    services = [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": each},
+            "spec": {"selector": {"app": each}, "ports": [{"name": "http", "port": 80}]},
+        }
+        for each in ("web", "web-v1", "web-v2")
+    ]
+    splits = (split("a-stable", "any", "web-v1"), split("b-canary", "canary", "web-v2"))
+    report = migrate(any_get, by_header, *services, *splits, lost=True)
+    found = {
+        each["what"]: (each["standing"], each["code"])
+        for each in report["findings"]
+        if each["what"].startswith("TrafficSplit")
+    }
+    assert found == {"TrafficSplit a-stable": ("works", ""), "TrafficSplit b-canary": ("not enforced", "MW2018")}
 
 
 def test_pods_are_judged_by_the_injector(migrate: Callable[..., Document]) -> None:
