@@ -1,5 +1,7 @@
 """Values of an installation: the command line's over those of files over the chart's own, as in Helm."""
 
+import copy
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -8,6 +10,10 @@ from deploy.values import ValuesError
 
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)")
 _WORDS: Final[Mapping[str, object]] = {"true": True, "false": False, "null": None}
+_STEP: Final = re.compile(r"(?P<name>(?:\\.|[^\[\]])*)(?P<places>(?:\[[^\[\]]*\])*)")
+_MOST: Final = 65_536
+"""The largest place in a list, as in Helm."""
+_Path = list[str | int]
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,15 +30,38 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
-def told(words: Iterable[str]) -> dict[str, Any]:
-    r"""Return what `--set` says: NAME.NAME=VALUE, with commas between several; `\` before a plain sign."""
-    found: dict[str, Any] = {}
+def told(words: Iterable[str], below: Mapping[str, Any] | None = None, *, as_text: bool = False) -> dict[str, Any]:
+    r"""Return what `--set` says: NAME.NAME=VALUE, with commas between several; `\` before a plain sign.
+
+    NAME[0] is a place in a list: it is exchanged in the list that `below` has there, as in Helm. With `as_text` every
+    value is text, as in `--set-string`. Raises ValuesError.
+    """
+    option, found = "--set-string" if as_text else "--set", dict[str, Any]()
     for each in words:
         for one in _split(each, ","):
             path, sign, value = one.partition("=")
             if not sign or not path:
-                raise ValuesError(f"--set {one!r}: must be NAME=VALUE, such as image.tag=1.2.3")
-            _enter(found, [_plain(name) for name in _split(path, ".")], _value(value))
+                raise ValuesError(f"{option} {one!r}: must be NAME=VALUE, such as image.tag=1.2.3")
+            _enter(found, _path(option, path), _text(value) if as_text else _value(value), below or {}, option)
+    return found
+
+
+def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what `--set-json` says: NAME=JSON, or a whole mapping of values; raise ValuesError."""
+    found: dict[str, Any] = {}
+    for each in words:
+        whole = each.lstrip().startswith("{")
+        path, sign, text = ("", "=", each) if whole else each.partition("=")
+        if not sign or not (path or whole):
+            raise ValuesError(f'--set-json {each!r}: must be NAME=JSON, such as tolerations=[{{"operator": "Exists"}}]')
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValuesError(f"--set-json {each!r}: is no JSON: {error}") from error
+        if whole:
+            found = merged(found, value)
+        else:
+            _enter(found, _path("--set-json", path), value, below or {}, "--set-json")
     return found
 
 
@@ -49,8 +78,30 @@ def _split(text: str, sign: str) -> Iterator[str]:
     yield begun
 
 
+def _path(option: str, text: str) -> _Path:
+    """Return names and places of a path such as `a.b[0].c`; raise ValuesError."""
+    found: _Path = []
+    for each in _split(text, "."):
+        step = _STEP.fullmatch(each)
+        places = re.findall(r"\[([^\[\]]*)\]", step["places"]) if step else []
+        if step is None or not (step["name"] or (found and places)):
+            raise ValuesError(f"{option} {text!r}: must be a path such as image.tag or tolerations[0].key")
+        found += [_plain(step["name"])] if step["name"] else []
+        for place in places:
+            if not place.isascii() or not place.isdigit() or int(place) > _MOST:
+                raise ValuesError(f"{option} {text!r}: [{place}] must be a place from 0 to {_MOST}")
+            found.append(int(place))
+    return found
+
+
 def _plain(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
+
+
+def _text(text: str) -> object:
+    if text.startswith("{") and text.endswith("}"):
+        return [_plain(each) for each in _split(text[1:-1], ",")] if text != "{}" else []
+    return _plain(text)
 
 
 def _value(text: str) -> object:
@@ -61,11 +112,45 @@ def _value(text: str) -> object:
     return int(text) if _NUMBER.fullmatch(text) else _plain(text)
 
 
-def _enter(found: dict[str, Any], path: list[str], value: object) -> None:
-    *above, last = path
-    for name in above:
-        inner = found.setdefault(name, {})
+def _enter(found: dict[str, Any], path: _Path, value: object, below: object, option: str) -> None:
+    """Put a value where a path leads; lists on the way begin as `below` has them."""
+    inner: Any = found
+    for step, following in zip(path, path[1:], strict=False):
+        below = _at(below, step)
+        inner = _inner(inner, step, following, below, option, path)
+    _put(inner, path[-1], value, option, path)
+
+
+def _inner(inner: Any, step: str | int, following: str | int, below: object, option: str, path: _Path) -> Any:  # noqa: ANN401 - values of YAML
+    """Return the mapping or list at a step, which is made if it is missing."""
+    wanted = list if isinstance(following, int) else dict
+    there = _at(inner, step)
+    if there is None:
+        copied = isinstance(following, int) or isinstance(step, int)
+        there = copy.deepcopy(below) if copied and isinstance(below, wanted) else wanted()
+        _put(inner, step, there, option, path)
+    if not isinstance(there, wanted):
+        raise ValuesError(f"{option} {_written(path)}: {step} has another value already")
+    return there
+
+
+def _put(inner: Any, step: str | int, value: object, option: str, path: _Path) -> None:  # noqa: ANN401 - values of YAML
+    if isinstance(step, str):
         if not isinstance(inner, dict):
-            raise ValuesError(f"--set {'.'.join(path)}: {name} has another value already")
-        found = inner
-    found[last] = value
+            raise ValuesError(f"{option} {_written(path)}: {step} is in a list")
+        inner[step] = value
+        return
+    inner.extend([None] * (step + 1 - len(inner)))
+    inner[step] = value
+
+
+def _at(values: object, step: str | int) -> object:
+    if isinstance(values, Mapping) and isinstance(step, str):
+        return values.get(step)
+    if isinstance(values, list) and isinstance(step, int) and step < len(values):
+        return values[step]
+    return None
+
+
+def _written(path: _Path) -> str:
+    return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path).removeprefix(".")

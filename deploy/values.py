@@ -11,6 +11,13 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails
 
+QUANTITY: Final = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
+"""A Kubernetes quantity."""
+_TAG: Final = "^([A-Za-z0-9_][A-Za-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?)?$"
+_DURATION: Final = "^([0-9]+(ms|s|m|h|d|w|y))+$"
+"""A duration of Prometheus."""
+_NAMESPACE: Final = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+_NAME: Final = "^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$"
 Labels = dict[str, str]
 Objects = list[dict[str, Any]]
 """Of the kinds that a Pod's specification has: the API server judges them."""
@@ -31,7 +38,7 @@ class Image(Part):
     """Such as registry.example; without, that of the node's container engine."""
     repository: Annotated[str, Field(min_length=1)] = "meshwright/control-plane"
     """Its name there."""
-    tag: str = ""
+    tag: Annotated[str, Field(pattern=_TAG)] = ""
     """Without, the chart's appVersion."""
     pull_policy: Annotated[str, Field(pattern="^(Always|IfNotPresent|Never)$")] = "IfNotPresent"
     """Always, IfNotPresent or Never."""
@@ -61,7 +68,7 @@ class Injection(On):
 class Cni(Switch):
     """The node's plug-in, which sets the rules of Pods: docs/cni.md."""
 
-    namespace: Annotated[str, Field(min_length=1)] = "kube-system"
+    namespace: Annotated[str, Field(pattern=_NAMESPACE)] = "kube-system"
     """Where Pod Security does not restrict it."""
     networks: Annotated[str, Field(pattern="^/")] = "/etc/cni/net.d"
     """Folder of the node, in which its container runtime finds networks."""
@@ -76,16 +83,16 @@ class CertManager(Switch):
 
     issuer: Annotated[str, Field(pattern="^([A-Za-z.]+/[a-z0-9.-]+)?$")] = ""
     """Issuer/NAME or ClusterIssuer/NAME."""
-    namespace: str = ""
+    namespace: Annotated[str, Field(pattern=f"^$|{_NAMESPACE}")] = ""
     """Of the issuer and of what it is asked; without, the control plane's."""
 
 
 class SecretPlace(Part):
     """A Secret."""
 
-    name: Annotated[str, Field(pattern="^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$")]
+    name: Annotated[str, Field(pattern=_NAME)]
     """Its name."""
-    namespace: Annotated[str, Field(pattern="^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+    namespace: Annotated[str, Field(pattern=_NAMESPACE)]
     """Its namespace."""
 
 
@@ -99,7 +106,7 @@ class IngressGateway(Part):
 class Persistence(On):
     """Whether CA and ledger outlive the control plane's Pod."""
 
-    size: str = "1Gi"
+    size: Annotated[str, Field(pattern=QUANTITY)] = "1Gi"
     """Of the volume."""
     storage_class_name: str = ""
     """Without, the cluster's default."""
@@ -119,7 +126,7 @@ class Definitions(Part):
 class ServiceMonitor(Switch):
     """How Prometheus' operator finds the metrics."""
 
-    interval: str = "30s"
+    interval: Annotated[str, Field(pattern=_DURATION)] = "30s"
     """How often they are asked for."""
     labels: Labels = Field(default_factory=dict)
     """What the operator looks for."""
@@ -148,7 +155,7 @@ class Values(Part):
     """The control plane's."""
     proxy_image: Image = Field(default_factory=lambda: Image(repository="meshwright/proxy"))
     """The sidecar's."""
-    image_pull_secrets: list[str] = Field(default_factory=list)
+    image_pull_secrets: list[Annotated[str, Field(pattern=_NAME)]] = Field(default_factory=list)
     """Names of Secrets."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """The server's settings, by their names in docs/settings.md."""
@@ -191,11 +198,10 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def schema(settings: Mapping[str, str]) -> JsonSchemaValue:
-    """Return the values' JSON schema; `settings` are those of the server, by name, and what each is for."""
+def schema(settings: Mapping[str, JsonSchemaValue]) -> JsonSchemaValue:
+    """Return the values' JSON schema; `settings` are the schemas of the server's settings, by name."""
     made = Values.model_json_schema(schema_generator=_Untitled)
-    known = {name: {"description": what} for name, what in settings.items()}
-    made["properties"]["settings"] |= {"additionalProperties": False, "properties": known}
+    made["properties"]["settings"] |= {"additionalProperties": False, "properties": dict(settings)}
     return {"$schema": SCHEMA, **made}
 
 

@@ -152,8 +152,10 @@ class _Reader:
     def matchers(self) -> dict[str, str]:
         found: dict[str, str] = {}
         while self.next("{", ",", "}") != "}":
-            label, _ = self.next(), self.next("=")
-            found[label] = self.next().strip('"')
+            label, sign = self.next(), self.next("=", "!=")
+            value = self.next().strip('"')
+            if sign == "=":  # a label that is another one leaves the others, whatever they are
+                found[label] = value
         return found
 
     def selected(self, metric: str) -> Answer:

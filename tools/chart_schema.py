@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from controller.settings_page import rows
+from controller.settings_schema import settings_schema
 from deploy.values import schema
 
 _PATH: Final = Path(__file__).parents[1] / "deploy" / "chart" / "meshwright" / "values.schema.json"
@@ -15,7 +15,7 @@ _PATH: Final = Path(__file__).parents[1] / "deploy" / "chart" / "meshwright" / "
 
 def text() -> str:
     """Return what the file should hold."""
-    made = schema({each.name: each.meaning for each in rows()})
+    made = schema(settings_schema())
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -22,7 +22,14 @@ def install(
         typer.Option("--values", "-f", metavar="FILE", help="Values of the chart, in YAML."),
     ] = None,
     told: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One of them: image.tag=1.2.3.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="One of them: image.tag=1.2.3, tolerations[0].key=a."),
+    ] = None,
+    told_text: Annotated[
+        list[str] | None, typer.Option("--set-string", metavar="NAME=VALUE", help="The same; values are text.")
+    ] = None,
+    told_json: Annotated[
+        list[str] | None, typer.Option("--set-json", metavar="NAME=JSON", help="The same; values are JSON.")
     ] = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="The control plane's own.")
@@ -34,6 +41,9 @@ def install(
     Before that stands its namespace, which Helm makes if it is told to.
     Status: 0, or 2 if the values are wrong.
     """
+    import yaml
+
+    from cli.offline.chart import faults
     from deploy.rendering import home, manifests
     from deploy.template.tokens import TemplateError
     from deploy.values import ValuesError
@@ -47,19 +57,26 @@ def install(
             f"--namespace is {namespace[:200]!r}: must be 1 to 63 of a-z, 0-9 and -, as a label"
         )
     try:
-        found = [home(namespace), *manifests(read_values(values or (), told or ()), namespace)]
+        given = read_values(values or (), told or (), told_text or (), told_json or ())
+        found = [home(namespace), *manifests(given, namespace)]
     except (ValuesError, TemplateError) as error:
         raise CommandFailed(*lines_of(error)) from error
+    items = [yaml.safe_load(each) for each in found]
+    if lines := faults(items, namespace):
+        raise CommandFailed(*lines)
     if as_json:
-        import yaml
-
-        print_json({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(each) for each in found]})
+        print_json({"apiVersion": "v1", "kind": "List", "items": items})
     else:
         print_text("".join(f"---\n{each}" for each in found))
 
 
-def read_values(files: Iterable[Path], told: Iterable[str]) -> Mapping[str, Any]:
-    """Return the values that hold; raise ValuesError."""
+def read_values(
+    files: Iterable[Path],
+    told: Iterable[str],
+    told_text: Iterable[str] = (),
+    told_json: Iterable[str] = (),
+) -> Mapping[str, Any]:
+    """Return the values that hold: of files, then of JSON, of words, of text, as in Helm; raise ValuesError."""
     from deploy import overriding
     from deploy.rendering import defaults
 
@@ -72,7 +89,9 @@ def read_values(files: Iterable[Path], told: Iterable[str]) -> Mapping[str, Any]
         except UnicodeDecodeError as error:
             raise CommandFailed(f"--values is {str(path)!r}: byte {error.start} is not UTF-8") from error
         found = overriding.merged(found, _read(text, path))
-    return overriding.merged(found, overriding.told(told))
+    found = overriding.merged(found, overriding.told_json(told_json, found))
+    found = overriding.merged(found, overriding.told(told, found))
+    return overriding.merged(found, overriding.told(told_text, found, as_text=True))
 
 
 def _read(text: str, path: Path) -> Mapping[str, Any]:

@@ -2,12 +2,16 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from typer.testing import CliRunner
 
-from deploy.overriding import merged, told
+from cli.main import app
+from controller.chart_settings import wrong
+from deploy.overriding import merged, told, told_json
 from deploy.rendering import chart, defaults, manifests
 from deploy.template.tokens import TemplateError
 from deploy.values import Values, ValuesError, checked
@@ -45,6 +49,11 @@ def test_the_chart_s_values_are_the_defaults() -> None:
         ({"ingressGateway": {"secrets": [{"name": "tls", "namespace": "a.b"}]}}, False),
         ({"settings": {"log_level": "debug", "max_streams": 5}}, True),
         ({"settings": {"log_lvl": "debug"}}, False),
+        ({"persistence": {"size": "big"}}, False),
+        ({"serviceMonitor": {"interval": "often"}}, False),
+        ({"image": {"tag": "a b"}}, False),
+        ({"imagePullSecrets": ["Not A Name"]}, False),
+        ({"cni": {"namespace": "a.b"}}, False),
         ({"tolerations": [{"operator": "Exists"}]}, True),
     ],
 )
@@ -72,6 +81,13 @@ def test_types_and_schema_refuse_the_same(values: dict[str, Any], is_right: bool
         (["a=1", "a=2"], {"a": 2}),
         (["a="], {"a": ""}),
         (["a=b=c"], {"a": "b=c"}),
+        (
+            ["ingressGateway.secrets[0].name=a,ingressGateway.secrets[0].namespace=b"],
+            {"ingressGateway": {"secrets": [{"name": "a", "namespace": "b"}]}},
+        ),
+        (["a[0]=x", "a[2]=y"], {"a": ["x", None, "y"]}),
+        (["a[0][1]=x"], {"a": [[None, "x"]]}),
+        ([r"a\[0\]=x"], {"a[0]": "x"}),
     ],
 )
 def test_words_of_the_command_line(words: list[str], expected: dict[str, Any]) -> None:
@@ -79,7 +95,23 @@ def test_words_of_the_command_line(words: list[str], expected: dict[str, Any]) -
     assert told(words) == expected
 
 
-@pytest.mark.parametrize("word", ["a", "=1", "a.b=1,a=2,a.b=3", ""])
+def test_a_place_in_a_list_is_exchanged_in_the_list_of_the_files() -> None:
+    """As Helm has it: the other places stay."""
+    below = {"a": [{"b": 1, "c": 2}, 3]}
+    assert told(["a[0].b=7"], below) == {"a": [{"b": 7, "c": 2}, 3]}
+    assert below == {"a": [{"b": 1, "c": 2}, 3]}
+
+
+def test_text_and_json_of_the_command_line() -> None:
+    """As `helm --set-string` and `--set-json` have them."""
+    assert told(["a=1,b={true,null}"], as_text=True) == {"a": "1", "b": ["true", "null"]}
+    assert told_json(['a.b=[{"c": 1}]', "d=null"]) == {"a": {"b": [{"c": 1}]}, "d": None}
+    assert told_json(['{"a": {"b": 1}}', "a.c=2"]) == {"a": {"b": 1, "c": 2}}
+    with pytest.raises(ValuesError, match="is no JSON"):
+        told_json(["a={"])
+
+
+@pytest.mark.parametrize("word", ["a", "=1", "a.b=1,a=2,a.b=3", "", "[0]=1", "a[x]=1", "a[-1]=1", "a[0=1", "a[99999]=1"])
 def test_words_that_say_nothing_are_refused(word: str) -> None:
     """With the word."""
     with pytest.raises(ValuesError, match="--set"):
@@ -101,6 +133,56 @@ def test_what_cannot_work_is_refused_by_the_chart() -> None:
     """In words."""
     with pytest.raises(TemplateError, match=r"injection\.enabled needs webhook\.enabled"):
         [*manifests(merged(defaults(), {"webhook": {"enabled": False}}))]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_right"),
+    [
+        ("log_level", "loud", False),
+        ("log_level", "warning", True),
+        ("max_streams", 0, False),
+        ("max_streams", "500", True),
+        ("max_streams", "many", False),
+        ("kubernetes_reports", "yes", True),
+        ("kubernetes_reports", "perhaps", False),
+        ("ads_hosts", "a,b", True),
+        ("ads_hosts", 5, False),
+        ("ads_address", "15128", False),
+        ("ads_address", "[::]:15128", True),
+        ("denial_reasons", "off", True),
+        ("denial_reasons", "nobody", False),
+        ("drain_seconds", 5000, False),
+    ],
+)
+def test_the_schema_and_the_server_agree_on_settings(name: str, value: object, is_right: bool) -> None:
+    """Helm refuses what would have the only replica crash, and takes each form that the server takes."""
+    schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    assert validator.is_valid(merged(defaults(), {"settings": {name: value}})) is is_right
+    assert (wrong({"kubernetes": True, name: value}, Path("/state")) == "") is is_right
+
+
+def test_off_is_a_word_where_one_is_wanted() -> None:
+    """YAML 1.1, as Helm reads it, takes it for false."""
+    schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    assert validator.is_valid(merged(defaults(), {"settings": {"denial_reasons": False}}))
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("settings.log_level=loud", "settings.log_level is 'loud'"),
+        ("settings.quiet_seconds=9", "longest_seconds must not be less than quiet_seconds"),
+        ("injection.config.sidecar.placement=beside", "placement"),
+        ("injection.config.polcy=enabled", "polcy"),
+    ],
+)
+def test_what_would_crash_the_control_plane_is_not_printed(told: str, said: str) -> None:
+    """By `install --print`, which reads settings and injection as the server does."""
+    done = CliRunner().invoke(app, ["install", "--print", "--set", told])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
 
 
 RULES = ROOT / "deploy" / "prometheus"
