@@ -55,8 +55,7 @@ def control_plane(found: Sequence[Runner], home: str) -> Check:
     """Judge the Pods that run the control plane."""
     name = "control plane"
     if not found:
-        do = "install it: docs/kubernetes.md; where it is, --control-plane-namespace says"
-        return Check.failed(name, f"no Pod of it is in namespace {home}", do)
+        return no_control_plane({}, home)
     if away := [f"{each.name}{f' ({each.why})' if each.why else ''}" for each in found if not each.ready]:
         do = f"`kubectl -n {home} describe pod {away[0].split()[0]}`, and its log"
         return Check.failed(name, f"not ready: {listed(away)}", do)
@@ -64,6 +63,19 @@ def control_plane(found: Sequence[Runner], home: str) -> Check:
     if len(images) > 1:
         return Check.warning(name, f"of several versions: {listed(images)}", "wait, or end the update")
     return Check.ok(name, f"{counted(len(found), POD.name)} ready, of {images[0]}")
+
+
+def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
+    """Judge a control plane without a Pod: `replicas` are those that its StatefulSets want, by name."""
+    name = "control plane"
+    for each, wanted in sorted(replicas.items()):
+        if not wanted:
+            do = f"`kubectl -n {home} scale statefulset {each} --replicas=1`"
+            return Check.failed(name, f"StatefulSet {home}/{each} is scaled to 0", do)
+        do = f"`kubectl -n {home} describe statefulset {each}` says why its Pod is not made"
+        return Check.failed(name, f"StatefulSet {home}/{each} has no Pod", do)
+    do = "install it: docs/kubernetes.md; where it is, --control-plane-namespace says"
+    return Check.failed(name, f"no Pod of it is in namespace {home}", do)
 
 
 def webhook(name: str, found: Registered | None, now: datetime, *, wanted: bool) -> Check:

@@ -1,8 +1,8 @@
 """Judgements of a machine with a sidecar: what it dials in with, what runs, and what leads there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +10,7 @@ from agent.interception.iptables import Led
 from agent.interception.owners import complaint, named
 from agent.reach.reasons import Reason, Unreached
 from agent.sockets import Holder, Owner
-from checks.check import Check, counted, listed
+from checks.check import Check, Status, counted, listed
 from mesh.host_port import HostPort
 from sidecars.envoy.versions import NEWEST, OLDEST, Version, is_tried
 from sidecars.layout import OUTBOUND_PORT
@@ -68,6 +68,23 @@ class Hosts:
     whole: bool = True
     error: str = ""
     lacking: tuple[str, ...] | None = None
+
+
+_LOG: Final = "`kubectl logs POD -c meshwright-sidecar` says why"
+_IN_A_POD: Final[Mapping[str, str]] = {
+    "credentials": f"the agent joins by the Pod's own token: {_LOG}; `kubectl rollout restart` of what the Pod belongs to",
+    "certificate": f"the agent renews it by itself: {_LOG}; `kubectl rollout restart` of what the Pod belongs to",
+    "agent": f"{_LOG} if it ends",
+    "Envoy": f"{_LOG} if it does not run",
+    "Envoy's program": "take another image of the sidecar (the chart's proxyImage)",
+}
+"""What to do in a Pod, by the name of a line whose words are for machines."""
+
+
+def in_a_pod(found: Check) -> Check:
+    """Return a line as it is said in a Pod, where nobody installs, copies or starts anything by hand."""
+    do = _IN_A_POD.get(found.name)
+    return found if found.status is Status.OK or do is None else replace(found, do=do)
 
 
 def credentials(directory: Path, name: str, error: str, *, before: bool = False) -> Check:

@@ -14,7 +14,7 @@ from agent.calling.taken import is_listened_at, is_taken
 from agent.interception.iptables import ProgramFailed, left_alone
 from agent.interception.owners import named
 from mesh.host_port import HostPort
-from sidecars.layout import DENIED_HEADER, OUTBOUND_PORT
+from sidecars.layout import DENIED_HEADER, OUTBOUND_PORT, PROXY_UID
 
 NOBODY: Final = 65534
 """Whose socket it is where root's own would be left alone by the interception."""
@@ -126,6 +126,11 @@ def _kept(connection: socket.socket) -> Outcome:
 
 
 def _past(uid: int) -> str:
+    if uid == PROXY_UID:
+        return (
+            f"the connection of {named(uid)} was not led to the sidecar, because it is the sidecar's own user; nothing was "
+            "sent on it. In a Pod, make the request from the application's container: `kubectl exec POD -c APPLICATION -- curl ...`"
+        )
     return (
         f"the connection of {named(uid)} was not led to the sidecar: no interception rules are in force "
         "here, or they leave alone what that user sends, or that address; nothing was sent on it"

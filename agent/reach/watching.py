@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
@@ -13,6 +13,7 @@ import structlog
 from agent.credentials import CredentialsError
 from agent.envoy.admin import AdminUnreachable
 from agent.reach.observations import Observed
+from agent.reach.place import place, remedy
 from agent.reach.reasons import Reason, Unreached, unreached
 from sidecars.envoy.bootstrap import ADS_CLUSTER
 
@@ -162,6 +163,8 @@ class ControlPlaneWatch:
             return
         self._baffled = ""
         why = unreached(seen)
+        if why is not None:
+            why = replace(why, do=remedy(why, seen.control_plane, place()))
         if why is None:
             self._earlier = 0  # its stream is served, although nothing was seen to come on it
         self._found(why)

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.certificates import certificate, read, trust_domain
 from agent.credentials import Credentials, CredentialsError
 from agent.reach.observations import Observed, Shown
+from agent.reach.place import place, remedy
 from agent.reach.probing import Dialling, listener, observe
 from agent.reach.reasons import unreached
 from certs.privacy import user_of
@@ -75,6 +76,8 @@ def dials_in(
             yield Check.unseen("control plane", Unseen(way, "mend the line `credentials` first"))
         case Observed():
             why = unreached(way)
+            if why is not None:
+                why = replace(why, do=remedy(why, ads, place()))
             yield machine.control_plane(ads, why)
             if shown is not None and way.shown.serial:
                 yield machine.workload(shown.whose, why)

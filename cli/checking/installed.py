@@ -16,7 +16,7 @@ from cli.checking.webhooks import Webhooks, certificates
 from injector.configuration import ConfigurationError
 from injector.namespaces import namespace_of
 from injector.pod_roots import Standing, asks_for_sidecars
-from kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, VALIDATING
+from kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, STATEFUL_SETS, VALIDATING
 from kube.discovery import Served
 from kube.errors import ApiError
 from kube.resource import Raw
@@ -97,8 +97,13 @@ class _Installed:
         return [each for each in pods if each["spec"].get("serviceAccountName") == ACCOUNT]
 
     async def control_plane(self) -> Check:
-        found = map(_runner, await self._runners())
-        return judging.control_plane([each for each in found if each is not None], self._home)
+        found = [each for each in map(_runner, await self._runners()) if each is not None]
+        if found:
+            return judging.control_plane(found, self._home)
+        sets = await self._asking.all(STATEFUL_SETS, self._home)
+        ours = [each for each in sets if _account(each) == ACCOUNT]
+        stopped = {str(each["metadata"]["name"]): each["spec"].get("replicas", 1) for each in ours}
+        return judging.no_control_plane(stopped, self._home)
 
     async def answered(self) -> Sequence[Check]:
         return await answered.looked_at(self._asking.api, self._home, await self._runners())
@@ -180,6 +185,10 @@ class _Installed:
 def _containers(pod: Raw) -> list[Raw]:
     spec = pod["spec"]
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+
+
+def _account(stateful_set: Raw) -> object:
+    return (stateful_set["spec"]["template"].get("spec") or {}).get("serviceAccountName")
 
 
 def _runner(pod: Raw) -> Runner | None:

@@ -14,6 +14,7 @@ from agent.credentials import Credentials
 from agent.envoy.runtime import RuntimeDirectory
 from agent.hosts.file import BEGIN, END, called, lines
 from agent.interception.iptables import Led, ProgramFailed, led
+from agent.reach.place import Place, place
 from agent.status.asking import AgentSilent, status_of
 from checks import fitness, machine, ports
 from checks.check import Check, Unseen
@@ -31,7 +32,12 @@ _WAY_SECONDS: Final = 30.0
 
 
 def checks(where: Asked) -> Iterator[Check]:
-    """Look at a machine that is set up."""
+    """Look at a machine that is set up, or at a Pod from its sidecar's container."""
+    in_a_pod = place() is Place.POD
+    return (machine.in_a_pod(each) if in_a_pod else each for each in _checks(where))
+
+
+def _checks(where: Asked) -> Iterator[Check]:
     files = Look("credentials", partial(files_of, where))
     status, listening = Look("agent", partial(_status, where.status)), Look("sockets", kernel.listeners)
     bootstrap = RuntimeDirectory(where.run.absolute()).bootstrap

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +14,7 @@ from sidecars.layout import PROXY_UID, STATUS_PORT
 if TYPE_CHECKING:
     from checks.check import Check
 
+_CREDENTIALS: Final = Path("/etc/meshwright/credentials")
 Before = Annotated[bool, typer.Option("--before", help="Nothing is set up yet: could it be?")]
 
 
@@ -97,8 +98,13 @@ def _cluster(
 
 def agent_check(
     credentials: Annotated[
-        Path, typer.Option(envvar="MESHWRIGHT_CREDENTIALS", help="With proxy.pem, proxy.key, ca.pem.")
-    ] = Path("/etc/meshwright/credentials"),
+        Path | None,
+        typer.Option(
+            envvar="MESHWRIGHT_CREDENTIALS",
+            help="With proxy.pem, proxy.key, ca.pem.",
+            show_default="/etc/meshwright/credentials, or `credentials` in --run, as in Pods",
+        ),
+    ] = None,
     ads: Annotated[
         str | None,
         typer.Option(
@@ -137,16 +143,19 @@ def agent_check(
     before: Before = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say of this machine, thing by thing, whether its sidecar is well, and what is to be done.
+    """Say of this machine or Pod, thing by thing, whether its sidecar is well, and what is to be done.
+
+    In a Pod: `kubectl exec POD -c meshwright-sidecar -- meshwright agent check`.
 
     As root it sees more: rules can be read by nobody else. Status: 0 if nothing has failed, 1 if something
     has, 2 where it is not known what to look at.
     """
+    from agent.reach.place import Place, place
     from cli.checking import machine
     from cli.checking.dialling import Asked
 
     where = Asked(
-        credentials=credentials.absolute(),
+        credentials=(credentials or _credentials(run_directory)).absolute(),
         ads=None if ads is None else host_port("--ads", ads),
         run=run_directory.absolute(),
         envoy=envoy,
@@ -158,11 +167,17 @@ def agent_check(
         ),
         hosts=hosts_file.absolute(),
         cluster_domain=cluster_domain,
-        shared=shared_credentials,
+        shared=shared_credentials or (credentials is None and place() is Place.POD),
         uid=uid,
         trust_domain=trust_domain_of(trust_domain),
     )
     _end(machine.before(where) if before else machine.checks(where), as_json=as_json)
+
+
+def _credentials(run: Path) -> Path:
+    """Return where the credentials are: where machines have them, or in `run`, where an agent in a Pod keeps them."""
+    joined = run / "credentials"
+    return joined if joined.is_dir() and not _CREDENTIALS.exists() else _CREDENTIALS
 
 
 def _end(found: "Iterable[Check]", *, as_json: bool) -> None:

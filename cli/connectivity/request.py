@@ -58,7 +58,10 @@ def judged(facts: Facts, seen: Seen) -> Judged:
 def _elsewhere(facts: Facts) -> str:
     if facts.protocol is Protocol.GRPC:
         return "ask with --no-request, and call with a client of gRPC from beside the caller"
-    return "ask where the caller's agent is, or with --no-request"
+    return (
+        "ask as the caller's user where the caller's agent is (in a Pod: call from the application's container), "
+        "or with --no-request"
+    )
 
 
 def _of_allowed(facts: Facts, seen: Seen, text: str) -> Judged:

@@ -122,10 +122,15 @@ def _trouble(sidecar: Sidecar) -> Judged | None:
     return Judged(Verdict.FAILED, f"{sidecar} {words}", _next(sidecar, retried))
 
 
+_STATUS: Final = (
+    "`meshwright agent status` where it runs (of a Pod: `kubectl exec POD -c meshwright-sidecar -- meshwright agent status`)"
+)
+
+
 def _next(sidecar: Sidecar, retried: str) -> str:
     match sidecar.stands:
         case Stand.NOT_CONNECTED:
-            return "`meshwright agent status` on its machine says why"
+            return f"{_STATUS} says why"
         case Stand.HELD:
             return f"`meshwright proxy show {sidecar.proxy}` has what is known of it"
         case Stand.BEHIND:
@@ -164,4 +169,4 @@ def _given(ready: list[Endpoint]) -> str:
 def _admitting(there: tuple[Endpoint, ...]) -> str:
     if not there:
         return "add a Workload that the Service selects; `meshwright lint` says why it selects none"
-    return "start the sidecar there; `meshwright agent status` on its machine says how far it has come"
+    return f"start the sidecar there; {_STATUS} says how far it has come"

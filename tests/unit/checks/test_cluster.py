@@ -183,3 +183,12 @@ def test_selectors_of_webhooks() -> None:
     assert selects(selector, {"a": "1", "c": ""})
     assert not selects(selector, {"a": "1", "b": "x", "c": ""})
     assert not selects(selector, {"a": "1"})
+
+
+def test_a_control_plane_that_is_scaled_to_nothing_is_installed() -> None:
+    """What helps is to scale it, and not to install it once more."""
+    found = installed.no_control_plane({"meshwright": 0}, "mesh")
+    assert (found.status, found.said) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")
+    assert found.do == "`kubectl -n mesh scale statefulset meshwright --replicas=1`"
+    assert "install it" in installed.no_control_plane({}, "mesh").do
+    assert "describe statefulset" in installed.no_control_plane({"meshwright": 1}, "mesh").do

@@ -209,3 +209,12 @@ def test_a_version_is_found_in_what_envoy_says() -> None:
     assert read_version(f"\nenvoy  version: {revision}/1.40.0/Clean/RELEASE/BoringSSL\n") == Version(1, 40, 0)
     assert read_version(f"{revision}/1.41.0-dev/Modified/RELEASE/BoringSSL") == Version(1, 41, 0)
     assert read_version("nginx version: nginx/1.22.1") is None
+
+
+@pytest.mark.parametrize("name", ["credentials", "certificate", "agent", "Envoy", "Envoy's program"])
+def test_in_a_pod_nothing_is_installed_or_copied_by_hand(name: str) -> None:
+    """Its image has the programs, and its agent joins by the Pod's own token."""
+    failed = machine.in_a_pod(Check.failed(name, "x", "have it issued (`meshwright certs issue-proxy`)"))
+    assert "issue-proxy" not in failed.do
+    assert failed.said == "x"
+    assert machine.in_a_pod(Check.ok(name, "x")) == Check.ok(name, "x")

@@ -1,0 +1,46 @@
+"""Remedies speak of what is there: of a machine's files and programs, or of kubectl."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.reach.place import Place, place, remedy
+from agent.reach.reasons import Reason, Unreached
+from mesh.host_port import HostPort
+
+AT = HostPort("meshwright.mesh.svc", 15128)
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("", Place.MACHINE),
+        ("etc/meshwright/credentials", Place.MACHINE),
+        ("etc/meshwright/pod", Place.POD),
+        ("var/run/secrets/meshwright", Place.POD),
+    ],
+)
+def test_a_pod_is_known_by_what_the_injector_mounts(tmp_path: Path, made: str, expected: Place) -> None:
+    """A machine that is itself a Pod of somebody else's cluster has neither."""
+    (tmp_path / made).mkdir(parents=True, exist_ok=True)
+    assert place(tmp_path) is expected
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_no_remedy_in_a_pod_is_one_for_machines(reason: Reason) -> None:
+    """Nobody issues certificates, copies files or joins by a token there."""
+    why = Unreached(reason, "it is so", "have the machine join again, mend --ads, issue it anew")
+    assert remedy(why, AT, Place.MACHINE) == why.do
+    told = remedy(why, AT, Place.POD)
+    neutral = {Reason.NOT_TRANSLATED, Reason.NOTHING_TO_SERVE, Reason.BUSY, Reason.NOT_SERVING}
+    neutral |= {Reason.NO_HANDSHAKE, Reason.SERVER_EXPIRED, Reason.SERVER_NOT_YET_VALID}
+    neutral |= {Reason.NOT_YET_VALID, Reason.REFUSED}
+    assert (told == why.do) is (reason in neutral)
+    assert reason in neutral or "kubectl" in told or "meshwright check --kubernetes" in told
+
+
+def test_a_remedy_names_the_namespace_of_the_control_plane() -> None:
+    """As the name that the agent calls has it; of an address it is the chart's."""
+    why = Unreached(Reason.PORT_CLOSED, "", "start `meshwright serve` there")
+    assert "kubectl get pods -n mesh" in remedy(why, AT, Place.POD)
+    assert "-n meshwright-system" in remedy(why, HostPort("10.0.0.1", 15128), Place.POD)
