@@ -136,6 +136,14 @@ def outside(found: Sequence[str]) -> Check:
     return Check.failed(name, said, do)
 
 
+def misworded(found: Sequence[PodFound]) -> Check:
+    """Judge the labels and annotations of namespaces: a wrong word has no effect, and nobody refuses it."""
+    name = "labels of namespaces"
+    if not found:
+        return Check.ok(name, "every label and annotation of ours is understood")
+    return Check.warning(name, listed(map(str, found), _NAMED), "`kubectl label --overwrite namespace` with a right value")
+
+
 def uninjected(found: Sequence[PodFound], namespaces: int) -> Check:
     """Judge the Pods that are to have a sidecar, and have none."""
     if found:

@@ -1,6 +1,6 @@
 """A pod in, what becomes of it out: the decision, and with a yes the pod with its sidecar."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,6 +11,7 @@ from injector.overlays import chosen
 from injector.shapes import checked
 from mesh.config import MeshConfig
 from mesh.identity import ProxyName
+from mesh.kinds import POD
 from mesh.names import ProxyUuid
 from mesh.objects import NamespaceObject
 from sidecars.contract.driver import SidecarDriver
@@ -22,6 +23,8 @@ from sidecars.injection.context import Injector, injector_context, read_annotati
 from sidecars.injection.names import INIT_CONTAINER, PROXY_UUID_LABEL
 from sidecars.injection.restoring import restored
 from sidecars.selection import INIT_VARIABLE, LINUX_VARIABLE
+from specs.own_names import unread
+from specs.own_values import unread_name
 
 MESH: Final = "meshwright"
 """What a mesh is called that has no name."""
@@ -95,7 +98,7 @@ def injected(
     patched = known.drivers[context.selection.driver].patch(context)
     check()
     needs = context.proxy if config.identity is Identity.SECRET else None
-    warnings = _warnings(pod, context.placement, ends=ends)
+    warnings = [*_warnings(pod, context.placement, ends=ends), *_slips(pod)]
     if any(each.get("name") == INIT_CONTAINER for each in spec_of(patched).get("initContainers") or ()):
         warnings += scraping.warnings(context, restored(pod))
     return Injected(decision, patched, tuple(warnings), needs)
@@ -125,6 +128,18 @@ def _injector(known: Known) -> Injector:
         version=known.version,
         rules_by=config.rules_by,
     )
+
+
+def _slips(pod: Pod) -> Iterator[str]:
+    """Yield labels and annotations of the pod under our prefix, or Open Service Mesh's, that nobody reads."""
+    metadata = pod.get("metadata", {})
+    for section, names in (
+        ("annotations", metadata.get("annotations") or {}),
+        ("labels", metadata.get("labels") or {}),
+    ):
+        for name in sorted(names):
+            if why := unread(POD, section, name) or unread_name(POD, section, name):
+                yield f"metadata.{section}[{name:.80}]: {why}"
 
 
 def _warnings(pod: Pod, placement: Placement, *, ends: bool) -> list[str]:

@@ -35,6 +35,10 @@ class Code(ProblemCode):
     EMPTY_PATH = "MW1026", "A match's pathRegex is empty, which is any path."
     UNKNOWN_METADATA = "MW1027", "A field of metadata is none that objects have; it has no effect."
     LIKE_A_FIELD = "MW1028", "A field is not read, and looks like one that is; it has no effect."
+    UNKNOWN_OWN_VALUE = (
+        "MW1029",
+        "An annotation or label has a value that is none of its words; it has no effect.",
+    )
     NOT_ENFORCED = "MW1030", "The object or field is policy of OSM's that is not enforced here."
     OTHER_KIND = "MW1031", "Objects of a kind that is no part of a mesh are not read; one line for each kind."
     PRUNED = "MW1032", "A MeshConfig has fields that are none of a MeshConfig's; they have no effect."

@@ -43,13 +43,16 @@ INJECTED: Final = frozenset(
     )
 )
 """Annotations that a patched pod has; nobody writes them."""
+CHART: Final = frozenset({PREFIX + "settings"})
+"""Annotations that the chart puts on the control plane's own Pod; nobody writes them either."""
 
 ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
     NAMESPACE: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE, INJECT, OVERLAYS}),
     POD: frozenset(
         {DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION, CAPTURE, IPV6, INJECT, OVERLAYS, PLACEMENT}
     )
-    | INJECTED,
+    | INJECTED
+    | CHART,
     SERVICE: frozenset({DNS_ANNOTATION, ESCAPED_SLASHES, SRV_ANNOTATION}),
     WORKLOAD: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES}),
 }
@@ -61,16 +64,26 @@ LABELS: Final[Mapping[Kind, frozenset[str]]] = {
 
 def check_own_names(manifest: Manifest) -> None:
     """Warn of each name under our prefix that says nothing where it stands."""
-    for section, known in (("annotations", ANNOTATIONS), ("labels", LABELS)):
+    for section in ("annotations", "labels"):
         if not manifest.metadata.has(section):
             continue
         fields = manifest.metadata.section(section)
-        here = known.get(manifest.key.kind, frozenset())
         for name in sorted(fields.names()):
-            if is_own(name) and name not in here:
+            if says_nothing(manifest.key.kind, section, name):
                 path = f"{fields.path}[{name:.80}]"
                 expected = functools.partial(_says_nothing, manifest.key.kind, section, name)
                 manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
+
+
+def says_nothing(kind: Kind, section: str, name: str) -> bool:
+    """Say whether a label or an annotation (`section`) is under our prefix, and nobody reads it on this kind."""
+    known = ANNOTATIONS if section == "annotations" else LABELS
+    return is_own(name) and name not in known.get(kind, frozenset())
+
+
+def unread(kind: Kind, section: str, name: str) -> str:
+    """Say what is wrong with a label or an annotation that nobody reads; empty for one that is read or not ours."""
+    return _says_nothing(kind, section, name) if says_nothing(kind, section, name) else ""
 
 
 def is_own(name: str) -> bool:
@@ -97,10 +110,10 @@ def _meant(kind: Kind, section: str, name: str) -> str:
         return "it is an annotation"
     if section == "annotations" and name in LABELS.get(kind, ()):
         return "it is a label"
-    kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED)
+    kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED - CHART)
     if kinds:
         return f"it is an annotation of {' and '.join(map(str, kinds))}"
-    here = sorted((ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED)
+    here = sorted((ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED - CHART)
     bare = [each.removeprefix(PREFIX) for each in here]
     if near := nearest(name.removeprefix(PREFIX), bare):
         return f"did you mean {PREFIX}{near}?"

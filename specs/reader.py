@@ -18,6 +18,7 @@ from specs.notes import WITHIN, Notes
 from specs.object_meta import check_metadata_fields
 from specs.osm.unenforced import PRESETS, UNENFORCED, not_enforced
 from specs.own_names import check_own_names
+from specs.own_values import check_own_values
 from specs.show import cut
 
 
@@ -137,6 +138,7 @@ def _read_one(document: object, origin: Origin, path: str, tally: Tally) -> Read
     manifest = _manifest(document, key, version, notes)
     value = reader.read(manifest)
     check_own_names(manifest)
+    check_own_values(manifest)
     check_metadata_fields(manifest)
     if notes.refused:
         return _unread(document, notes)

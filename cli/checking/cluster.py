@@ -10,16 +10,17 @@ from typing import Any, Final
 import yaml
 
 from checks import cluster as judging
-from checks import permissions
+from checks import permissions, storage
 from checks.check import Check
 from checks.cluster import Injector
+from checks.storage import StorageClass
 from cli.checking import installed
 from cli.checking.asking import Asking, looked
 from cli.checking.webhooks import ready_behind
 from cli.errors import CommandFailed, lines_of
 from injector.decision import OSM_UUID
 from kube.api import Api
-from kube.builtin import DAEMON_SETS, DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING, minor_version
+from kube.builtin import DAEMON_SETS, DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, STORAGE_CLASSES, VALIDATING, minor_version
 from kube.connection import found
 from kube.discovery import Served, served
 from kube.errors import KubeError
@@ -30,6 +31,7 @@ from specs.osm.unenforced import UNENFORCED
 from specs.reference.meanings.installed import INSTALLED
 
 _SERVICE: Final = "Service "
+_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 _NODES: Final = frozenset({"istio-cni-node", "ztunnel", "linkerd-cni", "consul-cni", "kuma-cni-node"})
 
 
@@ -85,6 +87,10 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
         ]
         if before:
             looks.insert(0, ("permissions", lambda: _permissions(asking, there(), place)))
+            looks += [
+                ("volume", lambda: _volume(asking, place)),
+                ("definitions", lambda: _definitions(asking, place)),
+            ]
         else:
             looks += installed.looks(asking, place.home, place.manifests, version, there)
         try:
@@ -142,6 +148,45 @@ async def _permissions(asking: Asking, there: Served, place: Place) -> Check:
     answers = await asking.may(permissions.to_apply(place.manifests, plurals))
     do = "ask an administrator of the cluster, or `meshwright install --print` for one to read and apply"
     return permissions.permitted("permissions", "you", answers, do, unknown)
+
+
+async def _volume(asking: Asking, place: Place) -> Check:
+    """Look whether the claim of the control plane's StatefulSet can be bound."""
+    claims = [
+        claim["spec"]
+        for each in place.manifests
+        if each["kind"] == "StatefulSet"
+        for claim in each["spec"].get("volumeClaimTemplates") or ()
+    ]
+    wanted = str(claims[0].get("storageClassName") or "") if claims else None
+    found = [
+        StorageClass(
+            str(raw["metadata"]["name"]),
+            (raw["metadata"].get("annotations") or {}).get(_IS_DEFAULT) == "true",
+        )
+        for raw in await asking.all(STORAGE_CLASSES)
+    ]
+    return storage.volume(wanted, found)
+
+
+async def _definitions(asking: Asking, place: Place) -> Check:
+    """Look for definitions of the chart's names that no release of ours in this namespace has made."""
+    of_chart = {str(each["metadata"]["name"]) for each in place.manifests if each["kind"] == DEFINITIONS.kind}
+    ours = {f"{kind.group}/{kind.name}" for kind in INSTALLED}
+    foreign = []
+    for raw in await asking.all(DEFINITIONS):
+        metadata, spec = raw["metadata"], raw["spec"]
+        named = str(metadata["name"]) in of_chart or f"{spec['group']}/{spec['names']['kind']}" in ours
+        if named and not _is_of_release(metadata, place.home):
+            foreign.append(str(metadata["name"]))
+    return storage.definitions(sorted(foreign), installed=bool(of_chart))
+
+
+def _is_of_release(metadata: Mapping[str, Any], home: str) -> bool:
+    """Say whether Helm takes an object for its own: by its label and annotations, as of a release in `home`."""
+    annotations = metadata.get("annotations") or {}
+    managed = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "Helm"
+    return managed and annotations.get("meta.helm.sh/release-namespace") == home
 
 
 async def _other_meshes(asking: Asking) -> Check:

@@ -151,6 +151,7 @@ class _Installed:
             do = "mend it: the control plane goes on with what it had"
             return (Check.failed("injection", str(error), do),)
         return (
+            judging.misworded(found.misworded),
             judging.outside(await self._webhooks.outside(found.asking)),
             judging.uninjected(found.without, len(found.asking)),
             judging.outdated(found.outdated, found.injected),
@@ -198,6 +199,17 @@ def _runner(pod: Raw) -> Runner | None:
         return None
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     ready = conditions.get("Ready", {})
-    why = str(ready.get("message") or status.get("phase") or "")
+    scheduled = conditions.get("PodScheduled", {})
+    unscheduled = scheduled.get("message") if scheduled.get("status") == "False" else None
+    waiting = next(
+        (
+            reason
+            for each in status.get("containerStatuses") or ()
+            if (reason := ((each.get("state") or {}).get("waiting") or {}).get("reason"))
+        ),
+        None,
+    )
+    told = (unscheduled, waiting, ready.get("message"), status.get("phase"))
+    why = str(next(filter(None, told), ""))
     image = str(pod["spec"]["containers"][0].get("image"))
     return Runner(str(pod["metadata"]["name"]), ready.get("status") == "True", image, why)

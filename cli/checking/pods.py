@@ -19,6 +19,7 @@ from injector.place import CONFIG_KEY
 from injector.pod_roots import is_injected, is_of
 from injector.selectors import required
 from mesh.config import MeshConfig
+from mesh.kinds import NAMESPACE
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject
 from sidecars.contract import kubernetes
@@ -26,6 +27,8 @@ from sidecars.contract.driver import SidecarDriver
 from sidecars.contract.errors import CannotPatchError, DriverError
 from sidecars.injection.names import PROXY_UUID_LABEL, SIDECAR_CONTAINER
 from sidecars.injection.restoring import is_patched
+from specs.own_names import unread
+from specs.own_values import unread_name, wrong_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Sorted:
 
     `injected` counts Pods with sidecars, in whatever phase. `unready` are those whose sidecars cannot start, or run and
     are not ready; `late` those whose sidecars have not started in time, or were killed lately. `ready` are the Pods that
-    run and whose sidecars are ready.
+    run and whose sidecars are ready. `misworded` are namespaces with labels or annotations that nobody understands.
     """
 
     without: tuple[PodFound, ...]
@@ -55,6 +58,7 @@ class Sorted:
     injected: int
     asking: frozenset[str]
     namespaces: frozenset[str]
+    misworded: tuple[PodFound, ...] = ()
 
 
 def config_of(raw: Mapping[str, Any] | None, home: str, key: str = CONFIG_KEY) -> InjectionConfig:
@@ -104,7 +108,19 @@ def sorted_out(
         injected=len(ours),
         asking=asking,
         namespaces=frozenset(str(each["metadata"]["namespace"]) for each in ours),
+        misworded=tuple(_misworded(namespaces)),
     )
+
+
+def _misworded(namespaces: Sequence[NamespaceObject]) -> Iterator[PodFound]:
+    """Yield namespaces whose labels or annotations have a value or a name that is none of ours."""
+    for each in sorted(namespaces, key=lambda one: str(one.name)):
+        for section, pairs in (("labels", each.labels), ("annotations", each.annotations)):
+            for wrong in wrong_values(NAMESPACE, section, pairs):
+                yield PodFound(str(each.name), str(wrong))
+            for name, _ in pairs:
+                if why := unread(NAMESPACE, section, name) or unread_name(NAMESPACE, section, name):
+                    yield PodFound(str(each.name), f"metadata.{section}[{name}]: {why}")
 
 
 def _is_there(pod: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from mesh.kinds import (
 )
 from specs.core.endpoints import READY, SERVICE_LABEL
 from specs.own_names import is_own
+from specs.own_values import OSM
 
 Document = Mapping[str, object]
 Keep = Callable[[object], object]
@@ -75,6 +76,7 @@ def _is_condition(value: object) -> bool:
 
 
 _OWN: Final = _named(is_own)
+_OWN_OR_OSM: Final = _named(lambda name: is_own(name) or name.startswith(OSM))
 _NAMES: Final[Kept] = {"name": _whole, "namespace": _whole}
 _PORTS: Final = _fields(
     name=_whole, port=_whole, protocol=_whole, appProtocol=_whole, targetPort=_whole, containerPort=_whole
@@ -96,7 +98,9 @@ _CORE: Final[Mapping[Kind, Keep]] = {
         ),
     ),
     POD: _fields(
-        metadata=_fields(**_NAMES, uid=_whole, labels=_whole, annotations=_OWN, deletionTimestamp=_whole),
+        metadata=_fields(
+            **_NAMES, uid=_whole, labels=_whole, annotations=_OWN_OR_OSM, deletionTimestamp=_whole
+        ),
         spec=_fields(
             serviceAccountName=_whole,
             serviceAccount=_whole,

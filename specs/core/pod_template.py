@@ -12,6 +12,7 @@ from specs.fields import Fields
 from specs.manifest import Manifest
 from specs.object_meta import check_metadata_fields
 from specs.own_names import check_own_names
+from specs.own_values import check_own_values
 
 
 def pod_template(manifest: Manifest) -> PodTemplate | None:
@@ -50,5 +51,6 @@ def _template(manifest: Manifest, fields: Fields) -> PodTemplate | None:
     key = ObjectKey(POD, manifest.namespace, manifest.key.name)
     pods = Manifest(key, manifest.version, template, template.section("metadata"), manifest.notes)
     check_own_names(pods)
+    check_own_values(pods)
     check_metadata_fields(pods)
     return of_pods(pods, manifest.key.kind, WorkloadKey(manifest.namespace, manifest.key.name))

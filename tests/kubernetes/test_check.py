@@ -51,7 +51,9 @@ def test_before_an_installation(
     """The administrator may do it all; what is there of Open Service Mesh is said until it is gone."""
     del definitions
     said = found(program, shared_cluster, "meshwright-system", "--before")
-    assert said.keys() == ROUTINE | {"permissions"}
+    assert said.keys() == ROUTINE | {"permissions", "volume", "definitions"}
+    assert said["volume"]["status"] == "failed", "the cluster has no StorageClass"
+    assert (said["definitions"]["status"], "crds.install=false" in said["definitions"]["do"]) == ("warning", True)
     assert {said[each]["status"] for each in ("API server", "kinds", "permissions")} == {"ok"}, said
     old = objects.pod("old")
     old["metadata"]["labels"]["osm-proxy-uuid"] = "x"

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from cli.main import app
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -165,3 +168,14 @@ def test_links_resolve(page: str) -> None:
         if not target.exists() or (anchor and anchor not in _anchors(target.read_text("utf-8"))):
             broken.append(link)
     assert broken == []
+
+
+def test_commands_on_the_pages_are_commands() -> None:
+    """Whatever stands behind `meshwright` in a page can be typed."""
+    known = {*get_command(app).commands}  # type: ignore[attr-defined]
+    named = {
+        (page.name, word)
+        for page in [*DOCS.glob("*.md"), ROOT / "README.md"]
+        for word in re.findall(r"(?:`|\$ |-- |\| )meshwright ([a-z][a-z-]+)", page.read_text("utf-8"))
+    }
+    assert {each for each in named if each[1] not in known} == set()
