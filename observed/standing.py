@@ -114,12 +114,17 @@ def _of(kind: Kind, found: _Found) -> Iterator[tuple[Caller, Calls, Figures]]:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows: those in which each of these is, where it is not empty; services as `namespace/name`."""
+    """Which rows: those in which each of these is, where it is not empty; services as `namespace/name`.
+
+    `behind` are services that stand for `destination`: the backends of the TrafficSplits of which it is the apex. Calls
+    to an apex are counted under the names of its backends.
+    """
 
     namespace: str = ""
     source: str = ""
     destination: str = ""
     service: str = ""
+    behind: frozenset[str] = frozenset()
 
     def of(self, made: Iterable[Row]) -> tuple[Row, ...]:
         """Return those of some rows."""
@@ -132,7 +137,7 @@ class Wanted:
         return (
             (not self.namespace or any(end.startswith(self.namespace + "/") for end in ends))
             and (not self.source or self.source in source)
-            and (not self.destination or self.destination in destination)
+            and (not self.destination or bool(destination & {self.destination, *self.behind}))
             and (not self.service or self.service in ends)
         )
 

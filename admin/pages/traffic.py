@@ -12,9 +12,12 @@ from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.paging import page
 from admin.reading import ProxyReading, TrafficReading
 from admin.topology.allowed import verified
+from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from delivery.proxies.status import ProxyState
 from mesh.identity import ProxyName
+from mesh.names import Namespace, ServiceName
+from mesh.service import ServiceKey
 from observed.cells import Span
 from observed.figures import Called, Figures, Of
 from observed.standing import QUANTILES, Row, Wanted, of_proxies, rows
@@ -33,7 +36,8 @@ class Reading(ProxyReading, TrafficReading, Protocol):
 async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime) -> Document:
     """Return the rows that are asked for; raises web.HTTPBadRequest for what cannot be asked."""
     traffic, at = reading.traffic(), time.monotonic()
-    window, wanted, shown = window_seconds(query, traffic), _wanted(query), page(query)
+    window, shown = window_seconds(query, traffic), page(query)
+    wanted = _wanted(query, backends_of(reading.view(), query.get("to", "")) if of is Of.BACKENDS else frozenset())
     # Entries of a large mesh are many: their sums are not for the event loop.
     if of is Of.PROXIES:
         by_proxy = traffic.by_proxy(window, at)
@@ -129,11 +133,24 @@ def window_seconds(query: Mapping[str, str], traffic: Traffic) -> float:
     return seconds
 
 
-def _wanted(query: Mapping[str, str]) -> Wanted:
+def backends_of(view: View | None, called: str) -> frozenset[str]:
+    """Return the backends of the TrafficSplits of which a service is the apex; nothing for any other."""
+    namespace, slash, name = called.partition("/")
+    if view is None or not slash:
+        return frozenset()
+    splits = splits_by_apex(view).found(ServiceKey(Namespace(namespace), ServiceName(name)))
+    return frozenset(f"{namespace}/{backend.service}" for split in splits for backend in split.backends)
+
+
+def _wanted(query: Mapping[str, str], behind: frozenset[str]) -> Wanted:
     for name in ("from", "to", "service"):
         if name in query and query[name].count("/") != 1:
             words = f"{name} is {query[name][:80]!r}: it must be namespace/service"
             raise web.HTTPBadRequest(reason=words)
     return Wanted(
-        query.get("namespace", ""), query.get("from", ""), query.get("to", ""), query.get("service", "")
+        query.get("namespace", ""),
+        query.get("from", ""),
+        query.get("to", ""),
+        query.get("service", ""),
+        behind,
     )

@@ -52,7 +52,7 @@ def stat(
     if as_json:
         print_json(found)
         return
-    _shown(of, found)
+    _shown(of, found, destination)
 
 
 def top(
@@ -72,7 +72,7 @@ def top(
         if as_json:
             print_json(found)
         else:
-            _shown(of, found)
+            _shown(of, found, destination)
         return
     _watched(state, of, query, as_json=False, busiest=True)
 
@@ -87,14 +87,15 @@ def _asked(state: Path, of: Of, query: Mapping[str, str]) -> Found:
     return api(state, f"/stat/{of.value}", query)
 
 
-def _shown(of: Of, found: Found) -> None:
-    from cli.printing.figures import figures_tables, remark
+def _shown(of: Of, found: Found, destination: str = "") -> None:
+    from cli.printing.figures import figures_tables, nothing_called, remark
     from cli.printing.table import console
 
     for table in figures_tables(of.value, found):
         console().print(table)
-    if words := remark(found):
-        say(words)
+    for words in (nothing_called(of.value, destination, found), remark(found)):
+        if words:
+            say(words)
 
 
 def _watched(state: Path, of: Of, query: Mapping[str, str], *, as_json: bool, busiest: bool) -> None:

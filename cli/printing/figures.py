@@ -27,6 +27,16 @@ def figures_tables(of: str, found: Found, rows: list[Found] | None = None) -> tu
     return (table,)
 
 
+def nothing_called(of: str, destination: str, found: Found) -> str:
+    """Return what to ask instead where nothing is known of calls to a service; empty where something is."""
+    if found.get("rows") or not destination:
+        return ""
+    words = f"no calls to {destination} were counted"
+    if of in ("edges", "routes"):
+        return f"{words}; where a TrafficSplit has it as apex, its calls are counted as `stat backends --to {destination}`"
+    return words
+
+
 def remark(found: Found) -> str:
     """Return a sentence where not every proxy has said what it counts, empty where all have."""
     reporting = found.get("reporting")

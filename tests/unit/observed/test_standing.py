@@ -80,6 +80,9 @@ def test_rows_are_chosen_by_their_ends() -> None:
     assert [row.destination for row in Wanted(service="shop/store").of(every)] == [TO_BANK, TO_STORE]
     assert len(Wanted(namespace="pay").of(every)) == 2
     assert Wanted(namespace="pa").of(every) == ()
-    assert len(Wanted(service="shop/v2").of(rows(Of.BACKENDS, FOUND))) == 1
+    backends = rows(Of.BACKENDS, FOUND)
+    assert len(Wanted(service="shop/v2").of(backends)) == 1
+    assert Wanted(destination="shop/apex").of(backends) == ()
+    assert len(Wanted(destination="shop/apex", behind=frozenset({"shop/v2"})).of(backends)) == 1
     store = rows(Of.SERVICES, FOUND)
     assert len(Wanted(service="shop/store").of(store)) == 2
