@@ -124,6 +124,56 @@ def injects(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
     return Check.failed(name, f"a Pod in namespace {namespace} was given none: {answer}", do)
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What became of a Pod that was offered to a namespace in a dry run.
+
+    `image` is its sidecar's, empty if it was given none; `refused` is why the API server refused it, empty
+    if it did not.
+    """
+
+    namespace: str
+    image: str = ""
+    refused: str = ""
+
+    @property
+    def is_refused_by_the_cluster(self) -> bool:
+        """Say whether a quota, a LimitRange or Pod Security refused the Pod, and not a webhook."""
+        return bool(self.refused) and "webhook" not in self.refused
+
+
+def offers(name: str, found: Sequence[Offer], namespaces: int) -> tuple[Check, ...]:
+    """Judge the injection webhook, and whether namespaces that ask for sidecars take Pods with one.
+
+    `namespaces` is how many there are; `found` may be the first of them.
+    """
+    if not found:
+        return ()
+    judged = next((each for each in found if each.image), None)
+    judged = judged or next((each for each in found if not each.is_refused_by_the_cluster), None)
+    lines = []
+    if judged is not None:
+        answer = judged.image or judged.refused or "it has no sidecar"
+        lines.append(injects(name, judged.namespace, answer, ours=bool(judged.image)))
+    refused = [PodFound(each.namespace, each.refused) for each in found if each.is_refused_by_the_cluster]
+    return (*lines, takes(refused, len(found), namespaces))
+
+
+def takes(refused: Sequence[PodFound], asked: int, namespaces: int) -> Check:
+    """Judge whether Pods with sidecars can be made: where one is refused, its controller tries in vain."""
+    name = "Pods with sidecar"
+    if not refused:
+        more = f"; {namespaces - asked} more were not asked" if namespaces > asked else ""
+        return Check.ok(name, f"{counted(asked, 'namespace')} would take one{more}")
+    do = (
+        "give sidecars limits and requests that fit (`injection.config.sidecar.resources`), "
+        "raise the quota, or, for Pod "
+        "Security, let the node set the rules (`cni.enabled`): "
+        "docs/injection.md#quotas-limits-and-pod-security"
+    )
+    return Check.failed(name, f"no Pod can be made in {listed(map(str, refused), _NAMED)}", do)
+
+
 def outside(found: Sequence[str]) -> Check:
     """Judge the namespaces that ask for sidecars, and are not of the mesh: their Pods wait for ever."""
     name = "namespaces"
@@ -141,7 +191,9 @@ def misworded(found: Sequence[PodFound]) -> Check:
     name = "labels of namespaces"
     if not found:
         return Check.ok(name, "every label and annotation of ours is understood")
-    return Check.warning(name, listed(map(str, found), _NAMED), "`kubectl label --overwrite namespace` with a right value")
+    return Check.warning(
+        name, listed(map(str, found), _NAMED), "`kubectl label --overwrite namespace` with a right value"
+    )
 
 
 def uninjected(found: Sequence[PodFound], namespaces: int) -> Check:
@@ -170,8 +222,8 @@ def outdated(found: Sequence[PodFound], injected: int) -> Check:
 def sidecars(found: Sequence[PodFound], late: Sequence[PodFound], injected: int) -> Check:
     """Judge the sidecars of all Pods that have one, also of Pods that cannot start.
 
-    `found` are those that are not ready or cannot start. `late` are those that have not started in time, or were killed
-    lately.
+    `found` are those that are not ready or cannot start. `late` are those that have not started in time, or
+    were killed lately.
     """
     name = "sidecars"
     if found:
@@ -179,7 +231,9 @@ def sidecars(found: Sequence[PodFound], late: Sequence[PodFound], injected: int)
             "`kubectl describe pod` and `kubectl logs POD -c meshwright-sidecar`; "
             "from the control plane's side: `meshwright proxies`"
         )
-        return Check.failed(name, f"{len(found)} of {injected} not ready: {listed(map(str, found), _NAMED)}", do)
+        return Check.failed(
+            name, f"{len(found)} of {injected} not ready: {listed(map(str, found), _NAMED)}", do
+        )
     if late:
         said = f"{len(late)} of {injected} not started, or killed lately: {listed(map(str, late), _NAMED)}"
         return Check.warning(name, said, "`kubectl describe pod` has the Events")

@@ -71,9 +71,10 @@ class Hosts:
 
 
 _LOG: Final = "`kubectl logs POD -c meshwright-sidecar` says why"
+_RESTART: Final = "`kubectl rollout restart` of what the Pod belongs to"
 _IN_A_POD: Final[Mapping[str, str]] = {
-    "credentials": f"the agent joins by the Pod's own token: {_LOG}; `kubectl rollout restart` of what the Pod belongs to",
-    "certificate": f"the agent renews it by itself: {_LOG}; `kubectl rollout restart` of what the Pod belongs to",
+    "credentials": f"the agent joins by the Pod's own token: {_LOG}; {_RESTART}",
+    "certificate": f"the agent renews it by itself: {_LOG}; {_RESTART}",
     "agent": f"{_LOG} if it ends",
     "Envoy": f"{_LOG} if it does not run",
     "Envoy's program": "take another image of the sidecar (the chart's proxyImage)",

@@ -173,7 +173,12 @@ def connected(found: Sequence[Proxy]) -> Check:
     counts = f"{len(by['connected'])} connected, {len(by['expected'])} expected, {len(gone)} disconnected"
     if gone:
         said = f"{counts}: {listed(_told(each) for each in gone)}"
-        return Check.failed("proxies", said, "where it runs, `meshwright agent check` says why (of a Pod: `kubectl exec POD -c meshwright-sidecar -- ...`)")
+        return Check.failed(
+            "proxies",
+            said,
+            "where it runs, `meshwright agent check` says why (of a Pod: `kubectl exec POD -c "
+            "meshwright-sidecar -- ...`)",
+        )
     if held := [each for each in found if each.held]:
         do = "declare its Workload, or issue its certificate for the name that the Workload has"
         return Check.failed("proxies", f"connected, and served nothing: {listed(map(_told, held))}", do)

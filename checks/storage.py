@@ -1,4 +1,4 @@
-"""Judgements of what an installation needs of a cluster: a volume for its state, and definitions that it may own."""
+"""Judgements of what an installation needs of a cluster: a volume, and definitions that it may own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class StorageClass:
 def volume(wanted: str | None, found: Sequence[StorageClass]) -> Check:
     """Judge whether a volume can be made for the control plane's state.
 
-    `wanted` is the StorageClass that the installation's claim names, empty for the cluster's default; None where the
-    installation has no claim.
+    `wanted` is the StorageClass that the installation's claim names, empty for the cluster's default; None
+    where the installation has no claim.
     """
     name, there = "volume", listed(sorted(each.name for each in found)) or "none"
     if wanted is None:
@@ -38,12 +38,14 @@ def volume(wanted: str | None, found: Sequence[StorageClass]) -> Check:
         "or, to try it out, set persistence.enabled=false"
     )
     return Check.failed(
-        name, f"there is no default StorageClass, and the Pod would be Pending for ever; there are: {there}", do
+        name,
+        f"there is no default StorageClass, and the Pod would be Pending for ever; there are: {there}",
+        do,
     )
 
 
 def definitions(foreign: Sequence[str], *, installed: bool) -> Check:
-    """Judge whether Helm can install: `foreign` are definitions of the chart's names that are not a release's of ours.
+    """Judge whether Helm can install; `foreign` are definitions of the chart's that no release has made.
 
     `installed` says whether the values have definitions installed (`crds.install`).
     """

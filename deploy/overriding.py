@@ -1,6 +1,7 @@
 """Values of an installation: the command line's over those of files over the chart's own, as in Helm."""
 
 import copy
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,11 +31,13 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
-def told(words: Iterable[str], below: Mapping[str, Any] | None = None, *, as_text: bool = False) -> dict[str, Any]:
+def told(
+    words: Iterable[str], below: Mapping[str, Any] | None = None, *, as_text: bool = False
+) -> dict[str, Any]:
     r"""Return what `--set` says: NAME.NAME=VALUE, with commas between several; `\` before a plain sign.
 
-    NAME[0] is a place in a list: it is exchanged in the list that `below` has there, as in Helm. With `as_text` every
-    value is text, as in `--set-string`. Raises ValuesError.
+    NAME[0] is a place in a list: it is exchanged in the list that `below` has there, as in Helm. With
+    `as_text` every value is text, as in `--set-string`. Raises ValuesError.
     """
     option, found = "--set-string" if as_text else "--set", dict[str, Any]()
     for each in words:
@@ -42,7 +45,9 @@ def told(words: Iterable[str], below: Mapping[str, Any] | None = None, *, as_tex
             path, sign, value = one.partition("=")
             if not sign or not path:
                 raise ValuesError(f"{option} {one!r}: must be NAME=VALUE, such as image.tag=1.2.3")
-            _enter(found, _path(option, path), _text(value) if as_text else _value(value), below or {}, option)
+            _enter(
+                found, _path(option, path), _text(value) if as_text else _value(value), below or {}, option
+            )
     return found
 
 
@@ -53,7 +58,9 @@ def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> d
         whole = each.lstrip().startswith("{")
         path, sign, text = ("", "=", each) if whole else each.partition("=")
         if not sign or not (path or whole):
-            raise ValuesError(f'--set-json {each!r}: must be NAME=JSON, such as tolerations=[{{"operator": "Exists"}}]')
+            raise ValuesError(
+                f'--set-json {each!r}: must be NAME=JSON, such as tolerations=[{{"operator": "Exists"}}]'
+            )
         try:
             value = json.loads(text)
         except json.JSONDecodeError as error:
@@ -115,7 +122,7 @@ def _value(text: str) -> object:
 def _enter(found: dict[str, Any], path: _Path, value: object, below: object, option: str) -> None:
     """Put a value where a path leads; lists on the way begin as `below` has them."""
     inner: Any = found
-    for step, following in zip(path, path[1:], strict=False):
+    for step, following in itertools.pairwise(path):
         below = _at(below, step)
         inner = _inner(inner, step, following, below, option, path)
     _put(inner, path[-1], value, option, path)

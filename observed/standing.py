@@ -116,8 +116,8 @@ def _of(kind: Kind, found: _Found) -> Iterator[tuple[Caller, Calls, Figures]]:
 class Wanted:
     """Which rows: those in which each of these is, where it is not empty; services as `namespace/name`.
 
-    `behind` are services that stand for `destination`: the backends of the TrafficSplits of which it is the apex. Calls
-    to an apex are counted under the names of its backends.
+    `behind` are services that stand for `destination`: the backends of the TrafficSplits of which it is the
+    apex. Calls to an apex are counted under the names of its backends.
     """
 
     namespace: str = ""

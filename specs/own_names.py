@@ -76,13 +76,13 @@ def check_own_names(manifest: Manifest) -> None:
 
 
 def says_nothing(kind: Kind, section: str, name: str) -> bool:
-    """Say whether a label or an annotation (`section`) is under our prefix, and nobody reads it on this kind."""
+    """Say whether a label or an annotation (`section`) is ours, and nobody reads it on this kind."""
     known = ANNOTATIONS if section == "annotations" else LABELS
     return is_own(name) and name not in known.get(kind, frozenset())
 
 
 def unread(kind: Kind, section: str, name: str) -> str:
-    """Say what is wrong with a label or an annotation that nobody reads; empty for one that is read or not ours."""
+    """Say what is wrong with a label or an annotation of ours that nobody reads; empty for any other."""
     return _says_nothing(kind, section, name) if says_nothing(kind, section, name) else ""
 
 
@@ -113,7 +113,9 @@ def _meant(kind: Kind, section: str, name: str) -> str:
     kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED - CHART)
     if kinds:
         return f"it is an annotation of {' and '.join(map(str, kinds))}"
-    here = sorted((ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED - CHART)
+    here = sorted(
+        (ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED - CHART
+    )
     bare = [each.removeprefix(PREFIX) for each in here]
     if near := nearest(name.removeprefix(PREFIX), bare):
         return f"did you mean {PREFIX}{near}?"

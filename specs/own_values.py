@@ -1,7 +1,7 @@
-"""Values of annotations and labels that a reader does not judge: a wrong value has to be told, as a wrong name is.
+"""Values of annotations and labels that no reader judges: a wrong value is told, as a wrong name is.
 
-They are words for who injects sidecars, so that no reader of specs asks for them, and Kubernetes takes any text. A value that
-is none of the words has no effect, or another one than was meant.
+They are words for who injects sidecars, so that no reader of specs asks for them, and Kubernetes takes any
+text. A value that is none of the words has no effect, or another one than was meant.
 """
 
 import re
@@ -53,7 +53,9 @@ def _one_of(*words: str) -> Rule:
 
 def _revision(value: str) -> str:
     right = is_dns_label(value)
-    return "" if right else "must be the name of a revision, such as canary; no control plane can have this one"
+    return (
+        "" if right else "must be the name of a revision, such as canary; no control plane can have this one"
+    )
 
 
 def _names(value: str) -> str:
@@ -120,7 +122,7 @@ def wrong_values(kind: Kind, section: str, pairs: Iterable[tuple[str, str]]) -> 
 
 
 def unread_name(kind: Kind, section: str, name: str) -> str:
-    """Say what is wrong with a name under Open Service Mesh's prefix that is not read; empty for any other."""
+    """Say what is wrong with a name of Open Service Mesh's that is not read; empty for any other."""
     sections = _OSM_NAMES.get(kind)
     if sections is None or not name.startswith(OSM) or name in sections[section]:
         return ""
@@ -138,9 +140,13 @@ def check_own_values(manifest: Manifest) -> None:
         if kind not in RULES or not manifest.metadata.has(section):
             continue
         fields = manifest.metadata.section(section)
-        pairs = [(name, value) for name in sorted(fields.names()) if isinstance(value := fields.raw(name), str)]
+        pairs = [
+            (name, value) for name in sorted(fields.names()) if isinstance(value := fields.raw(name), str)
+        ]
         for each in wrong_values(kind, section, pairs):
-            manifest.notes.warn(Code.UNKNOWN_OWN_VALUE, f"{fields.path}[{each.name}]", each.expected, each.value)
+            manifest.notes.warn(
+                Code.UNKNOWN_OWN_VALUE, f"{fields.path}[{each.name}]", each.expected, each.value
+            )
         for name, value in pairs:
             if why := unread_name(kind, section, name):
                 manifest.notes.warn(Code.UNKNOWN_OWN_NAME, f"{fields.path}[{name:.80}]", why, value)

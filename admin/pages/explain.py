@@ -92,9 +92,10 @@ def _client(text: str) -> Client:
 def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Outside | None:
     """Explain a call out of the mesh; raise QueryError.
 
-    Such a call has as `to` an `<IP address>:<port>`, a `<host>:<port>`, or the `<namespace>/<service>:<port>` of a Service
-    that is outside the mesh. None is returned for a Service of the mesh. An address or a host of the mesh's own is an
-    error, which names whose it is.
+    Such a call has as `to` an `<IP address>:<port>`, a `<host>:<port>`, or the
+    `<namespace>/<service>:<port>` of a Service
+    that is outside the mesh. None is returned for a Service of the mesh. An address or a host of the mesh's
+    own is an error, which names whose it is.
     """
     called = query.get("to", "")
     if (found := _service_outside(view, query, tuple(headers))) is not None:
@@ -127,9 +128,7 @@ def _service_outside(view: View, query: Mapping[str, str], headers: tuple[str, .
     where = HostPort(str(address), request.port)
     given = tuple(map(_header, headers))
     asked = call_to(view, client, where, request.method, request.path, given)
-    return explain_outside(
-        view, client, where, call_to_service(view, client, request.service, where, asked)
-    )
+    return explain_outside(view, client, where, call_to_service(view, client, request.service, where, asked))
 
 
 def _as_sent(host: str) -> str:

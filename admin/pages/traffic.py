@@ -37,7 +37,9 @@ async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime
     """Return the rows that are asked for; raises web.HTTPBadRequest for what cannot be asked."""
     traffic, at = reading.traffic(), time.monotonic()
     window, shown = window_seconds(query, traffic), page(query)
-    wanted = _wanted(query, backends_of(reading.view(), query.get("to", "")) if of is Of.BACKENDS else frozenset())
+    wanted = _wanted(
+        query, backends_of(reading.view(), query.get("to", "")) if of is Of.BACKENDS else frozenset()
+    )
     # Entries of a large mesh are many: their sums are not for the event loop.
     if of is Of.PROXIES:
         by_proxy = traffic.by_proxy(window, at)

@@ -128,8 +128,10 @@ def _kept(connection: socket.socket) -> Outcome:
 def _past(uid: int) -> str:
     if uid == PROXY_UID:
         return (
-            f"the connection of {named(uid)} was not led to the sidecar, because it is the sidecar's own user; nothing was "
-            "sent on it. In a Pod, make the request from the application's container: `kubectl exec POD -c APPLICATION -- curl ...`"
+            f"the connection of {named(uid)} was not led to the sidecar, because it is the "
+            "sidecar's own user; nothing was "
+            "sent on it. In a Pod, make the request from the application's container: `kubectl "
+            "exec POD -c APPLICATION -- curl ...`"
         )
     return (
         f"the connection of {named(uid)} was not led to the sidecar: no interception rules are in force "

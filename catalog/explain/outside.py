@@ -75,7 +75,7 @@ def explain_outside(view: View, client: ServiceIdentity, where: HostPort, asked:
     if led and answer is not Answer.ALLOWED and any(past.values()):
         answer = Answer.DEPENDS
     steps = tuple(_steps(view, asked, past, decision, answer))
-    return Outside(client, where, answer, decision.because, steps, _missing(view, asked, answer))
+    return Outside(client, where, answer, decision.because, steps, _missing(asked, answer))
 
 
 def call_to_service(
@@ -160,7 +160,8 @@ def _place(view: View, asked: OutsideCall) -> Step:
     called = str(asked.address or asked.host)
     if (key := service_called(view, called, asked.client.namespace)) is not None:
         said = (
-            f"{called} is Service {key}, which is outside the mesh: not every workload behind it has a sidecar, so "
+            f"{called} is Service {key}, which is outside the mesh: not every workload behind it "
+            "has a sidecar, so "
             "that no TrafficTarget but an Egress lets it be called"
         )
         return Step(said, origin_of(view, SERVICE, key))
@@ -212,7 +213,7 @@ _CONCLUDED: Final = {
 }
 
 
-def _missing(view: View, asked: OutsideCall, answer: Answer) -> tuple[Manifest, ...]:
+def _missing(asked: OutsideCall, answer: Answer) -> tuple[Manifest, ...]:
     """Return an Egress that lets such a call pass: for the host, or for the address if no host is known."""
     if answer is Answer.ALLOWED:
         return ()
@@ -228,13 +229,15 @@ def _egress(asked: OutsideCall) -> Manifest:
 
 
 def _egress_to_address(asked: OutsideCall, address: IpAddress) -> Manifest:
-    """Return an Egress for one address, as of the API server or a database: all connections, or all requests."""
+    """Return an Egress for all connections, or all requests, to one address, as of the API server."""
     protocol = EgressProtocol.HTTP if asked.speaks is Speaks.HTTP else EgressProtocol.TCP
     name = f"{asked.client.service_account}-{asked.port}"
     return _manifest(asked, name, protocol, {"ipAddresses": [str(ip_network(address))]})
 
 
-def _manifest(asked: OutsideCall, name: str, protocol: EgressProtocol, where: Mapping[str, list[str]]) -> Manifest:
+def _manifest(
+    asked: OutsideCall, name: str, protocol: EgressProtocol, where: Mapping[str, list[str]]
+) -> Manifest:
     client = asked.client
     source = {"kind": SERVICE_ACCOUNT.name, "name": client.service_account, "namespace": client.namespace}
     return {

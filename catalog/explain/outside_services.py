@@ -14,10 +14,10 @@ from mesh.service import ServiceKey
 
 
 def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> IpAddress | None:
-    """Return the address at which a client calls a Service that is outside the mesh for it; None for any other.
+    """Return the address at which a client calls a Service outside the mesh; None for any other Service.
 
-    A Service with sidecars behind it is outside only where the call passes to it in plain text. One that has nobody
-    behind it is not outside: the explanation says that nobody is there.
+    A Service with sidecars behind it is outside only where the call passes to it in plain text. One that
+    has nobody behind it is not outside: the explanation says that nobody is there.
     """
     service = view.services.get(key)
     if service is None or service.cluster_ip is None or service.port(port) is None:
@@ -33,8 +33,8 @@ def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: 
 def is_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> bool:
     """Say whether a call of a client to a Service's port is a call out of the mesh.
 
-    It is if the Service is not of the mesh, somebody without a sidecar stands behind it, and no policy offers the port
-    to the client.
+    It is if the Service is not of the mesh, somebody without a sidecar stands behind it, and no policy
+    offers the port to the client.
     """
     if belongs_to_the_mesh(view, key) or not has_outsiders(view, key):
         return False

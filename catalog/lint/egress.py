@@ -115,7 +115,9 @@ def _addresses_of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterat
             if belongs_to_the_mesh(view, called):
                 yield _is_ours(view, key, _ADDRESSES, each, called)
             elif client := next((one for one in egress.sources if called in visible(view, one)), None):
-                wanted = f"{client} calls Service {called} as policies say, and not by an Egress: left out for it"
+                wanted = (
+                    f"{client} calls Service {called} as policies say, and not by an Egress: left out for it"
+                )
                 yield say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, _ADDRESSES, each, wanted)
 
 

@@ -121,7 +121,8 @@ def _of_sources(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[P
         else:
             here = meant.setdefault(each.namespace, Suggestions(partial(_services, view, each.namespace)))
             wanted = (
-                f"must be a Service of the mesh{here.of(each.name)}: there is none of this name, or its namespace is not of "
+                f"must be a Service of the mesh{here.of(each.name)}: there is none of this name, "
+                "or its namespace is not of "
                 "the mesh (settings namespaces and namespace_selector); nobody is admitted by it so long"
             )
         yield say(view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(each), wanted)

@@ -6,9 +6,10 @@ A Service is of the mesh if one of these holds:
 - A TrafficSplit stands for it.
 - Workloads stand behind it, and every one of them has a sidecar.
 
-A Service with another workload behind it, such as `default/kubernetes` or an external database, may be somebody else's:
-calls to it are calls out of the mesh, which an Egress or `enableEgress` lets pass. This is the one definition, for what
-is enforced as for what lint and explain say.
+A Service with another workload behind it, such as `default/kubernetes` or an external database, may be
+somebody else's:
+calls to it are calls out of the mesh, which an Egress or `enableEgress` lets pass. This is the one
+definition, for what is enforced as for what lint and explain say.
 """
 
 from catalog.relations.backing import backing
@@ -36,7 +37,7 @@ def belongs_to_the_mesh(view: View, key: ServiceKey) -> bool:
 
 @derived
 def has_outsiders(view: View, key: ServiceKey) -> bool:
-    """Say whether somebody without a sidecar stands behind a Service, as a workload or in an EndpointSlice."""
+    """Say whether a workload without a sidecar, or a foreign address, stands behind a Service."""
     if any(each.uuid is None for each in backing(view, key)):
         return True
     addresses = (address for found in slices_by_service(view).found(key) for address, _ in found.healths)

@@ -34,7 +34,9 @@ def write(path: Path, files: Mapping[str, str], at: int) -> None:
         raise CommandFailed(f"{path} is there already: give another name with --out") from error
     except OSError as error:
         do = "--out - writes the archive to standard output" if error.errno == errno.EROFS else ""
-        raise CommandFailed("; ".join(filter(None, (f"{path} cannot be written: {error.strerror}", do)))) from error
+        raise CommandFailed(
+            "; ".join(filter(None, (f"{path} cannot be written: {error.strerror}", do)))
+        ) from error
     try:
         with os.fdopen(descriptor, "wb") as raw:
             _pack(raw, files, at)

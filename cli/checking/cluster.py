@@ -20,7 +20,16 @@ from cli.checking.webhooks import ready_behind
 from cli.errors import CommandFailed, lines_of
 from injector.decision import OSM_UUID
 from kube.api import Api
-from kube.builtin import DAEMON_SETS, DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, STORAGE_CLASSES, VALIDATING, minor_version
+from kube.builtin import (
+    DAEMON_SETS,
+    DEFINITIONS,
+    DEPLOYMENTS,
+    MUTATING,
+    PODS,
+    STORAGE_CLASSES,
+    VALIDATING,
+    minor_version,
+)
 from kube.connection import found
 from kube.discovery import Served, served
 from kube.errors import KubeError
@@ -183,7 +192,7 @@ async def _definitions(asking: Asking, place: Place) -> Check:
 
 
 def _is_of_release(metadata: Mapping[str, Any], home: str) -> bool:
-    """Say whether Helm takes an object for its own: by its label and annotations, as of a release in `home`."""
+    """Say whether Helm takes an object for that of a release in `home`, by its label and annotations."""
     annotations = metadata.get("annotations") or {}
     managed = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "Helm"
     return managed and annotations.get("meta.helm.sh/release-namespace") == home

@@ -7,7 +7,7 @@ from typing import Any, Final
 from checks import installed as judging
 from checks import permissions
 from checks.check import Check
-from checks.installed import Runner
+from checks.installed import Offer, Runner
 from cli.checking import answered, streams
 from cli.checking.asking import Asking
 from cli.checking.injecting import injection_of
@@ -28,6 +28,8 @@ from sidecars.layout import AUTHORITY_FILE
 Look = tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]
 
 ACCOUNT: Final = "meshwright"
+_OFFERED: Final = 50
+"""So many namespaces are offered a Pod, in the order of their names."""
 _POD: Final[Mapping[str, Any]] = {
     "securityContext": {
         "runAsNonRoot": True,
@@ -116,13 +118,13 @@ class _Installed:
             config, revision = (await self._injection()).config, await self._webhooks.revision()
         except ConfigurationError:
             return ()  # which is a line of its own
-        for each in await self._asking.all(NAMESPACES):
-            namespace = namespace_of(each)
-            if is_active(each) and asks_for_sidecars(config, namespace, revision):
-                return (await self._offered(name, str(namespace.name)),)
-        return ()
+        active = [namespace_of(each) for each in await self._asking.all(NAMESPACES) if is_active(each)]
+        asking = sorted(str(each.name) for each in active if asks_for_sidecars(config, each, revision))
+        offered = [await self._offered(each) for each in asking[:_OFFERED]]
+        return judging.offers(name, offered, len(asking))
 
-    async def _offered(self, name: str, namespace: str) -> Check:
+    async def _offered(self, namespace: str) -> Offer:
+        """Offer a Pod to a namespace in a dry run: the API server judges it with its sidecar."""
         metadata = {"generateName": "meshwright-check-"}
         body = {"apiVersion": "v1", "kind": POD.name, "metadata": metadata, "spec": _POD}
         try:
@@ -130,10 +132,9 @@ class _Installed:
         except ApiError as error:
             if error.is_forbidden and not error.is_of_one:
                 raise
-            return judging.injects(name, namespace, str(error), ours=False)
+            return Offer(namespace, refused=str(error))
         images = [str(each.get("image")) for each in _containers(made) if each["name"] == SIDECAR_CONTAINER]
-        answer = images[0] if images else "it has no sidecar"
-        return judging.injects(name, namespace, answer, ours=bool(images))
+        return Offer(namespace, image=images[0] if images else "")
 
     async def _injection(self) -> Injection:
         return await injection_of(self._asking, self._home, self._version)

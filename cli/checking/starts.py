@@ -19,7 +19,7 @@ _OUT_OF_MEMORY: Final = "OOMKilled"
 
 
 class Start(enum.Enum):
-    """FAULTY: the sidecar cannot start, or fails again and again. LATE: it has not started, or was killed lately."""
+    """FAULTY: the sidecar cannot start, or fails again. LATE: it has not started, or was killed lately."""
 
     FAULTY = "faulty"
     LATE = "late"
@@ -34,10 +34,10 @@ class Trouble:
 
 
 def trouble_of(pod: Mapping[str, Any], now: datetime) -> Trouble | None:
-    """Return what keeps the sidecar of a Pod from running; None if it runs, or is still within its time to start.
+    """Return what keeps the sidecar of a Pod from running; None if it runs, or may still start in time.
 
-    The containers that count are `meshwright-init` and `meshwright-sidecar`. Faults of the application's containers are
-    not the mesh's to tell.
+    The containers that count are `meshwright-init` and `meshwright-sidecar`. Faults of the application's
+    containers are not the mesh's to tell.
     """
     ours = list(_ours(pod))
     if why := next(filter(None, map(_fault, ours)), ""):
@@ -101,7 +101,8 @@ def _waits_for(pod: Mapping[str, Any], ours: list[Mapping[str, Any]]) -> str:
     conditions = {each.get("type"): each for each in (pod.get("status") or {}).get("conditions") or ()}
     scheduled = conditions.get("PodScheduled") or {}
     if scheduled.get("status") == "False":
-        return f"no node for the Pod: {scheduled.get('message') or scheduled.get('reason') or 'no reason is said'}"
+        why = scheduled.get("message") or scheduled.get("reason") or "no reason is said"
+        return f"no node for the Pod: {why}"
     waiting = ((each.get("state") or {}).get("waiting") or {} for each in ours)
     reason = next((str(each["reason"]) for each in waiting if each.get("reason")), "")
     return reason or "its startup probe has not succeeded"

@@ -97,7 +97,9 @@ def _see_that_standard_output_is_free(*, as_json: bool) -> None:
     if as_json:
         raise CommandFailed("--json and --out - both need standard output: give one of them")
     if sys.stdout.isatty():
-        raise CommandFailed("standard output is a terminal: send the archive to a file with `> report.tar.gz`")
+        raise CommandFailed(
+            "standard output is a terminal: send the archive to a file with `> report.tar.gz`"
+        )
 
 
 def _summary(where: str, report: "Report") -> list[str]:

@@ -175,7 +175,7 @@ def agent_check(
 
 
 def _credentials(run: Path) -> Path:
-    """Return where the credentials are: where machines have them, or in `run`, where an agent in a Pod keeps them."""
+    """Return where credentials are: at a machine's place, or in `run`, where an agent in a Pod has them."""
     joined = run / "credentials"
     return joined if joined.is_dir() and not _CREDENTIALS.exists() else _CREDENTIALS
 

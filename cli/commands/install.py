@@ -23,10 +23,13 @@ def install(
     ] = None,
     told: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="One of them: image.tag=1.2.3, tolerations[0].key=a."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="One of them: image.tag=1.2.3, tolerations[0].key=a."
+        ),
     ] = None,
     told_text: Annotated[
-        list[str] | None, typer.Option("--set-string", metavar="NAME=VALUE", help="The same; values are text.")
+        list[str] | None,
+        typer.Option("--set-string", metavar="NAME=VALUE", help="The same; values are text."),
     ] = None,
     told_json: Annotated[
         list[str] | None, typer.Option("--set-json", metavar="NAME=JSON", help="The same; values are JSON.")
@@ -76,7 +79,7 @@ def read_values(
     told_text: Iterable[str] = (),
     told_json: Iterable[str] = (),
 ) -> Mapping[str, Any]:
-    """Return the values that hold: of files, then of JSON, of words, of text, as in Helm; raise ValuesError."""
+    """Return the values that hold: of files, JSON, words and text, in Helm's order; raise ValuesError."""
     from deploy import overriding
     from deploy.rendering import defaults
 

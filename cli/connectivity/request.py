@@ -59,7 +59,8 @@ def _elsewhere(facts: Facts) -> str:
     if facts.protocol is Protocol.GRPC:
         return "ask with --no-request, and call with a client of gRPC from beside the caller"
     return (
-        "ask as the caller's user where the caller's agent is (in a Pod: call from the application's container), "
+        "ask as the caller's user where the caller's agent is (in a Pod: call from the "
+        "application's container), "
         "or with --no-request"
     )
 

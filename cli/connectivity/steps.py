@@ -123,7 +123,8 @@ def _trouble(sidecar: Sidecar) -> Judged | None:
 
 
 _STATUS: Final = (
-    "`meshwright agent status` where it runs (of a Pod: `kubectl exec POD -c meshwright-sidecar -- meshwright agent status`)"
+    "`meshwright agent status` where it runs "
+    "(of a Pod: `kubectl exec POD -c meshwright-sidecar -- meshwright agent status`)"
 )
 
 

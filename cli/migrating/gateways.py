@@ -1,6 +1,7 @@
-"""Gateways before the mesh that verify a sidecar's certificate: by which name they do, and by which they can here.
+"""Gateways before the mesh that verify sidecars' certificates: by which name they do, and can here.
 
-Open Service Mesh's guides have gateways verify `ACCOUNT.NAMESPACE.cluster.local`. A sidecar's certificate has the names of the
+Open Service Mesh's guides have gateways verify `ACCOUNT.NAMESPACE.cluster.local`. A sidecar's certificate
+has the names of the
 Services that its workload stands behind, such as `store.shop.svc.cluster.local`, and no other.
 """
 
@@ -34,8 +35,9 @@ def of_gateway(document: Document) -> Iterator[Finding]:
         if not _OSM_NAME.fullmatch(name):
             continue
         right = " or ".join(f"{each}.{namespace}.svc.cluster.local" for each in services)
-        said = f"{name!r} is in no sidecar's certificate here, so that a gateway that verifies it answers 502 or 503"
-        do = f"verify {right or 'SERVICE.NAMESPACE.svc.cluster.local of the backend'}, when its Pods have our sidecar"
+        said = f"{name!r} is in no sidecar's certificate here: a gateway that verifies it answers 502 or 503"
+        right = right or "SERVICE.NAMESPACE.svc.cluster.local of the backend"
+        do = f"verify {right}, when its Pods have our sidecar"
         yield Finding(named(document), Standing.TO_DO, said, field, do=do)
 
 
@@ -69,7 +71,8 @@ def _backends_of_ingress(spec: Document) -> Iterator[str]:
 def _of_http_proxy(document: Document) -> _Names:
     spec = mapping(document.get("spec"))
     routes = [
-        (f"spec.routes[{at}]", mapping(each).get("services")) for at, each in enumerate(_list(spec.get("routes")))
+        (f"spec.routes[{at}]", mapping(each).get("services"))
+        for at, each in enumerate(_list(spec.get("routes")))
     ]
     for where, services in (*routes, ("spec.tcpproxy", mapping(spec.get("tcpproxy")).get("services"))):
         for at, service in enumerate(_list(services)):

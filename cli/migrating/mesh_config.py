@@ -26,7 +26,7 @@ _KEYS: Final = (2048, 3072, 4096)
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What says a field's value here: settings of the server, fields of the injector's configuration, chart values.
+    """What says a field's value here: settings of the server, the injector's configuration, chart values.
 
     `stays` says that the MeshConfig has the field as well.
     """
@@ -65,9 +65,8 @@ def configured(document: Document, home: str) -> Configured:
             settings |= elsewhere.settings
             injection |= elsewhere.injection
             values |= elsewhere.values
-        if elsewhere is not None and elsewhere.stays:
-            _put(spec, section, name, value)
-        elif elsewhere is None and all(each.standing is Standing.WORKS for each in found) and not _is_nothing(value):
+        works = all(each.standing is Standing.WORKS for each in found) and not _is_nothing(value)
+        if works if elsewhere is None else elsewhere.stays:
             _put(spec, section, name, value)
     where = mapping(document.get("metadata")).get("namespace") or ""
     if where != home:
@@ -81,8 +80,8 @@ def configured(document: Document, home: str) -> Configured:
 def _metadata(given: Document, home: str) -> Document:
     """Return the metadata of the MeshConfig in `home`.
 
-    A MeshConfig that is there already is written over, so its labels and annotations are kept: who applies an object
-    without them deletes them.
+    A MeshConfig that is there already is written over, so its labels and annotations are kept: who applies
+    an object without them deletes them.
     """
     metadata: Document = {"name": given.get("name") or "osm-mesh-config", "namespace": home}
     if given.get("namespace") != home:
@@ -175,7 +174,7 @@ def _key(value: object) -> Elsewhere | None:
 
 
 def _gateway(value: object) -> Elsewhere | None:
-    """Permit the Secret of a gateway's certificate: without the chart's value the control plane may not write it."""
+    """Permit the Secret of a gateway's certificate: without the chart's value nobody may write it."""
     secret = mapping(mapping(value).get("secret"))
     name, namespace = secret.get("name"), secret.get("namespace")
     if not name or not namespace:

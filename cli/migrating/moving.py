@@ -28,7 +28,7 @@ _IMAGES: Final = {LINUX_VARIABLE: "proxy", INIT_VARIABLE: "proxy"}
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What was found, the whole manifests that are written anew, labels for Namespaces, and the chart's values."""
+    """What was found, whole manifests that are written anew, labels for Namespaces, the chart's values."""
 
     findings: tuple[Finding, ...]
     manifests: tuple[Document, ...]

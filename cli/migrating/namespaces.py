@@ -25,8 +25,8 @@ _ANY: Final[Pod] = {"spec": {"containers": [{"name": "any", "image": "any"}]}}
 class Label:
     """A label that a Namespace must get.
 
-    It is set by `kubectl label`. A manifest with this label alone would be applied by the field manager that owns the
-    Namespace's other labels, and the API server would delete those.
+    It is set by `kubectl label`. A manifest with this label alone would be applied by the field manager
+    that owns the Namespace's other labels, and the API server would delete those.
     """
 
     namespace: str

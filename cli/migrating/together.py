@@ -1,7 +1,9 @@
 """What lint says of the objects of policy together: readers judge each of them alone.
 
-Lint sees what is going to be applied, so that the MeshConfig is the one that migrate writes. Manifests in files may be a part
-of a mesh. Of them only what the given objects contradict in each other is told, and not what seems to be missing.
+Lint sees what is going to be applied, so that the MeshConfig is the one that migrate writes. Manifests in
+files may be a part
+of a mesh. Of them only what the given objects contradict in each other is told, and not what seems to be
+missing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,7 +54,8 @@ class Between:
 def of_all(documents: Iterable[Document], *, whole: bool) -> Between:
     """Return what lint says of objects of policy.
 
-    `whole` says whether the objects are all of the mesh, so that what is missing is missing. Raises CommandFailed.
+    `whole` says whether the objects are all of the mesh, so that what is missing is missing. Raises
+    CommandFailed.
     """
     manifests = Manifests().apply("migrated.yaml", printed(list(documents)))
     try:

@@ -1,4 +1,4 @@
-"""What the chart comes to, judged as the control plane will read it: the schema of values knows no more than forms."""
+"""What the chart comes to, judged as the control plane will read it: its schema knows forms alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ _STATE: Final = Path("/state/meshwright")
 
 
 def faults(manifests: Sequence[Mapping[str, Any]], home: str) -> tuple[str, ...]:
-    """Return what the control plane would refuse as it starts: of its settings, and of the injector's configuration."""
+    """Return what the control plane would refuse of its settings and of the injector's configuration."""
     return tuple(_faults(manifests, home))
 
 

@@ -33,7 +33,7 @@ def nothing_called(of: str, destination: str, found: Found) -> str:
         return ""
     words = f"no calls to {destination} were counted"
     if of in ("edges", "routes"):
-        return f"{words}; where a TrafficSplit has it as apex, its calls are counted as `stat backends --to {destination}`"
+        return f"{words}; calls to the apex of a TrafficSplit are in `stat backends --to {destination}`"
     return words
 
 

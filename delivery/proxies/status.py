@@ -8,10 +8,10 @@ from mesh.identity import ProxyName
 
 
 class ProxyState(enum.StrEnum):
-    """CONNECTED: has a stream. EXPECTED: its workload is known, it never came. DISCONNECTED: it has no stream any more.
+    """CONNECTED: has a stream. EXPECTED: its workload is known, it never came. DISCONNECTED: it was here.
 
-    ENDED: it has no stream any more, and its workload is gone. That is a normal end, as that of a Pod which a rollout
-    replaced, and no fault.
+    ENDED: it has no stream any more, and its workload is gone. That is a normal end, as that of a Pod which
+    a rollout replaced, and no fault.
     """
 
     CONNECTED = "connected"

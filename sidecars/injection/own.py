@@ -48,17 +48,19 @@ class OwnContainer:
     def patch(self) -> Mapping[str, object]:
         """Return what its author says, as a patch of the container that is made.
 
-        A null says nothing, because no API server keeps one. Neither does a value that the API server fills in before
-        a webhook sees the Pod, such as `imagePullPolicy: Always` for the image `auto`. Values are as the notes have
-        them, so that what is made of those is written the same.
+        A null says nothing, because no API server keeps one. Neither does a value that the API server fills
+        in before
+        a webhook sees the Pod, such as `imagePullPolicy: Always` for the image `auto`. Values are as the
+        notes have them, so that what is made of those is written the same.
         """
         said = cast("Mapping[str, object]", _without_nulls(json.loads(json.dumps(self.container))))
         injected = said.get("image") == AUTO
-        left_out = {"image": AUTO, "imagePullPolicy": _PULL_POLICY_OF_AUTO} if injected else {}
+        of_image = {"image": AUTO, "imagePullPolicy": _PULL_POLICY_OF_AUTO} if injected else {}
+        left_out: dict[str, object] = {**_CONTAINER_DEFAULTS, **of_image}
         return {
             key: _without(value, _PROBE_DEFAULTS) if key in _PROBES else value
             for key, value in said.items()
-            if value != (left_out | _CONTAINER_DEFAULTS).get(key, _NO_DEFAULT)
+            if value != left_out.get(key, _NO_DEFAULT)
         }
 
 

@@ -53,7 +53,10 @@ def test_before_an_installation(
     said = found(program, shared_cluster, "meshwright-system", "--before")
     assert said.keys() == ROUTINE | {"permissions", "volume", "definitions"}
     assert said["volume"]["status"] == "failed", "the cluster has no StorageClass"
-    assert (said["definitions"]["status"], "crds.install=false" in said["definitions"]["do"]) == ("warning", True)
+    assert (said["definitions"]["status"], "crds.install=false" in said["definitions"]["do"]) == (
+        "warning",
+        True,
+    )
     assert {said[each]["status"] for each in ("API server", "kinds", "permissions")} == {"ok"}, said
     old = objects.pod("old")
     old["metadata"]["labels"]["osm-proxy-uuid"] = "x"
@@ -92,7 +95,10 @@ def test_pods_of_an_installation(
         assert f"{here}/app" not in said["Pods of another make"]["said"], said
         waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
         sidecar = {"name": "meshwright-sidecar", "image": IMAGE, "imageID": "", "state": waiting}
-        status = {"phase": "Pending", "initContainerStatuses": [{**sidecar, "ready": False, "restartCount": 0}]}
+        status = {
+            "phase": "Pending",
+            "initContainerStatuses": [{**sidecar, "ready": False, "restartCount": 0}],
+        }
         patch = json.dumps({"status": status})
         kubectl("patch", "pod", "app", "--subresource=status", "--type=merge", "-p", patch)
         told = f"1 of 1 not ready: {here}/app (meshwright-sidecar: ImagePullBackOff of {IMAGE})"

@@ -28,5 +28,16 @@ def test_webhooks_are_asked_and_silence_is_told(
     until(
         lambda: all_are("ok", *names, "namespaces")
     )  # an API server knows of a webhook a moment after it was told
+    limited = {"type": "Container", "max": {"cpu": "1"}}
+    limits = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "r"},
+        "spec": {"limits": [limited]},
+    }
+    kubectl.apply(limits)
+    until(lambda: all_are("failed", "Pods with sidecar"))
+    kubectl("delete", "limitrange", "r")
+    until(lambda: all_are("ok", "Pods with sidecar"))
     server.stop()
     until(lambda: all_are("failed", *names[2:]))

@@ -85,7 +85,9 @@ def test_without_an_egress_the_one_that_is_missing_is_printed(service: tuple[obj
         "ipAddresses": [f"{API}/32"],
         "ports": [{"number": 443, "protocol": "tcp"}],
     }
-    assert any("is Service default/kubernetes, which is outside the mesh" in each["text"] for each in found["steps"])
+    assert any(
+        "is Service default/kubernetes, which is outside the mesh" in each["text"] for each in found["steps"]
+    )
     assert explained(to, *service, BY_ADDRESS)["answer"] == "allowed"
 
 

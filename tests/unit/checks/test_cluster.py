@@ -7,7 +7,7 @@ import pytest
 from checks import cluster, installed
 from checks.check import Status, Unseen
 from checks.cluster import Injector
-from checks.installed import PodFound, Registered, Runner
+from checks.installed import Offer, PodFound, Registered, Runner
 from checks.permissions import Need, granted, permitted, to_apply, unserved
 from cli.checking.pods import selects
 from cli.checking.streams import remark
@@ -192,3 +192,31 @@ def test_a_control_plane_that_is_scaled_to_nothing_is_installed() -> None:
     assert found.do == "`kubectl -n mesh scale statefulset meshwright --replicas=1`"
     assert "install it" in installed.no_control_plane({}, "mesh").do
     assert "describe statefulset" in installed.no_control_plane({"meshwright": 1}, "mesh").do
+
+
+LIMIT = 'pods "x" is forbidden: maximum cpu usage per Container is 1. No limit is specified'
+GONE = 'Internal error occurred: failed calling webhook "namespace.inject.meshwright.dev": refused'
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([], {}),
+        ([Offer("a", image="i")], {"asked": Status.OK, "Pods with sidecar": Status.OK}),
+        ([Offer("a", refused=LIMIT)], {"Pods with sidecar": Status.FAILED}),
+        (
+            [Offer("a", refused=LIMIT), Offer("b", image="i")],
+            {"asked": Status.OK, "Pods with sidecar": Status.FAILED},
+        ),
+        ([Offer("a")], {"asked": Status.FAILED, "Pods with sidecar": Status.OK}),
+        ([Offer("a", refused=GONE)], {"asked": Status.FAILED, "Pods with sidecar": Status.OK}),
+    ],
+)
+def test_a_namespace_that_takes_no_pod_with_a_sidecar_is_named(
+    found: list[Offer], expected: dict[str, Status]
+) -> None:
+    """A quota or a LimitRange is no fault of the webhook, which the next namespace shows to be well."""
+    lines = {each.name: each for each in installed.offers("asked", found, len(found))}
+    assert {name: each.status for name, each in lines.items()} == expected
+    if expected.get("Pods with sidecar") is Status.FAILED:
+        assert f"a ({LIMIT})" in lines["Pods with sidecar"].said

@@ -13,7 +13,12 @@ FAST, SLOW = StorageClass("fast"), StorageClass("slow", default=True)
     ("wanted", "found", "status", "said"),
     [
         ("", [FAST, SLOW], Status.OK, "StorageClass slow is the cluster's default"),
-        ("", [FAST], Status.FAILED, "there is no default StorageClass, and the Pod would be Pending for ever"),
+        (
+            "",
+            [FAST],
+            Status.FAILED,
+            "there is no default StorageClass, and the Pod would be Pending for ever",
+        ),
         ("", [], Status.FAILED, "there are: none"),
         ("fast", [FAST], Status.OK, "StorageClass fast is there"),
         ("other", [FAST], Status.FAILED, "StorageClass other is not there; there are: fast"),
@@ -23,7 +28,7 @@ FAST, SLOW = StorageClass("fast"), StorageClass("slow", default=True)
 def test_a_volume_can_be_made_or_it_is_said(
     wanted: str | None, found: list[StorageClass], status: Status, said: str
 ) -> None:
-    """Without a StorageClass the control plane's Pod is Pending, after an installation that seemed to succeed."""
+    """Without a StorageClass the control plane's Pod is Pending after an installation that succeeded."""
     check = storage.volume(wanted, found)
     assert (check.status, said in check.said) == (status, True), check
     assert status is Status.OK or "persistence." in check.do

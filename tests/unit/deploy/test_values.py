@@ -111,7 +111,9 @@ def test_text_and_json_of_the_command_line() -> None:
         told_json(["a={"])
 
 
-@pytest.mark.parametrize("word", ["a", "=1", "a.b=1,a=2,a.b=3", "", "[0]=1", "a[x]=1", "a[-1]=1", "a[0=1", "a[99999]=1"])
+@pytest.mark.parametrize(
+    "word", ["a", "=1", "a.b=1,a=2,a.b=3", "", "[0]=1", "a[x]=1", "a[-1]=1", "a[0=1", "a[99999]=1"]
+)
 def test_words_that_say_nothing_are_refused(word: str) -> None:
     """With the word."""
     with pytest.raises(ValuesError, match="--set"):

@@ -27,7 +27,9 @@ def said(kind: str, section: str, name: str, value: str) -> list[tuple[str, str]
     metadata = {"name": "shop", section: {name: value}}
     spec = {"spec": CONTAINERS, "status": {"podIP": "10.0.0.1"}} if kind == "Pod" else {}
     found = read({"apiVersion": "v1", "kind": kind, "metadata": metadata, **spec}, InFile(""))
-    return [(each.code, each.field) for each in found.problems if each.field.startswith(f"metadata.{section}")]
+    return [
+        (each.code, each.field) for each in found.problems if each.field.startswith(f"metadata.{section}")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,9 @@ def test_the_words_are_those_of_the_injector(kind: object, name: str, value: str
     of_namespace, of_pod = ({name: value}, {}) if kind is NAMESPACE else ({}, {name: value})
     namespace = NamespaceObject(Namespace("shop"), (), tuple(of_namespace.items()))
     try:
-        decide(InjectionConfig(), namespace, {"metadata": {"annotations": of_pod}, "spec": {"containers": []}})
+        decide(
+            InjectionConfig(), namespace, {"metadata": {"annotations": of_pod}, "spec": {"containers": []}}
+        )
         refused = False
     except CannotPatchError:
         refused = True

@@ -286,7 +286,7 @@ def test_who_got_no_sidecar_gets_none(migrate: Callable[..., Document]) -> None:
 
 
 def test_a_namespace_is_labelled_and_never_applied_in_part(run: Run, tmp_path: Path) -> None:
-    """Applying a Namespace with one label deletes the others, as those of Pod Security, which kubectl owns."""
+    """Applying a Namespace with one label deletes the others, as those of Pod Security."""
     given = namespace("gitops", team="payments", **{"pod-security.kubernetes.io/enforce": "baseline"})
     (tmp_path / "osm.yaml").write_text(yaml.safe_dump(given))
     done = run("migrate", "osm", "-f", "osm.yaml", "--out", "to")
@@ -402,7 +402,11 @@ def test_a_gateway_that_verifies_osms_name_of_a_sidecar_is_to_be_changed(
 def test_policy_that_others_leave_nothing_to_do_does_not_work(migrate: Callable[..., Document]) -> None:
     """A canary by header behind a split for every request, also of objects that name no namespace."""
     group = {"apiVersion": "specs.smi-spec.io/v1alpha4", "kind": "HTTPRouteGroup"}
-    any_get = {**group, "metadata": {"name": "any"}, "spec": {"matches": [{"name": "any", "methods": ["GET"]}]}}
+    any_get = {
+        **group,
+        "metadata": {"name": "any"},
+        "spec": {"matches": [{"name": "any", "methods": ["GET"]}]},
+    }
     canary = {"name": "canary", "methods": ["GET"], "headers": [{"version": "v2"}]}
     by_header = {**group, "metadata": {"name": "canary"}, "spec": {"matches": [canary]}}
 
@@ -428,7 +432,10 @@ def test_policy_that_others_leave_nothing_to_do_does_not_work(migrate: Callable[
         for each in report["findings"]
         if each["what"].startswith("TrafficSplit")
     }
-    assert found == {"TrafficSplit a-stable": ("works", ""), "TrafficSplit b-canary": ("not enforced", "MW2018")}
+    assert found == {
+        "TrafficSplit a-stable": ("works", ""),
+        "TrafficSplit b-canary": ("not enforced", "MW2018"),
+    }
 
 
 def test_pods_are_judged_by_the_injector(migrate: Callable[..., Document]) -> None:

@@ -34,7 +34,7 @@ def _patch(**container: object) -> dict[str, object]:
 def test_what_an_api_server_fills_in_is_not_the_authors_word(
     written: dict[str, Any], filled_in: dict[str, Any]
 ) -> None:
-    """The defaults of Kubernetes' core/v1 for a container reach a webhook as if its author had written them."""
+    """Kubernetes' defaults for a container reach a webhook as if its author had written them."""
     assert _patch(**written) == _patch(**{**written, **FILLED_IN, **filled_in})
 
 
