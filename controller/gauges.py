@@ -136,6 +136,7 @@ class Gauging:
         running_out: int = 0,
         trusted_roots: int = 0,
         root_stage: int = 0,
+        shared_identities: int = 0,
         reporting_proxies: int = 0,
         ejected_endpoints: int = 0,
     ) -> Gauges:
@@ -159,6 +160,7 @@ class Gauging:
             certificates_running_out=running_out,
             trusted_roots=trusted_roots,
             root_stage=root_stage,
+            shared_identities=shared_identities,
             reporting_proxies=reporting_proxies,
             ejected_endpoints=ejected_endpoints,
             unacked_age=unacked_age,

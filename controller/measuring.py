@@ -69,6 +69,7 @@ class Measuring:
                     running_out=len(parts.delivery.certificates.running_out(parts.clock())),
                     trusted_roots=len(roots(parts.issuing.opened.issuer.trust_bundle())),
                     root_stage=0 if parts.roots is None else parts.roots.stage,
+                    shared_identities=len(parts.delivery.sharing.found()),
                     reporting_proxies=parts.traffic.reporting(time.monotonic()),
                     ejected_endpoints=parts.ejections.count(parts.clock()),
                 )

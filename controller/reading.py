@@ -60,7 +60,7 @@ class ServerReading:
 
     def proxies(self) -> tuple[ProxyStatus, ...]:
         """Return every proxy that is or should be here."""
-        return self.delivery.registry.statuses()
+        return self.delivery.registry.statuses(self.delivery.quarantine.streams.any_of)
 
     def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
         """Return who has ejected endpoints, by their address."""

@@ -44,13 +44,29 @@ class Answers:
         response: Response,
         rejection: Rejection | None,
         changed: frozenset[ObjectKey] = frozenset(),
+        stream: int | None = None,
     ) -> None:
         """Take a proxy's answer; a proxy that rejects something is served without it at once.
 
-        `changed` are the objects that led to what it rejects.
+        `changed` are the objects that led to what it rejects. `stream` is given where several proxies
+        share the identity.
         """
         self._publishing.settle_with(node)
-        self._serve(self._quarantine.answered(node, response, rejection, self._moment, changed), node)
+        step = self._quarantine.answered(node, response, rejection, self._moment, changed, stream)
+        self._serve(step, node)
+
+    def has_record(self, stream: int) -> bool:
+        """Return whether a stream has rejected something that concerns it alone."""
+        return self._quarantine.streams.find(stream) is not None
+
+    def takes_calls(self, node: NodeKey, response: Response) -> bool:
+        """Return whether a proxy that acknowledges this response has all of its inbound listeners."""
+        return self._quarantine.takes_calls(node, response)
+
+    def closed(self, stream: int) -> None:
+        """Drop what is withheld from a stream that has ended."""
+        if self._quarantine.streams.closed(stream):
+            self._serve(Step(), "")
 
     def decides(self, node: NodeKey) -> bool:
         """Say whether something may follow from what a proxy accepts: it has rejected something."""
@@ -101,6 +117,7 @@ class Answers:
     def _serve(self, step: Step | None, who: str) -> None:
         if step is None:
             return
+        self._publishing.lessen()
         if step:
             now = self._now()
             wave = Wave(0, (rejection_cause(who),), 0, now, now, self._clock())

@@ -20,6 +20,7 @@ from delivery.proxies.journal import Journal
 from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
+from delivery.proxies.sharing import SharedIdentities
 from delivery.proxies.shown_certificates import ShownCertificates
 from delivery.publishing import Publishing
 from delivery.quarantine.accepted import Acknowledged
@@ -67,6 +68,7 @@ class Delivery:
     answers: Answers
     loop: Loop
     observer: MeshObserver
+    sharing: SharedIdentities
     held_certificates: HeldCertificates
     shown_certificates: ShownCertificates
     followers: list[Follower] = field(default_factory=list)
@@ -81,6 +83,7 @@ class Delivery:
         yield "admissions", self.readiness.run(ledger, clock, self.gathering.changed)
         yield "problems", self.loop.linting.run()
         yield "renewals", self.certificates.renewing(clock, self.gathering.changed)
+        yield "shared identities", self.sharing.watching(self.gathering.changed)
         yield "offers of what was rejected", self.answers.retrying()
         yield "verdicts", self.answers.keeping(keep)
 
@@ -109,6 +112,7 @@ def delivery(
     cache = SnapshotCache(presence.attended)
     history = PushHistory(cache, registry.find, waves)
     quarantine = new_quarantine(registry.acknowledged)
+    sharing = SharedIdentities(registry, quarantine)
     journal = Journal(history, quarantine, meter)
     gathering = Gathering(sources, paces, meter, readiness.admissions, watched)
     followers: list[Follower] = []
@@ -137,6 +141,7 @@ def delivery(
         on_state=on_state,
         presence=presence,
         verification=Verification(meter) if verify else None,
+        shared=sharing.problems,
     )
     return Delivery(
         certificates=certificates,
@@ -150,6 +155,7 @@ def delivery(
         answers=answers,
         loop=loop,
         observer=MeshObserver(registry, meter, history, journal, readiness, answers),
+        sharing=sharing,
         held_certificates=HeldCertificates(cache.snapshot),
         shown_certificates=ShownCertificates(),
         followers=followers,

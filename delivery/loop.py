@@ -65,7 +65,8 @@ class Loop:
     with one from nothing.
 
     `model` is what is followed, None before the first wave and after one that failed. `doing` says what a
-    wave is at, for whoever finds the event loop held.
+    wave is at, for whoever finds the event loop held. `shared` returns the problems of identities that
+    several proxies use.
     """
 
     def __init__(
@@ -80,7 +81,9 @@ class Loop:
         on_state: Callable[[MeshState], None],
         presence: Presence,
         verification: Verification | None = None,
+        shared: Callable[[View], Problems] = lambda _: (),
     ) -> None:
+        self._shared = shared
         self._gathering = gathering
         self._new_model = new_model
         self._certificates = certificates
@@ -233,6 +236,7 @@ class Loop:
         self._problems.failed(step.failed)
         self._problems.say("places", None, model.unplaced())
         self._problems.say("proxies", None, rejected)
+        self._problems.say("identities", None, self._shared(model.view))
         published, proxies = self._publishing.published, model.expected.proxies()
         self._take(MeshState(model.view, published, self._problems, proxies))
 

@@ -143,6 +143,11 @@ class Publishing:
         self._serve(wave, step)
         self._over(wave)
 
+    def lessen(self) -> None:
+        """Serve single streams less than others of their proxy, or the same again, as the quarantine says."""
+        for stream, (node, less) in self.quarantine.streams.take_changes().items():
+            self._cache.lessen(node, stream, less)
+
     def _begun(self, wave: Wave) -> Wave:
         self._number += 1
         wave = replace(wave, number=self._number)

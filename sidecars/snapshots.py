@@ -19,9 +19,9 @@ class OwnSnapshots:
         self._snapshots = snapshots
         self._types = types
 
-    def snapshot(self, node: NodeKey) -> Snapshot | None:
-        """Return the node's snapshot, or None while there is none for it here."""
-        found = self._snapshots.snapshot(node)
+    def snapshot(self, node: NodeKey, stream: int | None = None) -> Snapshot | None:
+        """Return the snapshot of a node, or of one of its streams; None while the node has none here."""
+        found = self._snapshots.snapshot(node, stream)
         return found if found is not None and any(map(found.resources, self._types)) else None
 
     def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:

@@ -19,11 +19,15 @@ class Watch:
     wake: Callable[[], None]
 
 
+Lessening = Callable[[Snapshot], Snapshot]
+"""Returns what one stream is served of its node's snapshot; the same object for the same snapshot."""
+
+
 class Snapshots(Protocol):
     """Where a server finds what a node is to have, and hears that it is something else now."""
 
-    def snapshot(self, node: NodeKey) -> Snapshot | None:
-        """Return the node's snapshot, or None while there is none for it."""
+    def snapshot(self, node: NodeKey, stream: int | None = None) -> Snapshot | None:
+        """Return the snapshot of a node, or of one of its streams; None while the node has none."""
 
     def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:
         """Begin to watch; the watch must be handed to `unwatch` in the end."""
@@ -65,6 +69,7 @@ class SnapshotCache:
         self._members: dict[NodeKey, GroupKey] = {}
         self._nodes: dict[GroupKey, set[NodeKey]] = {}
         self._watches: dict[NodeKey, tuple[Watch, ...]] = {}  # a set of one takes what four such do
+        self._lessened: dict[int, Lessening] = {}  # by the number of a stream
 
     def publish(self, groups: Mapping[GroupKey, Snapshot], members: Mapping[NodeKey, GroupKey]) -> int:
         """Replace all; return how many nodes with a stream are concerned.
@@ -125,10 +130,22 @@ class SnapshotCache:
             self._move(node, group)
         return self._wake(before)
 
-    def snapshot(self, node: NodeKey) -> Snapshot | None:
-        """Return the node's snapshot, or None while there is none for it."""
+    def snapshot(self, node: NodeKey, stream: int | None = None) -> Snapshot | None:
+        """Return the snapshot of a node, or of one of its streams; None while the node has none."""
         group = self._members.get(node)
-        return None if group is None else self._groups[group]
+        if group is None:
+            return None
+        less = None if stream is None else self._lessened.get(stream)
+        return self._groups[group] if less is None else less(self._groups[group])
+
+    def lessen(self, node: NodeKey, stream: int, less: Lessening | None) -> None:
+        """Serve one stream of a node less than the others, or again the same (None)."""
+        if less is None:
+            self._lessened.pop(stream, None)
+        else:
+            self._lessened[stream] = less
+        for watch in self._watches.get(node, ()):
+            watch.wake()
 
     def snapshots(self) -> Mapping[GroupKey, Snapshot]:
         """Return the snapshots in force by group."""

@@ -10,11 +10,11 @@ from aiohttp import web
 from admin.http.answering import answered
 from admin.http.commands import CommandError, body_of
 from admin.pages.jsonable import Document, jsonable
-from admin.pages.streams import plain_address
 from admin.reading import ViewReading
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from certs.ledger.rebuilding import Candidate
+from sidecars.addresses import plain_address
 
 _log = structlog.get_logger("admin.http.rebuilding")
 

@@ -14,6 +14,8 @@ class Gauges:
     """By protocol: `delta`, `sotw`."""
     proxies: Mapping[str, int] = field(default_factory=dict)
     """By state: `connected`, `expected`, `disconnected`, `ended`."""
+    shared_identities: int = 0
+    """That several connected proxies use."""
     resources: Mapping[str, int] = field(default_factory=dict)
     """Distinct resources in snapshots, by type."""
     withheld: Mapping[str, int] = field(default_factory=dict)
@@ -60,6 +62,9 @@ class MomentMetrics:
     def _served(self, r: CollectorRegistry) -> None:
         self._streams = Gauge("meshwright_xds_streams", "Open xDS streams.", ["protocol"], registry=r)
         self._proxies = Gauge("meshwright_proxies", "Proxies by state.", ["state"], registry=r)
+        self._shared = Gauge(
+            "meshwright_shared_identities", "Identities that several connected proxies use.", registry=r
+        )
         self._resources = Gauge(
             "meshwright_snapshot_resources", "Distinct resources in snapshots.", ["type"], registry=r
         )
@@ -142,6 +147,7 @@ class MomentMetrics:
         """Take over what was measured; a label value that is gone goes here as well."""
         set_all(self._streams, _single(now.streams))
         set_all(self._proxies, _single(now.proxies))
+        self._shared.set(now.shared_identities)
         set_all(self._resources, _single(now.resources))
         set_all(self._withheld, _single(now.withheld))
         set_all(self._problems, _single(now.problems))

@@ -8,6 +8,7 @@ from typing import Final
 from certs.ledger.entry import LedgerEntry, LedgerState
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
+from sidecars.addresses import plain_address
 from sidecars.type_words import short_type
 from xds.protocol.resource import Reference, ResourceName, TypeUrl
 from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
@@ -60,7 +61,8 @@ def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, Ledger
 def why(proxy: ProxyStatus, known: Known, now: datetime) -> str:
     """Return why a proxy is not in step, or its workload gets no traffic; empty if neither is so."""
     waits = f"not admitted yet: {known.waits_for}" if known.waits_for else ""
-    found = "; ".join(filter(None, (_behind(proxy, known, now, waits), _ejected(known.ejected_by))))
+    behind = _behind(proxy, known, now, waits)
+    found = "; ".join(filter(None, (_shared(proxy), behind, _ejected(known.ejected_by))))
     return f"dead: {found}" if is_dead(proxy, known, now) else found
 
 
@@ -89,6 +91,13 @@ def _behind(proxy: ProxyStatus, known: Known, now: datetime, waits: str) -> str:
             return "; ".join(filter(None, (_refused(known.entry, now), ended)))
         case ProxyState.CONNECTED:
             return "; ".join(filter(None, (_connected(proxy, known, now), waits)))
+
+
+def _shared(proxy: ProxyStatus) -> str:
+    """Say that several proxies have this identity, and from where they are connected."""
+    if not proxy.peers:
+        return ""
+    return f"{len(proxy.peers)} proxies share this identity: {', '.join(map(plain_address, proxy.peers))}"
 
 
 def _ejected(by: tuple[ProxyName, ...]) -> str:

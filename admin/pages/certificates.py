@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Protocol
 
 from admin.pages.jsonable import Document, Json, jsonable
-from admin.pages.streams import plain_address
 from admin.reading import CertificateReading, ProxyReading
 from certs.issuers.succeeding_authority import Standing
 from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
 from delivery.proxies.held_certificates import HeldCertificate
 from delivery.proxies.participants import Participation, of_statuses
+from sidecars.addresses import plain_address
 
 
 class CertificatePage(CertificateReading, ProxyReading, Protocol):

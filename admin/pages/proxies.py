@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from admin.pages.behind import Known, duration, is_dead, newest, pending, why
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import workload_of
-from admin.pages.streams import NACKED, by_proxy, plain_address, sync
+from admin.pages.streams import NACKED, by_proxy, sync
 from admin.reading import ProxyReading, RejectionReading, StreamReading
 from catalog.relations.readiness import WITHDRAWN, is_admitted, waits_for
 from catalog.store.inventory import holder_of
@@ -18,6 +18,7 @@ from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from mesh.kinds import POD
 from mesh.workload import Workload
+from sidecars.addresses import plain_address
 from sidecars.type_words import short_type
 from xds.protocol.resource import ResourceName, TypeUrl
 from xds.server.status import StreamStatus

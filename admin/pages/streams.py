@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
-from urllib.parse import unquote
 
 from admin.pages.behind import type_state
 from admin.pages.jsonable import Document, jsonable
 from admin.reading import StreamReading
+from sidecars.addresses import plain_address
 from sidecars.type_words import short_type
 from xds.server.status import StreamStatus, SyncState, TypeStatus
 
@@ -69,12 +69,6 @@ def _type(status: TypeStatus, state: SyncState) -> Document:
         "wildcard": status.wildcard,
         "names": list(status.names),
     }
-
-
-def plain_address(peer: str) -> str:
-    """Return a peer's address without gRPC's scheme and escapes: `127.0.0.1:5`, `[::1]:5`."""
-    scheme, colon, rest = peer.partition(":")
-    return unquote(rest) if colon and scheme in ("ipv4", "ipv6") else peer
 
 
 def sync(statuses: Iterable[StreamStatus]) -> dict[str, str]:

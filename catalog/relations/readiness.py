@@ -17,7 +17,7 @@ from mesh.workload import Endpoint, Health
 
 _WAITS_FOR: Final = {
     EndpointAdmission.IDENTITY: "its sidecar has not connected with its certificate",
-    EndpointAdmission.READY: "its sidecar has not acknowledged its first listeners",
+    EndpointAdmission.READY: "its sidecar has not accepted its inbound listeners",
 }
 """What an endpoint that is not admitted waits for."""
 

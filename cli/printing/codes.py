@@ -21,6 +21,7 @@ _SERVER: Final = (
         "gateway-certificate-not-written",
         "The certificate of the gateway that a MeshConfig names is not in its Secret, or not a current one.",
     ),
+    ("identity-shared", "Several connected proxies use one identity; each keeps what it has accepted."),
     (
         "policy-left-out",
         "Proxies would refuse a part of policy; it is not sent, what it would allow is denied.",

@@ -41,9 +41,26 @@ class Answered(Protocol):
         """Say whether something may follow from what a proxy accepts: it has rejected something."""
 
     def answered(
-        self, node: NodeKey, response: Response, rejection: Rejection | None, changed: frozenset[ObjectKey]
+        self,
+        node: NodeKey,
+        response: Response,
+        rejection: Rejection | None,
+        changed: frozenset[ObjectKey],
+        stream: int | None,
     ) -> None:
-        """Take an answer; `changed` are the objects that led to what is rejected."""
+        """Take an answer; `changed` are the objects that led to what is rejected.
+
+        `stream` is given where several proxies share the identity, or the stream has a record of its own.
+        """
+
+    def has_record(self, stream: int) -> bool:
+        """Return whether a stream has rejected something that concerns it alone."""
+
+    def takes_calls(self, node: NodeKey, response: Response) -> bool:
+        """Return whether a proxy that acknowledges this response has all of its inbound listeners."""
+
+    def closed(self, stream: int) -> None:
+        """Take note that a stream has ended."""
 
 
 class MeshObserver:
@@ -171,16 +188,21 @@ class MeshObserver:
             said = {"proxy": node_key, "type": kind, "bytes": size, "user_agent": agent[:200]}
             say("large response", **said, **({"hint": first.hint} if first.hint else {}))
 
-    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
+    def answered(
+        self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
+    ) -> None:
         """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
         self._registry.of(node_key).large.answered(response)
         if rejection is None and not self._loop.decides(node_key):
             self._journal.accepted(node_key, response)
         else:
-            self._decided(node_key, response, rejection)
+            self._decided(node_key, response, rejection, stream)
         if rejection is None:
             self._metrics.acked(response.type_url)
-            self._readiness.acknowledged(node_key, response.type_url)
+            if self._readiness.waits_for(node_key, response.type_url) and self._loop.takes_calls(
+                node_key, response
+            ):
+                self._readiness.acknowledged(node_key, response.type_url)
             return
         self._metrics.nacked(response.type_url)
         _log.error(
@@ -191,18 +213,22 @@ class MeshObserver:
             said=rejection.message,
         )
 
-    def _decided(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
+    def _decided(
+        self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int
+    ) -> None:
         """Have it decided what a proxy is served after its answer, by all that it was sent before."""
         self._journal.settle((node_key,))
         changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
         delays = self._history.answered(node_key, response, rejection, self._now())
         if delays.acknowledged is not None:
             self._metrics.acknowledged(delays.acknowledged)
-        self._loop.answered(node_key, response, rejection, changed)
+        is_own = self._registry.has_several(node_key) or self._loop.has_record(stream)
+        self._loop.answered(node_key, response, rejection, changed, stream if is_own else None)
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
         """Note the end of a stream; one that was refused after it was opened counts as refused, too."""
         variant = self._registry.closed(node_key, peer.address)
+        self._loop.closed(stream)
         self._journal.settle((node_key,))
         self._history.closed(node_key, self._now())
         if ending is Ending.REFUSED:

@@ -85,9 +85,13 @@ class EndpointReadiness:
         if self._progress.get(node, Progress.NEW) < Progress.AUTHENTICATED:
             self._note(node, ready=False)
 
+    def waits_for(self, node: NodeKey, type_url: TypeUrl) -> bool:
+        """Return whether a proxy that was never ready becomes ready by a response of this type."""
+        return type_url in self._ready_types and self._progress.get(node, Progress.NEW) < Progress.READY
+
     def acknowledged(self, node: NodeKey, type_url: TypeUrl) -> None:
-        """Take note that a proxy accepted a response; its driver's ready type makes it ready."""
-        if type_url in self._ready_types and self._progress.get(node, Progress.NEW) < Progress.READY:
+        """Note that a proxy accepted all of its inbound listeners, by its driver's ready type."""
+        if self.waits_for(node, type_url):
             self._note(node, ready=True)
 
     def revoked(self, entry: LedgerEntry) -> None:

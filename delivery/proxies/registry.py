@@ -14,8 +14,20 @@ from mesh.picture import Picture
 from xds.cache import NodeKey
 from xds.server.status import Variant
 
+SHARED_AFTER: Final = timedelta(minutes=2)
+"""How long several connections of one identity must last to be proof of several proxies.
+
+A hot restart has two Envoys for 60 seconds. The connection of a machine that vanished is ended after 80.
+"""
+
 REMEMBERED: Final = timedelta(hours=1)
 """How long a proxy is remembered that is gone and whose workload is gone as well."""
+
+
+def never(node: NodeKey) -> bool:
+    """Return that no proxy of an identity collided with another one."""
+    del node
+    return False
 
 
 class ProxyRegistry:
@@ -27,6 +39,7 @@ class ProxyRegistry:
         self._followed: Picture[SidecarKey, ProxyName] = Picture()
         self._strays: dict[NodeKey, None] = {}  # those that should not be here
         self._states: Counter[ProxyState | None] = Counter()
+        self._several: dict[NodeKey, None] = {}  # whose streams come from more than one connection
 
     def find(self, node: NodeKey) -> Proxy | None:
         """Return a proxy's record, None where there is none."""
@@ -53,6 +66,7 @@ class ProxyRegistry:
                 proxy.since = self._clock()
             proxy.address = address
             proxy.streams = (*proxy.streams, (address, variant))
+            self._compare(proxy)
         return proxy
 
     def closed(self, node: NodeKey, address: str) -> Variant:
@@ -62,6 +76,7 @@ class ProxyRegistry:
         _, ended = proxy.streams[newest]
         with self._counted(proxy):
             proxy.streams = (*proxy.streams[:newest], *proxy.streams[newest + 1 :])
+            self._compare(proxy)
             if not proxy.streams:
                 proxy.since = self._clock()
         return ended
@@ -93,10 +108,33 @@ class ProxyRegistry:
                 self._states[proxy.state] -= 1
         return gone
 
-    def statuses(self) -> tuple[ProxyStatus, ...]:
-        """Return every proxy, sorted by name."""
-        found = (status for proxy in self._proxies.values() if (status := proxy.status()) is not None)
+    def statuses(self, collided: Callable[[NodeKey], bool] = never) -> tuple[ProxyStatus, ...]:
+        """Return every proxy, sorted by name; `collided` as for `shared`."""
+        shared = {each.node for each in self.shared(collided)}
+        found = (
+            status
+            for proxy in self._proxies.values()
+            if (status := proxy.status(is_shared=proxy.node in shared)) is not None
+        )
         return tuple(sorted(found, key=lambda each: each.name))
+
+    def has_several(self, node: NodeKey) -> bool:
+        """Return whether the streams of an identity come from more than one connection now."""
+        return node in self._several
+
+    def shared(self, collided: Callable[[NodeKey], bool] = never) -> tuple[Proxy, ...]:
+        """Return the records of identities that several proxies use, sorted by name.
+
+        The proof is SHARED_AFTER, or that one proxy could not bind what another one has (`collided`).
+        """
+        now = self._clock()
+        found = (self._proxies[node] for node in sorted(self._several))
+        return tuple(
+            each
+            for each in found
+            if each.several_since is not None
+            and (now - each.several_since >= SHARED_AFTER or collided(each.node))
+        )
 
     def connected(self) -> tuple[Proxy, ...]:
         """Return the proxies that have a stream; may be called from any thread."""
@@ -105,6 +143,15 @@ class ProxyRegistry:
     def counts(self) -> dict[str, int]:
         """Return how many proxies are in each state."""
         return {state.value: self._states[state] for state in ProxyState}
+
+    def _compare(self, proxy: Proxy) -> None:
+        """Note whether the streams of a proxy come from one connection."""
+        if len(proxy.peers) < 2:
+            proxy.several_since = None
+            self._several.pop(proxy.node, None)
+        elif proxy.several_since is None:
+            proxy.several_since = self._clock()
+            self._several[proxy.node] = None
 
     @contextlib.contextmanager
     def _counted(self, proxy: Proxy) -> Iterator[Proxy]:

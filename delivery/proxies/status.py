@@ -22,10 +22,14 @@ class ProxyState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProxyStatus:
-    """Where one proxy stands; `address` is its peer's, empty before it came; `known` is its workload."""
+    """Where one proxy stands; `address` is its peer's, empty before it came; `known` is its workload.
+
+    `peers` are the addresses of all its connections where several proxies share its identity, else empty.
+    """
 
     name: ProxyName
     state: ProxyState
     address: str
     since: datetime
     known: bool
+    peers: tuple[str, ...] = ()

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Iterable
 
 from delivery.quarantine.lessened import concerns, holds, units_of
-from delivery.quarantine.record import Accusation, Suspect
+from delivery.quarantine.record import Accusation, Record, Suspect
 from sidecars.contract.reasons import Reason
-from xds.protocol.resource import Resource, Version
+from xds.protocol.resource import Reference, Resource, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 
 
@@ -54,3 +54,15 @@ def suspected(
         return [*before]
     fresh = (sorted(there.keys() - units_of(each).keys()) for each in good)
     return [*next(filter(None, fresh), [itself])]
+
+
+def goes_on(record: Record, served: Snapshot, accepted: Collection[Reference], type_url: TypeUrl) -> bool:
+    """Let in what is to be tried next, if what is tried is accepted; say whether the search goes on."""
+    trials = record.trials.get(type_url)
+    if trials is None:
+        return False
+    concerned = [each for each in served.ordered(type_url) if concerns(each, trials.trying)]
+    # What is tried was not in what this answers: nothing is known of it yet.
+    if concerned and not any((type_url, each.name) in accepted for each in concerned):
+        return False
+    return record.tried(type_url) or bool(trials.trying)

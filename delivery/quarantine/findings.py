@@ -73,13 +73,15 @@ class Findings:
 
     def counts(self) -> Mapping[TypeUrl, int]:
         """Return how many resources are withheld or made with less, by type: as often as from proxies."""
-        records = self._records.by_node.values()
-        return Counter(key[0] for record in records for key in record.withheld)
+        nodes = self._records.nodes()
+        return Counter(
+            key[0] for node in nodes for each in self._records.all_of(node) for key in each.withheld
+        )
 
     def rejected_by(self, node: NodeKey) -> tuple[Reference, ...]:
         """Return what a proxy has rejected for certain and not accepted since, sorted."""
-        record = self._records.by_node.get(node)
-        return () if record is None else tuple(sorted({record.accused[each].key for each in record.found}))
+        records = self._records.all_of(node)
+        return tuple(sorted({record.accused[each].key for record in records for each in record.found}))
 
     def rejected(self) -> tuple[Rejected, ...]:
         """Return what is rejected, sorted; what is only suspected is not among it.
@@ -87,7 +89,7 @@ class Findings:
         A resource is told for each group of those who are served the same, a unit of policy once for all.
         """
         found: dict[object, list[_Case]] = {}
-        for node in sorted(self._records.by_node):
+        for node in self._records.nodes():
             for case in self._cases(node):
                 is_unit = isinstance(case.suspect, str)
                 place = (self._records.group(node), case.accusation.key, case.version)
@@ -103,15 +105,16 @@ class Findings:
 
     def _cases(self, node: NodeKey) -> "list[_Case]":
         """Return what a proxy has rejected for certain; nothing where nothing is computed for it."""
-        record, own = self._records.by_node.get(node), self._records.own(node)
-        if record is None or own is None:
+        own = self._records.own(node)
+        if own is None:
             return []
         found = []
-        for suspect in record.found:
-            type_url, name = record.accused[suspect].key
-            resource = own.resources(type_url).get(name)
-            version = Version("") if resource is None else resource.version
-            found.append(_Case(node, record, suspect, version, there=resource is not None))
+        for record in self._records.all_of(node):
+            for suspect in record.found:
+                type_url, name = record.accused[suspect].key
+                resource = own.resources(type_url).get(name)
+                version = Version("") if resource is None else resource.version
+                found.append(_Case(node, record, suspect, version, there=resource is not None))
         return found
 
     def _told(self, cases: "list[_Case]") -> Rejected:

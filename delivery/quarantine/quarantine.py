@@ -4,7 +4,7 @@ import itertools
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from delivery.quarantine import blame
@@ -12,9 +12,10 @@ from delivery.quarantine.accepted import Accepted, Acknowledged
 from delivery.quarantine.backoff import pause
 from delivery.quarantine.fallback import Empty, Exclusions
 from delivery.quarantine.findings import Findings
-from delivery.quarantine.lessened import concerns
+from delivery.quarantine.lessened import piece_of
 from delivery.quarantine.record import Accusation, Moment, Record, Suspect
 from delivery.quarantine.records import Records
+from delivery.quarantine.streams import Streams
 from delivery.quarantine.variants import Variants
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.published import Published, Step
@@ -22,7 +23,7 @@ from mesh.objects import ObjectKey
 from sidecars.contract.reasons import Reason
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.blame import blamed, said_of
-from xds.protocol.resource import SECRET, Reference, Resource, TypeUrl
+from xds.protocol.resource import SECRET, Resource, TypeUrl
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Rejection, Response
 
@@ -67,6 +68,7 @@ class Quarantine:
         self._records = Records(verdicts)
         self._accepted = Accepted(acknowledged or defaultdict[NodeKey, Acknowledged](dict).__getitem__)
         self._variants = Variants(self._records, self._accepted, empty)
+        self.streams = Streams(self._records, self._accepted, empty)
         self.findings = Findings(self._records)
 
     @property
@@ -117,11 +119,14 @@ class Quarantine:
         rejection: Rejection | None,
         clock: Callable[[], Moment],
         changed: frozenset[ObjectKey] = frozenset(),
+        stream: int | None = None,
     ) -> Step | None:
         """Take a proxy's answer; return how what is served changes by it, None if it says nothing new.
 
-        `changed` are the objects that led to the response. The clock is asked where the moment matters: not
-        of those that never rejected anything, which are nearly all.
+        `changed` are the objects that led to the response. `stream` is given where several proxies share the
+        identity: a rejection for a reason of the moment concerns this stream alone, and `streams` says what
+        changes by it. The clock is asked where the moment matters: not of those that never rejected
+        anything, which are nearly all.
         """
         if rejection is None and not self.decides(node):
             self.accepted(node, response)
@@ -131,23 +136,49 @@ class Quarantine:
         if group is None or served is None:  # its workload is not known: it keeps what it has
             return None
         moment = clock()
+        of_stream = self.streams.find(stream)
+        if stream is not None and of_stream is not None:
+            served = self.streams.lessened(stream, served)
         if rejection is not None:
-            if not self._reject(node, group, served, response, rejection, moment, changed):
+            if not self._reject(node, group, served, response, rejection, moment, changed, stream):
                 return None
-            return self._variants.redirected(Step(), [node])
-        record = self._records.by_node[node]
-        self._accepted.note(node, group if record.variant is None else None, response, served)
+            return self._variants.redirected(Step(), [node] if node in self._records.by_node else [])
+        record = self._records.by_node.get(node)
+        is_less = of_stream is not None or (record is not None and record.variant is not None)
+        self._accepted.note(node, None if is_less else group, response, served)
+        news = (
+            stream is not None
+            and of_stream is not None
+            and self.streams.accepted(stream, response, served, moment)
+        )
+        if record is None:
+            return Step() if news else None
         there = served.versions(response.type_url)
         now = {(e.type_url, e.name) for e in response.resources if there.get(e.name) == e.version}
         confirmed = record.accepted(now)
-        if not self._go_on(record, served, now, response.type_url):
-            return Step() if confirmed else None
+        if not blame.goes_on(record, served, now, response.type_url):
+            return Step() if confirmed or news else None
         record.moved = moment.seconds
         return self._variants.redirected(Step(), [node])
 
     def decides(self, node: NodeKey) -> bool:
         """Say whether something may follow from what a proxy accepts: it has rejected something."""
-        return node in self._records.by_node
+        return node in self._records.by_node or self.streams.any_of(node)
+
+    def takes_calls(self, node: NodeKey, response: Response) -> bool:
+        """Return whether a proxy that acknowledges this response has accepted all of its inbound listeners.
+
+        Inbound listeners are the resources of the response's type that decide who is admitted.
+        """
+        own = self._records.own(node)
+        if own is None:
+            return False
+        answered = {each.name for each in response.resources}
+        return all(
+            each.name in answered or self._accepted.by(node, (each.type_url, each.name)) is not None
+            for each in own.ordered(response.type_url)
+            if (piece := piece_of(each)) is not None and piece.admits
+        )
 
     def accepted(self, node: NodeKey, response: Response) -> None:
         """Take it that a proxy accepted a response, from which nothing follows: it never rejected any."""
@@ -163,12 +194,14 @@ class Quarantine:
     def retry(self, node: NodeKey) -> Step | None:
         """Offer a proxy again all that it has rejected; return how what is served changes by it."""
         record = self._records.by_node.get(node)
-        return self._offered(node, record.certain if record is not None else ())
+        of_streams = self.streams.again(node)
+        step = self._offered(node, record.certain if record is not None else ())
+        return Step() if step is None and of_streams else step
 
     def due(self) -> float | None:
         """Return when `on_time` has something to do; None for as long as nothing is withheld."""
         moments = (each for record in self._records.by_node.values() if (each := record.due()) is not None)
-        return min(moments, default=None)
+        return min((*moments, *self.streams.due()), default=None)
 
     def on_time(self, now: float) -> Step | None:
         """Offer again what is due; return how what is served changes by it."""
@@ -177,7 +210,8 @@ class Quarantine:
             for node, record in self._records.by_node.items()
             if (at := record.due()) is not None and at <= now and record.on_time(now)
         ]
-        return self._variants.redirected(Step(), due) if due else None
+        of_streams = self.streams.on_time(now)
+        return self._variants.redirected(Step(), due) if due or of_streams else None
 
     def _replacing(self, step: Step) -> Iterator[tuple[Snapshot, GroupKey]]:
         """Yield what is about to be replaced, and in which group: of those that change, and of who comes."""
@@ -216,19 +250,6 @@ class Quarantine:
             return None
         return self._variants.redirected(Step(), [node])
 
-    def _go_on(
-        self, record: Record, served: Snapshot, accepted: Collection[Reference], type_url: TypeUrl
-    ) -> bool:
-        """Let in what is to be tried next, if what is tried is accepted; say whether the search goes on."""
-        trials = record.trials.get(type_url)
-        if trials is None:
-            return False
-        concerned = [each for each in served.ordered(type_url) if concerns(each, trials.trying)]
-        # What is tried was not in what this answers: nothing is known of it yet.
-        if concerned and not any((type_url, each.name) in accepted for each in concerned):
-            return False
-        return record.tried(type_url) or bool(trials.trying)
-
     def _reject(
         self,
         node: NodeKey,
@@ -238,6 +259,7 @@ class Quarantine:
         rejection: Rejection,
         moment: Moment,
         changed: frozenset[ObjectKey],
+        stream: int | None,
     ) -> bool:
         """Note a rejection; say whether it is about anything that the proxy is still served so."""
         named, cost = blamed(response, rejection)
@@ -245,35 +267,56 @@ class Quarantine:
         # A version that is served no more has been replaced already, and is nobody's trouble any longer.
         here = [each for name in named if (each := in_force.get(name)) and each.version == named[name]]
         is_guess = cost >= named.keys() and response.type_url != SECRET
-        own, record = self._records.own(node), self._records.by_node.get(node)
-        trials = None if record is None else record.trials.get(response.type_url)
+        own = self._records.own(node)
         if is_guess:
-            tried = () if trials is None else trials.trying
+            tried = self._tried(node, stream, response.type_url)
             here = blame.likeliest(here, own, lambda each: self._accepted.accepts(node, each), tried)
         if not here:
             return False
-        for resource in here:
-            self._accepted.rejected(node, resource)
-        record = self._records.by_node.setdefault(node, Record())
-        accused: list[dict[Suspect, Accusation]] = []
+        of_identity, of_stream = list[Mapping[Suspect, Accusation]](), list[Mapping[Suspect, Accusation]]()
         for resource in here:
             place = (resource.type_url, resource.name)
             words = said_of(rejection, resource.name, named.keys())
             reason = self._reason(resource.type_url, words)
             said = Accusation(place, blame.versions(resource, own), words, reason, moment.date, changed)
+            if stream is not None and reason.of_the_moment:
+                of_stream.append({place: said})
+                continue
+            self._accepted.rejected(node, resource)
+            known = self._records.by_node.get(node, Record()).accused
             goods = self._goods(node, group, resource)
-            accused.append(dict.fromkeys(blame.suspected(resource, reason, record.accused.get, goods), said))
-        # Of a guess one is bad, or some: they are suspects together, and a search finds which. Those that the
-        # words name are bad each, and each is searched for itself.
-        for together in [dict(itertools.chain(*(each.items() for each in accused)))] if is_guess else accused:
+            of_identity.append(dict.fromkeys(blame.suspected(resource, reason, known.get, goods), said))
+        for together in _searched(of_identity, is_guess=is_guess):
+            record = self._records.by_node.setdefault(node, Record())
             record.refuse(together, moment, self._jitter())
+        for together in _searched(of_stream, is_guess=is_guess):
+            self.streams.refuse(stream or 0, node, together, moment, self._jitter())
         return True
+
+    def _tried(self, node: NodeKey, stream: int | None, type_url: TypeUrl) -> tuple[Suspect, ...]:
+        """Return what is tried of a type now, of the proxy or of one of its streams."""
+        records = (self._records.by_node.get(node), self.streams.find(stream))
+        trials = (each.trials.get(type_url) for each in records if each is not None)
+        return tuple(suspect for each in trials if each is not None for suspect in each.trying)
 
     def _goods(self, node: NodeKey, group: GroupKey, resource: Resource) -> Iterator[Resource | None]:
         """Yield what a rejected version is compared with: what counts as good, what the proxy accepted."""
         key, bad = (resource.type_url, resource.name), blame.versions(resource, self._records.own(node))
         yield next((e for e in self._accepted.good(node, group, key) if e.version not in bad), None)
         yield self._accepted.by(node, key)
+
+
+def _searched(
+    accused: list[Mapping[Suspect, Accusation]], *, is_guess: bool
+) -> Iterable[Mapping[Suspect, Accusation]]:
+    """Return the suspects, together where a search has to find which of them is at fault.
+
+    Of a guess one is bad, or some: they are suspects together. Those that the words name are bad each, and
+    each is searched for by itself.
+    """
+    if not is_guess or not accused:
+        return accused
+    return [dict(itertools.chain(*(each.items() for each in accused)))]
 
 
 def _gone(changes: Mapping[K, object | None]) -> list[K]:

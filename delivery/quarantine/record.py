@@ -12,7 +12,7 @@ from delivery.quarantine.fallback import Exclusion
 from delivery.trials import Trials
 from mesh.objects import ObjectKey
 from sidecars.contract.reasons import Reason
-from xds.cache import GroupKey
+from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import Reference, Resource, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 
@@ -213,3 +213,12 @@ class Record:
 
     def _tidy(self) -> None:
         self.trials = {kind: each for kind, each in self.trials.items() if each != Trials()}
+
+
+@dataclass(slots=True)
+class StreamRecord:
+    """The record of one stream of a proxy; `latest` is the last snapshot asked about, and its answer."""
+
+    node: NodeKey
+    record: Record = field(default_factory=Record)
+    latest: tuple[Snapshot, Snapshot] | None = None

@@ -1,10 +1,10 @@
 """What is computed for proxies as far as it is published, and a record of each that rejects some of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from catalog.policy.left_out import Unit, UnitId, describe
 from delivery.quarantine.lessened import all_units
-from delivery.quarantine.record import Record
+from delivery.quarantine.record import Record, StreamRecord
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey
@@ -20,6 +20,7 @@ class Records:
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
         self.published = Published()
         self.by_node: dict[NodeKey, Record] = {}
+        self.by_stream: dict[int, StreamRecord] = {}
         self.earlier: dict[NodeKey, list[Verdict]] = {}
         self._units: dict[GroupKey, Mapping[UnitId, Unit]] = {}
         for each in verdicts:
@@ -47,6 +48,16 @@ class Records:
         for group in step.snapshots:
             self._units.pop(group, None)
         self.published = step.after(self.published)
+
+    def all_of(self, node: NodeKey) -> Iterator[Record]:
+        """Yield the records of a proxy: its own, then those of its streams."""
+        if (own := self.by_node.get(node)) is not None:
+            yield own
+        yield from (each.record for each in self.by_stream.values() if each.node == node)
+
+    def nodes(self) -> list[NodeKey]:
+        """Return the proxies that have a record, or a stream with one; sorted."""
+        return sorted(self.by_node.keys() | {each.node for each in self.by_stream.values()})
 
     def group(self, node: NodeKey) -> GroupKey | None:
         """Return the group that a proxy was computed in, None where its workload is not known."""

@@ -232,9 +232,12 @@ class AdsServer:
         self, call: Call, request: csds_pb2.ClientStatusRequest
     ) -> csds_pb2.ClientStatusResponse:
         asked = asked_about(request.node_matchers)
-        own = [each for each in self._conversations.values() if each.node_key == call.node_key]
-        snapshot = self._cache.snapshot(call.node_key)
-        streams = [partial(each.described, snapshot) for each in own if asked(each.node)]
+        own = {n: each for n, each in self._conversations.items() if each.node_key == call.node_key}
+        streams = [
+            partial(each.described, self._cache.snapshot(call.node_key, number))
+            for number, each in own.items()
+            if asked(each.node)
+        ]
         return await client_status(
             call, streams, self._limits, contents=not request.exclude_resource_contents
         )
@@ -261,7 +264,7 @@ class AdsServer:
             raise
         finally:
             del self._conversations[call.number]
-            self._observer.closed(call.node_key, call.peer, ending, detail)
+            self._observer.closed(call.node_key, call.peer, ending, detail, call.number)
         return ending, detail
 
     def _accepted(self) -> None:

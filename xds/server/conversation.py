@@ -172,7 +172,7 @@ class Conversation:
         if request is None or (response := self._stream.acknowledged(request)) is None:
             return False
         self._outgoing.is_free()  # what was answered is written: let go of it
-        self._observer.answered(self.node_key, response, None)
+        self._observer.answered(self.node_key, response, None, self._call.number)
         return True
 
     async def _answer_long(self, message: bytes) -> None:
@@ -240,7 +240,7 @@ class Conversation:
         if self._only_type is not None and self._only_type != request.type_url:
             raise WireError(f"a stream for {self._only_type} was asked for {request.type_url[:200]}")
         if (response := self._stream.awaiting(request.type_url, request.nonce)) is not None:
-            self._observer.answered(self.node_key, response, request.rejection)
+            self._observer.answered(self.node_key, response, request.rejection, self._call.number)
             if request.rejection is not None:
                 # What is served instead must be known before the answer leads on to removals: it may need
                 # what the rejected one did not.
@@ -319,7 +319,7 @@ class Conversation:
 
     def _take_newest(self) -> None:
         """Take what is to be served now, if that is something else than before."""
-        newest = self._cache.snapshot(self.node_key)
+        newest = self._cache.snapshot(self.node_key, self._call.number)
         if newest is None:
             self._hold()
             return

@@ -108,15 +108,19 @@ class Observer(Protocol):
     def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
         """A response of `size` bytes, more than LARGE, is about to be handed to the transport."""
 
-    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
+    def answered(
+        self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
+    ) -> None:
         """A response was accepted, or rejected with these words (`blame.blamed`: what it is about).
+
+        `stream` is the number of the stream, 0 where there is none.
 
         What is published for the node because of a rejection is taken before the stream goes on, so that
         nothing is removed that the client needs in the place of what it rejected.
         """
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
-        """A stream ended."""
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
+        """A stream ended; `stream` is its number, as for `answered`."""
 
 
 class Unobserved:
@@ -143,8 +147,10 @@ class Unobserved:
     def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
         """Do nothing."""
 
-    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
+    def answered(
+        self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
+    ) -> None:
         """Do nothing."""
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
         """Do nothing."""

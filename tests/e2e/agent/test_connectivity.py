@@ -135,7 +135,7 @@ async def test_the_first_point_where_reality_differs_is_named(
         code, printed, complaint = await buyer.ask("/books")
         assert (code, complaint) == (1, "")
         assert printed.startswith(f"{BOOKS}: unreachable, and policy is not what is missing; not all that it")
-        first = f"{SELLER}:18080 gets no traffic: its sidecar has not acknowledged its first listeners"
+        first = f"{SELLER}:18080 gets no traffic: its sidecar has not accepted its inbound listeners"
         assert f"\ndiffers first at the endpoints: {first}\n" in printed
         assert "503 UH" in printed
 

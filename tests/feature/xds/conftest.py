@@ -120,11 +120,13 @@ class Seen:
         """Remember it."""
         self.larges.append((response.type_url, node.user_agent if node else "", size))
 
-    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
+    def answered(
+        self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
+    ) -> None:
         """Remember the answer."""
         self.answers.append(rejection)
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
         """Remember why."""
         self.endings.append((ending, detail))
 

@@ -85,7 +85,7 @@ async def test_an_endpoint_that_is_not_admitted_is_withheld(reading: Any, source
     reading.the_view = View.build(source.objects(), settings)
     found: Any = await connectivity(reading, ASK, (), now)
     (endpoint,) = found["endpoints"]
-    assert endpoint["withheld"] == "its sidecar has not acknowledged its first listeners"
+    assert endpoint["withheld"] == "its sidecar has not accepted its inbound listeners"
     assert found["called"] == []
 
 

@@ -93,5 +93,5 @@ def test_a_proxy_that_has_not_been_ready_says_so(reading: Any, source: Any, now:
     settings = MeshSettings(endpoint_admission=EndpointAdmission.READY)
     reading.the_view = View.build(source.objects(), settings)
     (shown,) = proxies(reading, reading.ledger(), now)
-    waits = "not admitted yet: its sidecar has not acknowledged its first listeners"
+    waits = "not admitted yet: its sidecar has not accepted its inbound listeners"
     assert (shown["admitted"], shown["why"]) == (False, waits)

@@ -135,7 +135,7 @@ def test_headless_services_are_called_as_before() -> None:
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [
-        (EndpointAdmission.READY, "its sidecar has not acknowledged its first listeners"),
+        (EndpointAdmission.READY, "its sidecar has not accepted its inbound listeners"),
         (EndpointAdmission.IDENTITY, "its sidecar has not connected with its certificate"),
     ],
 )

@@ -37,8 +37,24 @@ class Silent:
         return False
 
     def answered(
-        self, node: NodeKey, response: Response, rejection: Rejection | None, changed: frozenset[ObjectKey]
+        self,
+        node: NodeKey,
+        response: Response,
+        rejection: Rejection | None,
+        changed: frozenset[ObjectKey],
+        stream: int | None,
     ) -> None:
+        """Take no notice."""
+
+    def has_record(self, stream: int) -> bool:
+        """Withhold nothing from any stream."""
+        return False
+
+    def takes_calls(self, node: NodeKey, response: Response) -> bool:
+        """Take every listener for accepted."""
+        return True
+
+    def closed(self, stream: int) -> None:
         """Take no notice."""
 
 

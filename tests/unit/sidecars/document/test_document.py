@@ -154,11 +154,13 @@ class Seen(Unobserved):
         """Remember it."""
         self.said.append(f"sent {response.nonce} {size}")
 
-    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
+    def answered(
+        self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
+    ) -> None:
         """Remember it."""
         self.said.append(f"answered {response.nonce} {rejection}")
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
         """Remember it."""
         self.said.append(f"closed {ending}")
 

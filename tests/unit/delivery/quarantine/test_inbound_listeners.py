@@ -1,0 +1,56 @@
+"""Only a proxy whose inbound listeners are all accepted takes calls."""
+
+from datetime import UTC, datetime
+
+from catalog.policy.proxy import OnlyRules
+from delivery.quarantine.quarantine import Quarantine
+from delivery.quarantine.record import Moment
+from delivery.snapshots.published import Step
+from mesh.service import Protocol
+from sidecars.envoy.reasons import reason
+from tests.unit.delivery.quarantine.guilty import policy, port, snapshot
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.resource import LISTENER, Version
+from xds.protocol.wire import Nonce, Rejection, Response
+
+NODE = NodeKey("a.shop.default")
+GROUP = GroupKey("shop")
+INBOUND = port(8080, Protocol.HTTP, OnlyRules())
+MOMENT = Moment(0.0, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def _response(*names: str) -> Response:
+    every = snapshot(policy(INBOUND)).ordered(LISTENER)
+    found = tuple(each for each in every if each.name in names or not names)
+    return Response(LISTENER, Version("v"), Nonce("1"), found)
+
+
+def test_an_acknowledgement_without_the_inbound_listener_makes_nobody_ready() -> None:
+    """A proxy that cannot bind it is served without it, and acknowledges that."""
+    quarantine = Quarantine(lambda _: None, lambda _, said: reason(said), jitter=lambda: 0.0)
+    own = snapshot(policy(INBOUND))
+    quarantine.after(Step({GROUP: own}, {NODE: GROUP}))
+    every = _response()
+    (inbound,) = (each.name for each in every.resources if each.recipe is not None)
+    busy = Rejection(13, f"{inbound}: cannot bind '0.0.0.0:15003': Address already in use")
+    quarantine.answered(NODE, every, busy, lambda: MOMENT)
+    rest = _response(*(each.name for each in every.resources if each.name != inbound), "none")
+    quarantine.answered(NODE, rest, None, lambda: MOMENT)
+    assert not quarantine.takes_calls(NODE, rest)
+    assert quarantine.takes_calls(NODE, every)
+
+
+def test_an_inbound_listener_that_was_accepted_before_counts() -> None:
+    """A response with other listeners alone, as a delta is, makes a proxy ready then."""
+    quarantine = Quarantine(lambda _: None)
+    quarantine.after(Step({GROUP: snapshot(policy(INBOUND))}, {NODE: GROUP}))
+    quarantine.accepted(NODE, _response())
+    assert quarantine.takes_calls(NODE, _response("none"))
+
+
+def test_a_proxy_without_a_port_of_its_own_takes_any_listener() -> None:
+    """A client has no inbound listener to wait for; of a proxy without configuration nothing is known."""
+    quarantine = Quarantine(lambda _: None)
+    quarantine.after(Step({GROUP: snapshot(policy())}, {NODE: GROUP}))
+    assert quarantine.takes_calls(NODE, _response("none"))
+    assert not quarantine.takes_calls(NodeKey("b.shop.default"), _response("none"))
