@@ -24,7 +24,7 @@ class Expected:
                 self._touched[claimed] = None
 
     def proxies(self) -> Picture[SidecarKey, ProxyName]:
-        """Return them: of two workloads that claim one sidecar, that of the first by name."""
+        """Return them: of several workloads that claim one sidecar, that of its claimant."""
         if self._touched:
             held = {each: claimant_of(self._view, each) for each in self._touched}
             names = {each: None if found is None else found.proxy_name for each, found in held.items()}

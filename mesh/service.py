@@ -125,7 +125,8 @@ class Service(Indexed):
     `cluster_ip` is None where the service has none (headless, or outside Kubernetes). `dns_names` say
     where further endpoints of it are found. `escaped_slashes` is for its HTTP ports.
     `other_addresses` are further ones at which it is called, as of the other family. With
-    `publish_not_ready` calls go to workloads that are not ready as well.
+    `publish_not_ready` calls go to workloads that are not ready as well. `created` is
+    `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
     """
 
     key: ServiceKey
@@ -137,6 +138,7 @@ class Service(Indexed):
     escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
     other_addresses: tuple[IpAddress, ...] = ()
     publish_not_ready: bool = False
+    created: str = ""
 
     def port(self, number: int) -> ServicePort | None:
         """Return the port with that number, or None."""

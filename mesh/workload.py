@@ -104,7 +104,8 @@ class Workload:
     `other_addresses` are further ones of its own, as of the other family. With `shares_address` the address
     is its machine's, and so others': it tells nobody who answers there. Where `names_service` is not so,
     `service` is no more than the name of its ServiceAccount, as a Pod's is. `uid` is a Pod's own, which one
-    of the same name that comes after it does not have; empty for what is no Pod.
+    of the same name that comes after it does not have; empty for what is no Pod. `created` is
+    `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
     """
 
     key: WorkloadKey
@@ -125,6 +126,7 @@ class Workload:
     shares_address: bool = False
     names_service: bool = True
     uid: str = ""
+    created: str = ""
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from admin.pages.explain import QueryError
 from catalog.relations.backing import services_of
-from catalog.relations.ports import target_number
+from catalog.relations.targets import target_numbers
 from catalog.store.inventory import by_address
 from catalog.store.smi import splits
 from catalog.store.view import View
@@ -130,7 +130,7 @@ def _served_at(view: View, line: Mapping[str, str]) -> Iterator[tuple[ServiceKey
     for workload in by_address(view).found(IpAddress(where.host)):
         for key in services_of(view, workload.key):
             for port in view.services[key].ports:
-                if target_number(port, workload.ports) == where.port:
+                if where.port in target_numbers(view, workload, view.services[key], port):
                     yield key, port.port
 
 

@@ -14,8 +14,7 @@ from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Admitting, Answer, Decision, Place, TurnedDown, Verdict
 from catalog.oracle.requests import Request, fits
 from catalog.oracle.targets import matches_of
-from catalog.relations.backing import services_of
-from catalog.relations.ports import served
+from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
@@ -170,8 +169,7 @@ def _at_place(view: View, place: Place) -> tuple[ProxyName, ...]:
 
 
 def _called_at(view: View, workload: Workload) -> set[Port]:
-    services = [view.services[key] for key in services_of(view, workload.key)]
-    return {number for number, _, _ in served(services, workload.ports)}
+    return {number for number, _, _ in served_by(view, workload)}
 
 
 def _chosen(view: View, request: Request) -> Iterator[Place]:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.explain.steps import Step, origin_of_object
-from catalog.relations.backing import backing, services_of
-from catalog.relations.ports import declared_protocol, served, spoken, target_number
+from catalog.relations.backing import backing
+from catalog.relations.ports import declared_protocol, spoken
+from catalog.relations.targets import served_by, target_numbers
 from catalog.store.objects import workload_object
 from catalog.store.view import View
 from mesh.service import Service, ServiceKey, ServicePort
@@ -19,7 +20,7 @@ def spoken_at(view: View, service: Service, port: ServicePort) -> str:
     declared = {
         declared_protocol(number, each.ports)
         for each in behind
-        if (number := target_number(port, each.ports)) is not None
+        for number in target_numbers(view, each, service, port)
     }
     guessed = (
         "as its workloads declare"
@@ -35,12 +36,11 @@ def disputed(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Step]:
     behind = backing(view, key)
     called = spoken(port, behind)
     for workload in behind:
-        services = [view.services[each] for each in services_of(view, workload.key)]
-        there = {number: protocol for number, protocol, _ in served(services, workload.ports)}
-        number = target_number(port, workload.ports)
-        taken = there.get(number, called) if number is not None else called
-        if taken.is_http != called.is_http:
-            named = workload_object(view, workload.key)
-            fail = f"so that calls as {called.value} fail (MW2023)"
-            text = f"{named} takes its port {number} for {taken.value}, {fail}"
-            yield Step(text, origin_of_object(view, named))
+        there = {number: protocol for number, protocol, _ in served_by(view, workload)}
+        for number in target_numbers(view, workload, view.services[key], port):
+            taken = there.get(number, called)
+            if taken.is_http != called.is_http:
+                named = workload_object(view, workload.key)
+                fail = f"so that calls as {called.value} fail (MW2023)"
+                text = f"{named} takes its port {number} for {taken.value}, {fail}"
+                yield Step(text, origin_of_object(view, named))

@@ -33,14 +33,24 @@ class Code(ProblemCode):
     NO_ENDPOINTS = "MW2020", "Nothing that could be called stands behind a Service."
     OUTSIDE_MESH = "MW2021", "An endpoint has no sidecar that is known; it cannot do mTLS and gets no calls."
     SHARED_ADDRESS = "MW2022", "Two Services are called at one address and port and cannot be told apart."
-    PROTOCOLS_DIFFER = "MW2023", "Services disagree on what is spoken on one port of a workload."
+    PROTOCOLS_DIFFER = (
+        "MW2023",
+        "Services disagree on what is spoken on one port of a workload.",
+    )
     PROTOCOL_GUESSED = "MW2024", "Nothing says what a port speaks; it is taken for HTTP."
     TEMPLATES_ONLY = "MW2025", "Behind a Service is nobody yet but what a controller would make pods of."
+    PROTOCOL_OVERRULED = (
+        "MW2026",
+        "An older Service, or the workload, has the port for another protocol; calls to this one fail.",
+    )
     UNKNOWN_PRIMARY = "MW2030", "A workload's primary service does not exist."
-    UUID_TWICE = "MW2031", "Two workloads of a namespace claim one proxy UUID; the first has it."
+    UUID_TWICE = (
+        "MW2031",
+        "Two workloads of a namespace claim one proxy UUID; the ready one, else the older, has it.",
+    )
     LISTENER_CONFLICT = (
         "MW2032",
-        "Two explicit listeners share an address and port; of one namespace the later is left out.",
+        "Two explicit listeners share an address and port; of one namespace that of the younger is left out.",
     )
     UNKNOWN_UPSTREAM = "MW2033", "A workload's upstream names a Service or port that does not exist."
     UNKNOWN_EGRESS = "MW2034", "The services that a proxy is narrowed to are not all there."

@@ -11,8 +11,7 @@ from catalog.lint.lint import Lint
 from catalog.lint.templates import ports_to_come
 from catalog.lint.told import Place, listed, say
 from catalog.policy.access import Nothing, grant, in_force, unknown_matches
-from catalog.relations.backing import services_of
-from catalog.relations.ports import served
+from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.smi import http_route_groups, targets_by_destination, tcp_routes
 from catalog.store.view import View
@@ -66,8 +65,7 @@ def ports_called(view: View, identity: ServiceIdentity) -> tuple[tuple[Port, Pro
     """Return the ports at which workloads of an identity are called, and what they speak; sorted."""
     found: set[tuple[Port, Protocol]] = set()
     for workload in by_identity(view).found(identity):
-        services = [view.services[key] for key in services_of(view, workload.key)]
-        found.update((number, protocol) for number, protocol, _ in served(services, workload.ports))
+        found.update((number, protocol) for number, protocol, _ in served_by(view, workload))
     return tuple(sorted(found))
 
 

@@ -9,7 +9,8 @@ from catalog.policy.ingress import deciding, requests
 from catalog.relations.backing import backing
 from catalog.relations.endpoints import addresses_behind
 from catalog.relations.permissive import services_in
-from catalog.relations.ports import served, target_number
+from catalog.relations.ports import served
+from catalog.relations.targets import given_ports, target_numbers
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from engine.derived import derived
@@ -94,7 +95,9 @@ def _target_ports(view: View, key: ServiceKey) -> frozenset[Port] | None:
         elif not workloads:
             return None
         has.update(
-            number for workload in workloads if (number := target_number(each, workload.ports)) is not None
+            number
+            for workload in workloads
+            for number in target_numbers(view, workload, view.services[key], each)
         )
     return frozenset(has)
 
@@ -106,7 +109,7 @@ def _without_http(view: View, key: ServiceKey) -> frozenset[Port]:
     return frozenset(
         number
         for workload in backing(view, key)
-        for number, protocol, _ in served([service], workload.ports)
+        for number, protocol, _ in served([service], workload.ports, given_ports(view, workload.key))
         if not protocol.is_http
     )
 

@@ -7,8 +7,8 @@ from catalog.lint.servers import behind_sidecars
 from catalog.lint.told import Place, meant
 from catalog.policy import limits
 from catalog.policy.outbound import protocol_of
-from catalog.relations.backing import backing, services_of
-from catalog.relations.ports import served
+from catalog.relations.backing import backing
+from catalog.relations.targets import served_by
 from catalog.store.osm import egresses_by_limits
 from catalog.store.view import View
 from mesh.host_port import HostPort
@@ -97,8 +97,7 @@ def _beside(view: View, service: Service) -> tuple[ServiceKey, ...]:
     """Return the other services that are called at a port of a workload at which this one is; sorted."""
     found: set[ServiceKey] = set()
     for workload in backing(view, service.key):
-        behind = [view.services[each] for each in services_of(view, workload.key)]
-        for _, _, there in served(behind, workload.ports):
+        for _, _, there in served_by(view, workload):
             keys = {each.key for each in there}
             if service.key in keys:
                 found |= keys

@@ -1,6 +1,7 @@
 """Problems of Services: nobody behind them, endpoints outside the mesh, addresses and ports in dispute."""
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from catalog.lint.codes import Code
@@ -13,8 +14,10 @@ from catalog.policy.proxy import SocketAddress
 from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing, services_of
 from catalog.relations.endpoints import endpoints
-from catalog.relations.ports import declared_protocol, target_number
+from catalog.relations.ports import declared_protocol
+from catalog.relations.targets import given_ports, served_by, target_numbers
 from catalog.store.objects import workload_object
+from catalog.store.precedence import age
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from mesh.host_port import HostPort
@@ -34,6 +37,7 @@ def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
         yield from _behind(lint, service)
         yield from _guessed(lint.view, service)
     yield from _shared_addresses(lint, service)
+    yield from _overruled(lint.view, service)
 
 
 def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
@@ -108,7 +112,7 @@ def _guessed(view: View, service: Service) -> Iterator[Problem]:
         said = (
             declared_protocol(target, workload.ports)
             for workload in backing(view, service.key)
-            if (target := target_number(port, workload.ports)) is not None
+            for target in target_numbers(view, workload, service, port)
         )
         if port.protocol_source == "default" and not any(said):
             key, wanted = _object(service.key), f"taken for {port.protocol.value}; set appProtocol"
@@ -144,7 +148,7 @@ _by_called_address: Final = IN_LINT.derived_index(
 def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
     for port in service.ports:
         for where in _called_at(lint.view, service, port):
-            holder = _by_called_address(lint)[where][0]
+            holder = min(_by_called_address(lint)[where], key=partial(_by_age, lint.view))
             if holder != service.key:
                 wanted = f"Service {holder} is called at the same address and port, and gets the calls"
                 yield say(
@@ -156,6 +160,37 @@ def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
                     str(where),
                     wanted,
                 )
+
+
+def _overruled(view: View, service: Service) -> Iterator[Problem]:
+    """Yield the ports whose calls fail, as another Service has the workloads' port for another protocol."""
+    seen: set[object] = set()
+    said: dict[Port, tuple[Port, Protocol, Protocol, tuple[ServiceKey, ...]]] = {}
+    for workload in backing(view, service.key):
+        alike = (services_of(view, workload.key), workload.ports, given_ports(view, workload.key))
+        if workload.uuid is None or alike in seen:
+            continue
+        seen.add(alike)
+        there = {number: (protocol, behind) for number, protocol, behind in served_by(view, workload)}
+        for port in service.ports:
+            called = protocol_of(view, service.key, port)
+            for number in target_numbers(view, workload, service, port):
+                taken, behind = there[number]
+                others = tuple(each.key for each in behind if each.key != service.key)
+                if taken.is_http != called.is_http and others:
+                    said.setdefault(port.port, (number, called, taken, others))
+    for at, (number, called, taken, others) in sorted(said.items()):
+        wanted = (
+            f"calls to port {at} as {called.value} fail: the workloads' port {number} is taken for "
+            f"{taken.value}, as {listed([str(each) for each in others])} or the workload has it; of several "
+            "Services the oldest decides; set appProtocol alike, or call another target port"
+        )
+        key = _object(service.key)
+        yield say(view, key, Code.PROTOCOL_OVERRULED, Severity.ERROR, "spec.ports", str(at), wanted)
+
+
+def _by_age(view: View, key: ServiceKey) -> tuple[bool, str, ServiceKey]:
+    return (*age(view.services[key].created), key)
 
 
 def _names(view: View, workload: Workload) -> Iterator[Problem]:
@@ -180,8 +215,7 @@ def _protocols(view: View, workload: Workload) -> Iterator[Problem]:
     said: dict[Port, dict[Protocol, ServiceKey]] = {}
     for key in services_of(view, workload.key):
         for port in view.services[key].ports:
-            number = target_number(port, workload.ports)
-            if number is not None:
+            for number in target_numbers(view, workload, view.services[key], port):
                 said.setdefault(number, {}).setdefault(protocol_of(view, key, port), key)
     for number, protocols in sorted(said.items()):
         if len({protocol.is_http for protocol in protocols}) > 1:

@@ -7,8 +7,7 @@ from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.reach import workloads_in
 from catalog.lint.told import Place, Suggestions, listed
-from catalog.relations.backing import services_of
-from catalog.relations.ports import served
+from catalog.relations.targets import served_by
 from catalog.store.view import View
 from mesh.authorization import ExternalAuthorization
 from mesh.identity import ServiceIdentity
@@ -65,8 +64,7 @@ def are_alike(each: Selecting, found: Selecting) -> bool:
 
 
 def _served(view: View, workload: Workload) -> Iterator[tuple[ServiceIdentity, Port, Protocol]]:
-    services = [view.services[key] for key in services_of(view, workload.key)]
-    for number, protocol, _ in served(services, workload.ports):
+    for number, protocol, _ in served_by(view, workload):
         yield workload.identity, number, protocol
 
 

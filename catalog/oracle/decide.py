@@ -18,10 +18,10 @@ MutualTLS objects admit who calls in plain text (`catalog.oracle.mutual_tls`).
 Every sidecar on the way first makes of the path what it passes on (`catalog.oracle.paths`), or turns the
 request down by itself: splits judge the path as the client's has it, rules as the server's does.
 
-Two things besides policy keep a call from being made, and neither grants any: the caller's sidecar is not
-told of the service, because its workload or namespace narrows what it is told of; or nobody who would answer
-is ready (`catalog.relations.readiness`; who calls an endpoint of a headless service by its address waits for
-nobody).
+Three things besides policy keep a call from being made, and none grants any: the caller's sidecar is not
+told of the service, because its workload or namespace narrows what it is told of; nobody who would answer is
+ready (`catalog.relations.readiness`; who calls an endpoint of a headless service by its address waits for
+nobody); or another Service made the workload's port speak another protocol (`speaks_otherwise`).
 
 What this makes of the SMI text, and where it departs from it, is told in docs/policy.md. It shares no code
 with the translation (`catalog.policy`, `relations.permissive`, `relations.scope`); both ask
@@ -38,7 +38,13 @@ from catalog.oracle.ingress import IngressVerdict, called_there, ingress_verdict
 from catalog.oracle.mutual_tls import PlainVerdict, lets_plain_in, plain_verdict
 from catalog.oracle.passing import at_client, at_server
 from catalog.oracle.paths import TurnedDown
-from catalog.oracle.preconditions import accepts_everyone, chooses_endpoint, ready_places, told
+from catalog.oracle.preconditions import (
+    accepts_everyone,
+    chooses_endpoint,
+    ready_places,
+    speaks_otherwise,
+    told,
+)
 from catalog.oracle.requests import Request, fits
 from catalog.oracle.splits import SplitVerdict, backends, in_force, judge_split, split_for
 from catalog.oracle.targets import Place, Verdict, judge, matches_of, verdicts
@@ -176,7 +182,11 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
     for key, their_port, weight in backends(view, request, port, split):
         answering = [place for place in places(view, key, their_port) if may_answer(view, request, place)]
         ready = ready_places(view, request, key, their_port, split)
-        yes = {place: admits(view, request, place) for place in answering if place[0] in ready}
+        yes = {
+            place: None if speaks_otherwise(view, key, their_port, place[0]) else admits(view, request, place)
+            for place in answering
+            if place[0] in ready
+        }
         if answering:
             shares.append(_share(key, weight, yes))
         if weight > 0:

@@ -23,10 +23,10 @@ from dataclasses import replace
 from catalog.oracle.callers import is_caller
 from catalog.oracle.requests import Request, fits
 from catalog.oracle.targets import Place
-from catalog.relations.backing import backing, services_of
+from catalog.relations.backing import backing
 from catalog.relations.endpoints import addresses_behind
 from catalog.relations.identities import dns_names
-from catalog.relations.ports import served
+from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.osm import ingress_by_service
 from catalog.store.smi import http_route_groups
@@ -121,8 +121,7 @@ def called_there(view: View, key: ServiceKey, where: Place) -> Iterator[tuple[Se
     for workload in backing(view, key):
         if workload.uuid is None or workload.identity != where.identity:
             continue
-        services = [view.services[each] for each in services_of(view, workload.key)]
-        for number, _, behind in served(services, workload.ports):
+        for number, _, behind in served_by(view, workload):
             if number == where.port:
                 yield tuple(each.key for each in behind)
 

@@ -8,8 +8,7 @@ that limits a rate.
 from collections.abc import Iterable
 
 from catalog.oracle.targets import Place
-from catalog.relations.backing import services_of
-from catalog.relations.ports import served
+from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.osm import settings_by_host
 from catalog.store.view import View
@@ -30,9 +29,7 @@ def at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
     called = {
         service.key
         for workload in by_identity(view).found(where.identity)
-        for number, _, there in served(
-            [view.services[key] for key in services_of(view, workload.key)], workload.ports
-        )
+        for number, _, there in served_by(view, workload)
         for service in there
         if number == where.port
     }

@@ -7,8 +7,9 @@ from catalog.oracle.paths import TurnedDown, hidden_dots
 from catalog.oracle.requests import Request, passed, path_of
 from catalog.oracle.routing import sent
 from catalog.oracle.targets import Place
-from catalog.relations.backing import backing, services_of
-from catalog.relations.ports import served, spoken
+from catalog.relations.backing import backing
+from catalog.relations.ports import spoken
+from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.view import View
 from mesh.service import EscapedSlashes, ServicePort
@@ -35,8 +36,7 @@ def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Reques
 def _slashes_at(view: View, where: Place) -> EscapedSlashes:
     """Return what becomes of escaped slashes at a workload's port: kept if a Service called there says so."""
     for workload in by_identity(view).found(where.identity):
-        services = [view.services[key] for key in services_of(view, workload.key)]
-        for number, _, called in served(services, workload.ports):
+        for number, _, called in served_by(view, workload):
             if number == where.port and any(each.escaped_slashes is EscapedSlashes.KEEP for each in called):
                 return EscapedSlashes.KEEP
     return EscapedSlashes.REJECT

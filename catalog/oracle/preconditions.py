@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from catalog.oracle.requests import Request
 from catalog.oracle.targets import Place
+from catalog.relations.backing import backing
 from catalog.relations.endpoints import endpoints
+from catalog.relations.ports import spoken
 from catalog.relations.readiness import taking_traffic
+from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
@@ -72,6 +75,23 @@ def ready_places(
     at_once = split is None and chooses_endpoint(view, request)
     found = endpoints(view, key, port) if at_once else taking_traffic(view, key, port)
     return frozenset(Place(each.identity, each.port) for each in found if each.identity)
+
+
+def speaks_otherwise(view: View, key: ServiceKey, port: ServicePort, where: Place) -> bool:
+    """Return whether every sidecar of a place behind a service takes its port for another protocol.
+
+    Two Services may have one port of a workload, of which one speaks HTTP. There is one listener, and the
+    calls of the Service that does not have its way fail.
+    """
+    called = spoken(port, backing(view, key))
+    taken = [
+        protocol
+        for workload in backing(view, key)
+        if workload.uuid is not None and workload.identity == where.identity
+        for number, protocol, _ in served_by(view, workload)
+        if number == where.port
+    ]
+    return bool(taken) and all(each.is_http != called.is_http for each in taken)
 
 
 def chooses_endpoint(view: View, request: Request) -> bool:

@@ -58,7 +58,7 @@ def inbound_ports(view: View, group: ProxyGroup) -> tuple[InboundPort, ...]:
     services = [view.services[key] for key in group.services if key in view.services]
     return tuple(
         _port(view, group, number, protocol, behind)
-        for number, protocol, behind in served(services, group.ports)
+        for number, protocol, behind in served(services, group.ports, group.given)
         if number not in refused
     )
 

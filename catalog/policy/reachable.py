@@ -3,8 +3,8 @@
 In transparent interception nothing that a permissive namespace offers depends on who calls: all groups whose
 calls are led alike and that are narrowed alike have the very same part. Beside it stands what TrafficTargets
 let the group's own identity call elsewhere. Two services at one address and port cannot be told apart, the
-first by name has it: where the one is everybody's and the other the group's own, the group has a part of its
-own that is both. So has one that tries again what it calls among that: the others do not.
+older has it, else the first by name: where the one is everybody's and the other the group's own, the group
+has a part of its own that is both. So has one that tries again what it calls among that: the others do not.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -29,6 +29,7 @@ from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import asked_for, open_services
 from catalog.relations.scope import in_scope, scope_of
+from catalog.store.precedence import age
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -111,18 +112,18 @@ def _part(view: View, client: ServiceIdentity | None, services: Iterable[Outboun
 
 
 def _together(view: View, client: ServiceIdentity | None, keys: Iterable[ServiceKey], ipv6: bool) -> _Offer:
-    """Return what services offer a client, each at the addresses that no earlier one by name has."""
+    """Return what services offer a client, each at the addresses that no older one has."""
     taken: set[SocketAddress] = set()
-    found: list[OutboundService] = []
+    found: dict[ServiceKey, list[OutboundService]] = {}
     retried = {} if client is None else in_force(view, client)
-    for key in sorted(keys):
+    for key in sorted(keys, key=lambda each: (*age(view.services[each].created), each)):
         asked = asked_for(view, client, key)
         offer = _offered_to_all(view, key, ipv6) if asked is None else _offered(view, asked, key, ipv6)
         if not taken.isdisjoint(offer.places):
             offer = _free(view, asked, key, ipv6, partial(reaches, view, asked), taken)
         taken |= offer.places
-        found += (_retried(each, retried.get(key)) for each in offer.services)
-    return _Offer(tuple(found), frozenset(taken))
+        found[key] = [_retried(each, retried.get(key)) for each in offer.services]
+    return _Offer(tuple(each for key in sorted(found) for each in found[key]), frozenset(taken))
 
 
 @derived

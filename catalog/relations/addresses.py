@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from types import MappingProxyType
 from typing import Final
 
+from catalog.store.precedence import age
 from catalog.store.view import IN_VIEW, View, services
 from engine.derived import derived
 from mesh.names import IpAddress
@@ -56,8 +57,9 @@ def virtual_address(view: View, key: ServiceKey) -> IpAddress | None:
     """Return a service's virtual address, None where it needs none; raise ValueError where none is left.
 
     It is a hash of the name, its home, or the next free one: the same services have the same addresses in
-    every process. Where two hash to one address the first by key keeps it; so only such a pair can be moved
-    by a third's coming or going. Network and broadcast address and those that were given are left out.
+    every process. Where two hash to one address the older keeps it, else the first by key; so only such a
+    pair can be moved by a third's coming or going. Network and broadcast address and those that were given
+    are left out.
     """
     service = view.services.get(key)
     if service is None or not _is_virtual(service):
@@ -81,15 +83,16 @@ _moved: Final = IN_VIEW.mapping_firewall(moved)
 
 
 def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAddress]]:
-    """Yield who has to move, and where to, first come first served by key; nobody else is looked at.
+    """Yield who has to move, and where to, the oldest served first; nobody else is looked at.
 
     Those can be moved who share their home, and those at whose home one of these was put.
     """
     at, placed = by_own_address(view), set[IpAddress]()
-    waiting = [key for address in at.several() for key in at[address] if _is_virtual(view.services[key])]
+    virtual = (key for address in at.several() for key in at[address] if _is_virtual(view.services[key]))
+    waiting = [_by_age(view, key) for key in virtual]
     heapq.heapify(waiting)
     while waiting:
-        key = heapq.heappop(waiting)
+        _, _, key = heapq.heappop(waiting)
         address = there = home(key, network)
         while there in placed or any(_holds(view, each, key) for each in at.get(there, ())):
             there = _next(there, network)
@@ -97,12 +100,16 @@ def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAd
         if there != address:
             yield key, there
             if len(alone := at.get(there, ())) == 1:
-                heapq.heappush(waiting, alone[0])
+                heapq.heappush(waiting, _by_age(view, alone[0]))
 
 
 def _holds(view: View, other: ServiceKey, key: ServiceKey) -> bool:
     """Say whether one that has an address as its own, or its home there, keeps another one from it."""
-    return other < key or not _is_virtual(view.services[other])
+    return _by_age(view, other) < _by_age(view, key) or not _is_virtual(view.services[other])
+
+
+def _by_age(view: View, key: ServiceKey) -> tuple[bool, str, ServiceKey]:
+    return (*age(view.services[key].created), key)
 
 
 def _check(view: View, network: IPv4Network) -> None:

@@ -1,8 +1,9 @@
 """Listeners of explicit interception that would share an address and port: they would share connections.
 
 Every sidecar in explicit interception binds its workload's ports and its upstreams' local addresses. Two
-that are the same are said. Of two in one namespace the later one, by workload, its inbound ports first, is
-left out. Of two namespaces neither is: what somebody claims to be his takes no listener from anybody else.
+that are the same are said. Of two in one namespace that of the younger workload is left out, else the later
+one by name; a workload's inbound ports come first. Of two namespaces neither is: what somebody claims to be
+his takes no listener from anybody else.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,9 @@ from types import MappingProxyType
 from typing import Final
 
 from catalog.relations.backing import services_of
-from catalog.relations.ports import served
+from catalog.relations.ports import GivenPorts, served
+from catalog.relations.targets import given_ports
+from catalog.store.precedence import age
 from catalog.store.view import IN_VIEW, View, workloads
 from engine.derived import derived
 from mesh.host_port import HostPort
@@ -23,8 +26,11 @@ from mesh.workload import Explicit, Workload, WorkloadKey
 Place = tuple[str, str, Port]
 """Where claims may meet: on a machine's port, at an address and port, on every address of a machine."""
 
-Rank = tuple[WorkloadKey, int]
-"""The order of claims: by workload, then as the workload has them."""
+Spot = tuple[WorkloadKey, int]
+"""Where a claim is found: its workload, and its place among what that claims."""
+
+Rank = tuple[bool, str, WorkloadKey, int]
+"""The order of claims: by the workload's age, then its name, then as the workload has them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -74,7 +80,8 @@ def claims_of(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
 
 @derived
 def _bound(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
-    return claims(view.workloads[key], [view.services[each] for each in services_of(view, key)])
+    services = [view.services[each] for each in services_of(view, key)]
+    return claims(view.workloads[key], services, given_ports(view, key))
 
 
 @derived
@@ -86,7 +93,7 @@ def holder(view: View, key: WorkloadKey, place: int) -> Claim | None:
 def _first(view: View, key: WorkloadKey, place: int, *, at_home: bool) -> Claim | None:
     """Return the first earlier claim in force that one meets, of its own namespace or of all others."""
     claim = claims_of(view, key)[place]
-    for rival, there in _rivals(view, claim, (key, place)):
+    for rival, there in _rivals(view, claim, _rank(view, key, place)):
         of_home = rival.workload.namespace == key.namespace
         if of_home is at_home and _same_machine(rival, claim) and holder(view, *there) is None:
             return rival
@@ -101,7 +108,7 @@ def places(claim: Claim) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def _rivals(view: View, claim: Claim, own: Rank) -> Iterator[tuple[Claim, Rank]]:
+def _rivals(view: View, claim: Claim, own: Rank) -> Iterator[tuple[Claim, Spot]]:
     """Yield the earlier claims that might be met: those at the address, then those on every address."""
     machine, port = _machine(claim), claim.port
     if ip_address(claim.address).is_unspecified:
@@ -111,12 +118,16 @@ def _rivals(view: View, claim: Claim, own: Rank) -> Iterator[tuple[Claim, Rank]]
     yield from _earlier(view, ("everywhere", machine, port), own)
 
 
-def _earlier(view: View, place: Place, own: Rank) -> Iterator[tuple[Claim, Rank]]:
-    for key in claimants(view).get(place, ()):
+def _earlier(view: View, place: Place, own: Rank) -> Iterator[tuple[Claim, Spot]]:
+    for key in sorted(claimants(view).get(place, ()), key=lambda each: _rank(view, each, 0)):
         there = claims_of(view, key)
         for number in _numbers(view, key).get(place, ()):
-            if (key, number) < own:
+            if _rank(view, key, number) < own:
                 yield there[number], (key, number)
+
+
+def _rank(view: View, key: WorkloadKey, number: int) -> Rank:
+    return (*age(view.workloads[key].created), key, number)
 
 
 @derived
@@ -129,13 +140,13 @@ def _numbers(view: View, key: WorkloadKey) -> Mapping[Place, tuple[int, ...]]:
     return MappingProxyType({place: tuple(numbers) for place, numbers in found.items()})
 
 
-def claims(workload: Workload, services: list[Service]) -> tuple[Claim, ...]:
+def claims(workload: Workload, services: list[Service], given: GivenPorts = ()) -> tuple[Claim, ...]:
     """Return what a workload's sidecar binds: nothing without a sidecar or in transparent interception."""
     if workload.uuid is None or not isinstance(workload.interception, Explicit):
         return ()
     key, host = workload.key, workload.address
     inbound = (
-        [Claim(key, -1, host, port, host) for port, _, _ in served(services, workload.ports)]
+        [Claim(key, -1, host, port, host) for port, _, _ in served(services, workload.ports, given)]
         if workload.interception.application_address is not None
         else []
     )

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from functools import partial
 
 from catalog.relations.backing import backing
-from catalog.relations.ports import target_number
+from catalog.relations.ports import slice_numbers
+from catalog.relations.precedence import is_superseded
+from catalog.relations.targets import target_numbers
 from catalog.store.inventory import by_address, slices_by_service
+from catalog.store.precedence import age, health_rank
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ProxyName
@@ -17,8 +20,6 @@ from mesh.workload import Endpoint, Health, Workload
 
 Place = tuple[IpAddress, Port]
 
-_BEST_FIRST: Final = (Health.READY, Health.DRAINING, Health.UNREADY)
-
 
 @derived
 def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint, ...]:
@@ -27,7 +28,8 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
     They are there whether they are ready or not: who answers does not hang on that. A workload is one
     endpoint, with all addresses at which it is called, whatever else slices know of it, of which there is one
     for each family; its own word (weight, locality) holds, and it is ready where neither itself nor the
-    slices deny it. One with weight 0 is no endpoint: it is taken out of use.
+    slices deny it. One with weight 0 is no endpoint: it is taken out of use. Of several
+    workloads with one address the healthiest has it (`catalog.relations.precedence`).
     """
     service = view.services.get(key)
     if service is None:
@@ -35,19 +37,25 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
     sliced, zones = _sliced(slices_by_service(view).found(key), service, port)
     found: dict[Place, Endpoint] = {}
     known: set[Place] = set()
+    ranks: dict[Place, tuple[int, bool, str]] = {}
     for workload in backing(view, key):
-        number = target_number(port, workload.ports)
-        if number is None:
+        if is_superseded(view, workload):
             continue
-        places = [(address, number) for address in workload.addresses]
-        # Noted, not only passed over: a slice that repeats an address must not bring it back.
-        known.update(places)
-        if workload.weight > 0:
-            said = [sliced[each] for each in places if each in sliced]
-            health = _worse(_own_health(service, workload), min(said, key=_rank, default=Health.READY))
-            zone = next((zones[each] for each in workload.addresses if each in zones), "")
-            made = _of_workload(key, port, workload, number, zone, health)
-            found.setdefault((made.address, number), made)
+        for number in target_numbers(view, workload, service, port):
+            places = [(address, number) for address in workload.addresses]
+            # Noted, not only passed over: a slice that repeats an address must not bring it back.
+            known.update(places)
+            if workload.weight > 0:
+                said = [sliced[each] for each in places if each in sliced]
+                best = min(said, key=health_rank, default=Health.READY)
+                health = _worse(_own_health(service, workload), best)
+                zone = next((zones[each] for each in workload.addresses if each in zones), "")
+                by_health = partial(_health_at, sliced, number)
+                called_at = tuple(sorted(workload.called_at, key=by_health))
+                made = _of_workload(key, port, workload, called_at, number, zone, health)
+                place, rank = (made.address, number), (health_rank(health), *age(workload.created))
+                if place not in ranks or rank < ranks[place]:
+                    found[place], ranks[place] = made, rank
     by_itself = [
         _of_slice(view, key, port, (address, number), zones.get(address, ""), health)
         for (address, number), health in sliced.items()
@@ -79,7 +87,7 @@ def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port
     there = [
         each
         for each in by_address(view).found(address)
-        if each.key.namespace == namespace and each.uuid is not None
+        if each.key.namespace == namespace and each.uuid is not None and not is_superseded(view, each)
     ]
     # Where several share an address their ports tell them apart; one alone may have named none.
     if len(there) > 1:
@@ -101,10 +109,10 @@ def _sliced(
     zones: dict[IpAddress, str] = {}
     for each in slices:
         zones.update((IpAddress(address), zone) for address, zone in each.zones)
-        for number in _slice_numbers(each, service, port):
+        for number in slice_numbers(each, service, port):
             for address, health in each.healths:
                 place = (IpAddress(address), number)
-                if (had := found.get(place)) is None or _rank(health) < _rank(had):
+                if (had := found.get(place)) is None or health_rank(health) < health_rank(had):
                     found[place] = health
     return found, zones
 
@@ -113,12 +121,13 @@ def _own_health(service: Service, workload: Workload) -> Health:
     return Health.READY if service.publish_not_ready else workload.health
 
 
+def _health_at(sliced: Mapping[Place, Health], number: Port, address: IpAddress) -> int:
+    """Return the rank of what slices say of an address; of which they say nothing is ready."""
+    return health_rank(sliced.get((address, number), Health.READY))
+
+
 def _worse(one: Health, other: Health) -> Health:
-    return max(one, other, key=_rank)
-
-
-def _rank(health: Health) -> int:
-    return _BEST_FIRST.index(health)
+    return max(one, other, key=health_rank)
 
 
 def _of_slice(
@@ -146,24 +155,30 @@ def _each_once(found: Iterable[Endpoint]) -> Iterator[Endpoint]:
         else:
             yield each
     for several in alone.values():
-        first, *others = sorted(several, key=lambda each: (_rank(each.health), each.address))
+        first, *others = sorted(several, key=lambda each: (health_rank(each.health), each.address))
         yield replace(first, other_addresses=tuple(each.address for each in others))
 
 
 def _of_workload(
-    key: ServiceKey, port: ServicePort, workload: Workload, number: Port, zone: str, health: Health
+    key: ServiceKey,
+    port: ServicePort,
+    workload: Workload,
+    called_at: tuple[IpAddress, ...],
+    number: Port,
+    zone: str,
+    health: Health,
 ) -> Endpoint:
     return Endpoint(
         key,
         port.port,
-        workload.called_at[0],
+        called_at[0],
         number,
         identity=workload.identity if workload.uuid is not None else None,
         locality=workload.locality or _locality(zone),
         weight=workload.weight,
         proxies=_proxies((workload,)),
         health=health,
-        other_addresses=workload.called_at[1:],
+        other_addresses=called_at[1:],
     )
 
 
@@ -174,11 +189,3 @@ def _locality(zone: str) -> str:
 
 def _proxies(workloads: Iterable[Workload]) -> tuple[ProxyName, ...]:
     return tuple(each.proxy_name for each in workloads if each.proxy_name is not None)
-
-
-def _slice_numbers(found: EndpointSlice, service: Service, port: ServicePort) -> Iterator[Port]:
-    """Yield the numbers that a slice has for a service's port: matched by name, as Kubernetes does."""
-    alone = len(service.ports) == 1 and len(found.ports) == 1
-    for name, number in found.ports:
-        if name == port.name or alone:
-            yield Port(number)

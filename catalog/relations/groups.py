@@ -6,8 +6,10 @@ from typing import Final
 
 from catalog.relations.backing import services_of
 from catalog.relations.localities import locality_of
+from catalog.relations.ports import GivenPorts
+from catalog.relations.targets import given_ports
 from catalog.relations.telemetry import telling
-from catalog.store.inventory import by_sidecar
+from catalog.store.inventory import claimant_of
 from catalog.store.view import IN_VIEW, View, namespaces, workloads
 from mesh.hashing import HashedOnce, hashed_once
 from mesh.identity import ProxyName, ServiceIdentity
@@ -35,6 +37,7 @@ class ProxyGroup(HashedOnce):
     `scope` is how the workload itself narrows its view; None leaves that to its namespace. `driver` is
     the sidecar driver that the workload or else its namespace names, empty where neither does. `telemetry`
     are the Telemetry objects that count for it. `locality` is where it is, if that makes a difference.
+    `given` are the ports that slices of Services without selector give.
     """
 
     identity: ServiceIdentity
@@ -48,6 +51,7 @@ class ProxyGroup(HashedOnce):
     driver: str = ""
     telemetry: tuple[PolicyKey, ...] = ()
     locality: str = ""
+    given: GivenPorts = ()
 
 
 def _driver(found: NamespaceObject) -> str | None:
@@ -72,6 +76,7 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
         driver=driver_of(view, workload),
         telemetry=telling(view, workload),
         locality=locality_of(view, workload),
+        given=given_ports(view, workload.key),
     )
 
 
@@ -88,7 +93,8 @@ def namespace_driver(view: View, namespace: Namespace) -> str:
 def groups_of(view: View, key: WorkloadKey) -> tuple[ProxyGroup, ...]:
     """Return the group of a workload's proxy; nothing where it has none of its own."""
     workload = view.workloads[key]
-    if (claimed := workload.sidecar) is None or by_sidecar(view)[claimed][0] != key:
+    claimant = None if workload.sidecar is None else claimant_of(view, workload.sidecar)
+    if claimant is None or claimant.key != key:
         return ()
     return (group_of(view, workload),)
 

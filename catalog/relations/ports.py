@@ -1,9 +1,11 @@
 """Ports: which number a service's target port is at a workload, and what is spoken there."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
+from catalog.store.precedence import age
 from mesh.names import Port
-from mesh.service import Protocol, Service, ServicePort
+from mesh.objects import EndpointSlice
+from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import Workload, WorkloadPort
 
 
@@ -36,29 +38,57 @@ def spoken(port: ServicePort, workloads: Iterable[Workload]) -> Protocol:
     return declared.pop() if len(declared) == 1 else port.protocol
 
 
+GivenPorts = tuple[tuple[ServiceKey, tuple[tuple[Port, Port], ...]], ...]
+"""The ports of a workload that EndpointSlices give: by Service pairs of its port and the workload's."""
+
+ServedPorts = tuple[tuple[Port, Protocol, tuple[Service, ...]], ...]
+"""Ports of a workload with the protocol and the services that are called there, sorted."""
+
+
 def served(
-    services: Iterable[Service], workload_ports: tuple[WorkloadPort, ...]
-) -> tuple[tuple[Port, Protocol, tuple[Service, ...]], ...]:
+    services: Iterable[Service], workload_ports: tuple[WorkloadPort, ...], given: GivenPorts = ()
+) -> ServedPorts:
     """Return the ports at which a workload serves these services: number, protocol and services, sorted.
 
-    A workload's own word on the protocol wins; then the first service, by key, that does not merely take
-    the default; then the first service.
+    A workload's own word on the protocol wins; then the oldest service that does not merely take the default;
+    then the oldest service. Of the same age the first by name counts.
     """
     found: dict[Port, list[tuple[Service, ServicePort]]] = {}
+    by_slices = dict(given)
     for service in sorted(services, key=lambda each: each.key):
         for port in sorted(service.ports, key=lambda each: each.port):
-            number = target_number(port, workload_ports)
-            if number is not None:
+            for number in _numbers(service, port, workload_ports, by_slices):
                 found.setdefault(number, []).append((service, port))
     return tuple(
         (
             number,
-            declared_protocol(number, workload_ports) or _first_said([port for _, port in pairs]),
+            declared_protocol(number, workload_ports) or _first_said(pairs),
             tuple(dict.fromkeys(service for service, _ in pairs)),
         )
         for number, pairs in sorted(found.items())
     )
 
 
-def _first_said(ports: list[ServicePort]) -> Protocol:
-    return next((port.protocol for port in ports if port.protocol_source != "default"), ports[0].protocol)
+def slice_numbers(found: EndpointSlice, service: Service, port: ServicePort) -> Iterator[Port]:
+    """Yield the numbers that a slice has for a service's port: matched by name, as Kubernetes does."""
+    alone = len(service.ports) == 1 and len(found.ports) == 1
+    for name, number in found.ports:
+        if name == port.name or alone:
+            yield Port(number)
+
+
+def _numbers(
+    service: Service,
+    port: ServicePort,
+    workload_ports: tuple[WorkloadPort, ...],
+    given: Mapping[ServiceKey, tuple[tuple[Port, Port], ...]],
+) -> Iterator[Port]:
+    if (pairs := given.get(service.key)) is not None:
+        yield from (number for called, number in pairs if called == port.port)
+    elif (number := target_number(port, workload_ports)) is not None:
+        yield number
+
+
+def _first_said(pairs: list[tuple[Service, ServicePort]]) -> Protocol:
+    oldest = [port for _, port in sorted(pairs, key=lambda each: age(each[0].created))]
+    return next((port.protocol for port in oldest if port.protocol_source != "default"), oldest[0].protocol)

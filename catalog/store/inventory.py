@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from catalog.store.precedence import age, health_rank
 from catalog.store.view import IN_VIEW, View, kind, slices, workloads
 from engine.declared import Declared
 from engine.table import Table
@@ -41,9 +42,11 @@ slices_by_address: Final = IN_VIEW.index("slices by address", slices, _sliced_ad
 
 
 def claimant_of(view: View, sidecar: SidecarKey) -> Workload | None:
-    """Return the workload that has a UUID in a namespace: of two that claim one, the first by name."""
-    keys = by_sidecar(view).get(sidecar, ())
-    return view.workloads[keys[0]] if keys else None
+    """Return the workload that has a UUID in a namespace: of several the healthiest, then the oldest."""
+    found = [view.workloads[each] for each in by_sidecar(view).get(sidecar, ())]
+    if len(found) < 2:
+        return found[0] if found else None
+    return min(found, key=lambda each: (health_rank(each.health), *age(each.created), each.key))
 
 
 def holder_of(view: View, name: ProxyName) -> Workload | None:

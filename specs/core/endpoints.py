@@ -84,6 +84,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         shares_address=on_host and uuid is None,
         names_service=bool(named),
         uid=manifest.metadata.text("uid") or "",
+        created=manifest.metadata.text("creationTimestamp") or "",
     )
     spec.skim("serviceAccount")
     status.skim()

@@ -62,6 +62,7 @@ def service(manifest: Manifest) -> Service | None:
         publish_not_ready=spec.flag("publishNotReadyAddresses"),
         dns_names=dns_names(annotations, ports),
         escaped_slashes=escaped_slashes(annotations),
+        created=manifest.metadata.text("creationTimestamp") or "",
     )
     spec.skim()
     return found

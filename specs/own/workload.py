@@ -62,6 +62,7 @@ def workload(manifest: Manifest) -> Workload:
         driver=sidecar_driver(manifest),
         scope=egress_services(manifest.metadata.section("annotations")),
         other_addresses=_other_addresses(spec, own),
+        created=manifest.metadata.text("creationTimestamp") or "",
     )
     spec.close()
     return found

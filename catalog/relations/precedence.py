@@ -1,0 +1,40 @@
+"""Which of several workloads with one address has it.
+
+The rule of `catalog.store.precedence`, with one exception: of two equally healthy workloads the younger one
+has it, because a network gives an address again only after the former holder has ended.
+"""
+
+from catalog.store.inventory import by_address
+from catalog.store.precedence import age, health_rank
+from catalog.store.view import View
+from mesh.workload import Transparent, Workload
+
+
+def is_superseded(view: View, workload: Workload) -> bool:
+    """Return whether another workload of the namespace has a workload's address by now.
+
+    Kubernetes keeps the object of a Pod whose node is gone, or that a finalizer holds, while the network may
+    give its address to another Pod. Only a workload in transparent interception has an address of its own.
+    """
+    if not _is_alone(workload):
+        return False
+    rivals = {
+        each.key: each
+        for address in workload.addresses
+        for each in by_address(view).found(address)
+        if each.key.namespace == workload.key.namespace and _is_alone(each)
+    }
+    if len(rivals) < 2:
+        return False
+    return _holder(list(rivals.values())).key != workload.key
+
+
+def _holder(rivals: list[Workload]) -> Workload:
+    """Return the healthiest; of several the youngest; of several the first by name."""
+    by_name = sorted(rivals, key=lambda each: each.key)
+    youngest_first = sorted(by_name, key=lambda each: age(each.created), reverse=True)
+    return min(youngest_first, key=lambda each: health_rank(each.health))
+
+
+def _is_alone(workload: Workload) -> bool:
+    return isinstance(workload.interception, Transparent) and not workload.shares_address

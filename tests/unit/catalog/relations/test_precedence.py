@@ -1,0 +1,161 @@
+"""Who has what several claim: the healthy before the others, then age, and the name at the very last."""
+
+from dataclasses import replace
+from ipaddress import IPv4Network
+
+import pytest
+
+from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.inbound import inbound_ports
+from catalog.policy.reachable import open_to_all
+from catalog.relations.addresses import home, virtual_address
+from catalog.relations.conflicts import conflicts
+from catalog.relations.endpoints import endpoints, sidecars_at
+from catalog.relations.groups import group_of, groups
+from catalog.store.inventory import claimant_of
+from catalog.store.view import MeshSettings
+from mesh.config import MeshConfig
+from mesh.identity import SidecarKey
+from mesh.names import IpAddress, Namespace, Port, ProxyUuid
+from mesh.objects import EndpointSlice
+from mesh.service import Protocol, Service
+from mesh.workload import Health, Workload
+from tests.meshes import values as a
+
+OLD, NEW = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+PORT = a.port(80)
+SHOP = a.service_key("shop")
+
+
+def _pod(name: str, health: Health = Health.READY, created: str = "", account: str = "shop") -> Workload:
+    found = a.workload(name, "10.0.0.1", app="shop", account=account)
+    return replace(found, health=health, created=created)
+
+
+def _proxies(*pods: Workload, slices: tuple[EndpointSlice, ...] = ()) -> list[tuple[tuple[str, ...], Health]]:
+    found = endpoints(a.view(a.service("shop"), *pods, *slices), SHOP, PORT)
+    return [
+        (tuple(str(proxy.uuid).removesuffix("-uuid") for proxy in each.proxies), each.health)
+        for each in found
+    ]
+
+
+@pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
+@pytest.mark.parametrize("health", [Health.UNREADY, Health.DRAINING])
+def test_an_address_is_that_of_the_ready_pod(former: str, now: str, health: Health) -> None:
+    """The object of a Pod that ends, or whose node is gone, may stay while its address is another Pod's."""
+    pods = (_pod(former, health, OLD), _pod(now, Health.READY, NEW))
+    told = EndpointSlice("shop", Namespace("default"), "shop-1", ("10.0.0.1",), (("", 8080),))
+    assert _proxies(*pods) == _proxies(*pods, slices=(told,)) == [((now,), Health.READY)]
+
+
+@pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
+@pytest.mark.parametrize("health", list(Health))
+def test_of_two_alike_an_address_is_that_of_the_younger(former: str, now: str, health: Health) -> None:
+    """A network gives an address again once its former holder has ended."""
+    assert _proxies(_pod(former, health, OLD), _pod(now, health, NEW)) == [((now,), health)]
+
+
+def test_a_former_pod_does_not_make_it_unclear_who_is_at_an_address() -> None:
+    """With another identity it would leave an endpoint of a slice without any."""
+    view = a.view(_pod("a", Health.UNREADY, OLD, account="other"), _pod("b", Health.READY, NEW))
+    there = sidecars_at(view, Namespace("default"), IpAddress("10.0.0.1"), PORT.port)
+    assert [each.key.name for each in there] == ["b"]
+
+
+def test_another_namespace_takes_no_address() -> None:
+    """What somebody claims in a namespace of his hides nobody in another one."""
+    theirs = replace(a.workload("b", "10.0.0.1", app="shop", namespace="theirs"), created=NEW)
+    assert _proxies(_pod("a", Health.UNREADY, OLD), theirs) == [(("a",), Health.UNREADY)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "holder"),
+    [
+        ((Health.UNREADY, OLD), (Health.READY, NEW), "b"),
+        ((Health.READY, NEW), (Health.READY, OLD), "b"),
+        ((Health.READY, ""), (Health.READY, OLD), "b"),
+        ((Health.READY, OLD), (Health.READY, NEW), "a"),
+        ((Health.READY, ""), (Health.READY, ""), "a"),
+    ],
+)
+def test_a_uuid_is_that_of_the_ready_workload_then_of_the_older(
+    one: tuple[Health, str], other: tuple[Health, str], holder: str
+) -> None:
+    """Only its holder has a proxy; the name decides between those of one age."""
+    uuid = ProxyUuid("u")
+    pods = [
+        replace(a.workload(name, address), uuid=uuid, health=health, created=created)
+        for name, address, (health, created) in (("a", "10.0.0.1", one), ("b", "10.0.0.2", other))
+    ]
+    view = a.view(*pods)
+    found = claimant_of(view, SidecarKey(Namespace("default"), uuid))
+    assert found is not None
+    assert found.key.name == holder
+    assert [len(proxies) for proxies in groups(view).values()] == [1]
+
+
+def _raw(name: str, created: str) -> Service:
+    return replace(a.service(name, a.port(443, 8080, Protocol.TCP), app="shop"), created=created)
+
+
+def _spoken_by(created: str, name: str, other: str) -> tuple[Protocol, Answer, Answer]:
+    """Return what the port speaks, and what becomes of calls to the shop and to the other Service."""
+    shop = replace(a.service("shop"), created=created)
+    policy = (a.route_group("all", a.match("all")), a.target("t", "client", "shop", a.http("all")))
+    tcp = (a.tcp_route("raw"), a.target("t2", "client", "shop", a.tcp("raw")))
+    pod = a.workload("shop-1", "10.0.0.1", app="shop", account="shop")
+    view = a.view(shop, _raw(name, other), pod, a.workload("client", "10.0.0.2"), *policy, *tcp)
+    (inbound,) = inbound_ports(view, group_of(view, pod))
+    answers = [
+        decide(view, Request(a.identity("client"), a.service_key(service), Port(number))).answer
+        for service, number in (("shop", 80), (name, 443))
+    ]
+    return inbound.protocol, answers[0], answers[1]
+
+
+@pytest.mark.parametrize("name", ["front", "zfront"])
+def test_the_older_service_keeps_its_protocol(name: str) -> None:
+    """Calls of the other one fail, and the oracle says so."""
+    assert _spoken_by(OLD, name, NEW) == (Protocol.HTTP, Answer.ALLOWED, Answer.REFUSED)
+    assert _spoken_by(NEW, name, OLD)[:2] == (Protocol.TCP, Answer.REFUSED)
+
+
+def test_without_ages_the_name_decides_and_the_oracle_says_so() -> None:
+    """As of files without creationTimestamp."""
+    assert _spoken_by("", "front", "")[:2] == (Protocol.TCP, Answer.REFUSED)
+    assert _spoken_by("", "zfront", "")[:2] == (Protocol.HTTP, Answer.ALLOWED)
+
+
+def test_an_address_and_port_of_two_services_is_the_older_ones() -> None:
+    """Their sidecars cannot tell the two apart."""
+    both = [
+        replace(a.service(name, address="10.96.0.1", app="shop"), created=created)
+        for name, created in (("a", NEW), ("b", OLD))
+    ]
+    config = MeshConfig(permissive=True)
+    view = a.view(config, *both, a.workload("shop-1", "10.0.0.1", app="shop"))
+    assert [str(each.upstream) for each in open_to_all(view, None, False).services] == ["default/b"]
+
+
+def test_a_virtual_address_stays_with_the_older_service() -> None:
+    """Another one whose name has the same hash is moved, whatever its name."""
+    network = IPv4Network("240.0.0.0/30")
+    at_home = home(a.service_key("zz"), network)
+    first = next(each for each in "abcdefgh" if home(a.service_key(each), network) == at_home)
+    things = (replace(a.service(first), created=NEW), replace(a.service("zz"), created=OLD))
+    view = a.view(*things, settings=MeshSettings(virtual_addresses=network))
+    assert virtual_address(view, a.service_key("zz")) == at_home
+    assert virtual_address(view, a.service_key(first)) != at_home
+
+
+def test_a_listener_stays_with_the_older_workload() -> None:
+    """In explicit interception, of one namespace; the younger one's is left out."""
+    first, second = (
+        replace(
+            a.workload(name, "10.0.0.1", app="shop"), interception=a.explicit("127.0.0.1"), created=created
+        )
+        for name, created in (("a", NEW), ("b", OLD))
+    )
+    view = a.view(a.service("shop"), first, second)
+    assert (len(conflicts(view, first.key)), len(conflicts(view, second.key))) == (1, 0)
