@@ -64,6 +64,7 @@ NAMESPACE: Final[Meanings] = {
 SERVICE_ACCOUNT: Final[Meanings] = {}
 SERVICE: Final[Meanings] = {
     "metadata.name": Meaning("The object's name.", form=LABEL),
+    "metadata.creationTimestamp": Meaning("Of several Services that claim the same the oldest has it."),
     **OF_SERVICE,
     "spec": Meaning("How it is called, and who stands behind it."),
     "spec.type": Meaning("Of an `ExternalName` nothing is made; all others are the same here."),
@@ -88,6 +89,9 @@ POD: Final[Meanings] = {
     "metadata.labels": Meaning(
         "Labels, by which Services select it; `meshwright.dev/proxy-uuid` is its sidecar's UUID, a DNS "
         "label, or `metadata.uid`: its own UID."
+    ),
+    "metadata.creationTimestamp": Meaning(
+        "Of several equally ready Pods with one address the youngest has it."
     ),
     "metadata.uid": Meaning(
         "Its UID, which is its sidecar's UUID where that label says so; who joins by its ServiceAccount's "

@@ -61,6 +61,7 @@ OF_SERVICE: Final[Meanings] = {
 }
 
 WORKLOAD: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("Of several that claim one UUID or listener the oldest has it."),
     "metadata.labels": Meaning("Labels, by which Services select it."),
     **_HELD,
     **_DRIVER,
