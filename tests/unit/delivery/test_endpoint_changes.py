@@ -34,6 +34,7 @@ ONCE = (
     "catalog.relations.backing.services_of",
     "catalog.relations.endpoints.endpoints",
     "catalog.relations.readiness.taking_traffic",
+    "catalog.relations.targets.given_ports",
     "catalog.policy.outbound.who_is_behind",
     "catalog.policy.outbound.spoken_there",
     "catalog.policy.destinations.endpoints_of",
