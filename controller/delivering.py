@@ -6,6 +6,7 @@ from datetime import datetime
 from admin.metrics.registry import Metrics
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
+from certs.issuers.contract import KeyKind
 from certs.opening import Opened
 from certs.pair_files import PairFiles
 from controller.drivers import MeshDrivers
@@ -24,7 +25,9 @@ from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.translation import translation
 from delivery.snapshots.wanted import WhoIsHere
 from mesh.calling import Resilience
+from mesh.long_lived import LongLived
 from mesh.names import TrustDomain
+from mesh.tls_keys import ServiceKeys
 from observed.taps import Taps
 from providers.sources import Sources
 
@@ -107,6 +110,8 @@ def mesh_settings(settings: Settings) -> MeshSettings:
         resilience(settings),
         settings.virtual_addresses_ipv6,
         settings.method_override_headers,
+        LongLived.of(upgrades=settings.http_upgrades, tcp_idle_seconds=settings.tcp_idle_seconds),
+        ServiceKeys.ECDSA_P256 if settings.service_certificate_key is KeyKind.ECDSA_P256 else ServiceKeys.RSA,
     )
 
 

@@ -1,5 +1,6 @@
 """How values of settings are read, from a config file, a variable or a flag, and how pages show them."""
 
+import re
 from collections.abc import Mapping
 from ipaddress import IPv6Network
 from pathlib import Path
@@ -19,6 +20,10 @@ from providers.kubernetes.scope import selector
 
 _MAPPED: Final = 96
 """Bits before those of an IPv4 address within one of IPv6."""
+
+
+_UPGRADE: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}(/[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64})?")
+"""A protocol of the header Upgrade, with or without its version (RFC 9110, section 7.8)."""
 
 
 def _address(value: object) -> HostPort:
@@ -117,6 +122,14 @@ def _selector(value: str) -> str:
     return value
 
 
+def _upgrades(value: tuple[str, ...]) -> tuple[str, ...]:
+    if wrong := [each for each in value if not _UPGRADE.fullmatch(each)]:
+        raise ValueError(
+            f"must be values of the header Upgrade, each by itself, such as websocket; {wrong[0]!r} is not"
+        )
+    return tuple(sorted({each.lower() for each in value}))
+
+
 def _proofs(value: tuple[str, ...]) -> tuple[str, ...]:
     if not value:
         raise ValueError("must name a kind of proof, such as join-token")
@@ -199,6 +212,7 @@ Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)]
 Selector = Annotated[str, AfterValidator(_selector)]
 Namespaces = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), AfterValidator(_namespaces)]
 Proofs = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), AfterValidator(_proofs)]
+Upgrades = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), AfterValidator(_upgrades)]
 Nameservers = Annotated[
     tuple[Annotated[Nameserver, PlainSerializer(str)], ...], NoDecode, BeforeValidator(_nameservers)
 ]

@@ -44,6 +44,7 @@ from controller.setting_values import (
     Providers,
     Seconds,
     Selector,
+    Upgrades,
     VaultNamespace,
     VaultUrl,
     WebhookPlace,
@@ -241,6 +242,12 @@ class Settings(BaseSettings):
     peer_silence_seconds: Annotated[int, Field(ge=0, le=3600)] = 10
     """A connection to a sidecar whose machine confirms nothing for so long ends; at least 4. 0: it may
     wait for a quarter of an hour."""
+    tcp_idle_seconds: Annotated[int, Field(ge=0, le=31_536_000)] = 604_800
+    """A TCP connection on which neither side sends a byte for so long ends, at each sidecar on its way;
+    probes of TCP's keep-alive are no bytes. 0: never (docs/envoy-defaults.md)."""
+    http_upgrades: Upgrades = ("websocket",)
+    """Values of the header Upgrade with which a request may become another protocol, in whatever case. All
+    others are ignored: the application does not see them."""
     dead_after_seconds: Annotated[float, Field(ge=0, le=86400)] = 60.0
     """A sidecar whose stream has been gone for longer, and which callers have ejected, is shown as dead."""
     empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0

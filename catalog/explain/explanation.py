@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from catalog.explain import limits, names, ports, preconditions, retries, routing, upstreams
 from catalog.explain.conclusion import conclusion
 from catalog.explain.ingress import from_outside, lacking
-from catalog.explain.passing import of_client, of_server
+from catalog.explain.passing import of_client, of_server, of_upgrade
 from catalog.explain.remedy import Manifest, remedy
 from catalog.explain.splits import of_splits
 from catalog.explain.steps import Step, origin_of
@@ -70,6 +70,7 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
     yield from retries.of_client(view, client, request.service)
     arrived = oracle.arriving(view, request)
     yield from of_client(request, arrived)
+    yield from of_upgrade(view, request, port)
     if not isinstance(arrived, TurnedDown):
         yield from routing.of_request(view, arrived, port)
         split = oracle.split_for(view, arrived, port)

@@ -5,6 +5,11 @@ from collections.abc import Iterator
 from catalog.explain.steps import Step
 from catalog.oracle.decide import TurnedDown
 from catalog.oracle.requests import Request, path_of
+from catalog.oracle.upgrades import offered
+from catalog.relations.backing import backing
+from catalog.relations.ports import spoken
+from catalog.store.view import View
+from mesh.service import ServicePort
 
 
 def of_client(request: Request, arrived: Request | TurnedDown) -> Iterator[Step]:
@@ -14,6 +19,19 @@ def of_client(request: Request, arrived: Request | TurnedDown) -> Iterator[Step]
             yield Step(f"the client's sidecar {_answers(status)} by itself, whatever policy says: {why}")
         case _ if path_of(arrived) != path_of(request):
             yield Step(f"the client's sidecar makes {path_of(arrived)} of the path, and splits judge that")
+
+
+def of_upgrade(view: View, request: Request, port: ServicePort) -> Iterator[Step]:
+    """Yield which protocols of the request's header Upgrade sidecars ignore, and which setting says so."""
+    if not spoken(port, backing(view, request.service)).is_http:
+        return
+    passing = view.settings.long_lived.upgrades
+    if ignored := offered(request, passing).ignored:
+        which = f"{', '.join(passing)} passes" if passing else "none passes"
+        yield Step(
+            f"the client's sidecar ignores the offer to upgrade to {', '.join(ignored)}, and the application "
+            f"does not see it: {which} (setting http_upgrades)"
+        )
 
 
 def of_server(request: Request, arrived: Request | TurnedDown) -> Iterator[Step]:

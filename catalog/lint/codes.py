@@ -43,6 +43,10 @@ class Code(ProblemCode):
         "MW2026",
         "An older Service, or the workload, has the port for another protocol; calls to this one fail.",
     )
+    SERVICE_FIELD_WITHOUT_EFFECT = (
+        "MW2027",
+        "A Service has a field that kube-proxy obeys and sidecars do not.",
+    )
     UNKNOWN_PRIMARY = "MW2030", "A workload's primary service does not exist."
     UUID_TWICE = (
         "MW2031",
@@ -177,6 +181,10 @@ class Code(ProblemCode):
     UNKNOWN_AUTHORIZER = (
         "MW2154",
         "An ExternalAuthorization's ExtensionService is not there; nobody answers what is asked.",
+    )
+    FITS_NO_CERTIFICATE = (
+        "MW2042",
+        "No cipher suite or curve of a MeshConfig fits the keys of service certificates.",
     )
     NOT_LOOKED_FURTHER = (
         "MW2160",

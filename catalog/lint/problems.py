@@ -1,5 +1,6 @@
 """What is wrong between objects: each function looks at one object and says what is not in force, and why."""
 
+import itertools
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from catalog.lint import (
     splits,
     targets,
     telemetry,
+    tls_keys,
     upstreams,
 )
 from catalog.lint.codes import Code
@@ -259,7 +261,9 @@ def of_config(lint: Lint, key: ObjectKey) -> Problems:
     """Return the problems of a MeshConfig."""
     first = min(configs(lint.view), key=config_order)
     if first == key:
-        return tuple(servers.problems(lint.view, key, lint.view.config))
+        config = lint.view.config
+        found = (servers.problems(lint.view, key, config), tls_keys.problems(lint.view, key, config))
+        return tuple(itertools.chain.from_iterable(found))
     wanted = f"{first} counts and this one does not; keep one of them"
     return (say(lint.view, key, Code.SEVERAL_CONFIGS, Severity.WARNING, "metadata.name", key.name, wanted),)
 

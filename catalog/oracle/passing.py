@@ -7,6 +7,7 @@ from catalog.oracle.paths import TurnedDown, hidden_dots
 from catalog.oracle.requests import Request, passed, path_of
 from catalog.oracle.routing import sent
 from catalog.oracle.targets import Place
+from catalog.oracle.upgrades import offered, too_many
 from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
 from catalog.relations.targets import served_by
@@ -19,6 +20,8 @@ def at_client(view: View, request: Request, port: ServicePort) -> Request | Turn
     """Return a request as the client's sidecar has it: what splits judge. On a TCP port nobody looks."""
     if not spoken(port, backing(view, request.service)).is_http:
         return request
+    if (answer := too_many(offered(request, view.settings.long_lived.upgrades))) is not None:
+        return answer
     return passed(request, view.services[request.service].escaped_slashes)
 
 

@@ -16,6 +16,7 @@ from mesh.hashing import HashedOnce, Shared, hashed_once
 from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
 from mesh.limits import ConnectionLimits, RateLimits
+from mesh.long_lived import LongLived
 from mesh.names import IpAddress, Port, TrustDomain
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
@@ -75,6 +76,7 @@ class MeshTerms(HashedOnce):
 
     `denials`: to whom it says why it has denied a request. `tracing`: whom it tells of all. `resilience`:
     what it does about endpoints that fail. `logs`: what it writes of requests and connections.
+    `long_lived`: which HTTP upgrades it passes, and when it ends quiet TCP connections.
     """
 
     trust_domain: TrustDomain
@@ -84,6 +86,7 @@ class MeshTerms(HashedOnce):
     tracing: Tracing | None = None
     resilience: Resilience = field(default_factory=Resilience)
     logs: Logging = field(default_factory=Logging)
+    long_lived: LongLived = field(default_factory=LongLived)
 
     @property
     def of_destinations(self) -> "MeshTerms":
@@ -388,6 +391,7 @@ class ProxyPolicy:
     resilience: Resilience = field(default_factory=Resilience)
     logs: Logging = field(default_factory=Logging)
     method_overrides: MethodOverrides = MethodOverrides.KEEP
+    long_lived: LongLived = field(default_factory=LongLived)
 
     @property
     def outbound(self) -> tuple[OutboundService, ...]:
@@ -410,6 +414,7 @@ class ProxyPolicy:
             self.tracing,
             self.resilience,
             self.logs,
+            self.long_lived,
         )
 
     @property

@@ -23,6 +23,7 @@ from catalog.store import mesh_wide
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.hashing import Shared
+from mesh.tls_keys import fitting_curves, fitting_suites
 from mesh.workload import Explicit, Transparent
 
 __all__ = ["ProxyPolicy", "outline", "proxy_policy"]
@@ -75,6 +76,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         resilience=view.settings.resilience,
         logs=logging(view, group),
         method_overrides=view.settings.method_overrides,
+        long_lived=view.settings.long_lived,
     )
 
 
@@ -101,11 +103,11 @@ def _transparent(group: ProxyGroup) -> Transparent:
 
 
 def tls_range(view: View) -> TlsRange:
-    """Return the TLS settings of the mesh."""
-    sidecar = mesh_wide.sidecar(view).value()
+    """Return the TLS settings of the mesh, by which the keys of service certificates can be used."""
+    sidecar, keys = mesh_wide.sidecar(view).value(), view.settings.service_keys
     return TlsRange(
         minimum=sidecar.tls_min_version,
         maximum=sidecar.tls_max_version,
-        cipher_suites=sidecar.cipher_suites,
-        ecdh_curves=sidecar.ecdh_curves,
+        cipher_suites=fitting_suites(sidecar.cipher_suites, keys, sidecar.tls_min_version),
+        ecdh_curves=fitting_curves(sidecar.ecdh_curves, keys, sidecar.tls_max_version),
     )

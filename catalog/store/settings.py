@@ -6,7 +6,9 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
 from mesh.calling import Resilience
+from mesh.long_lived import LongLived
 from mesh.names import TrustDomain
+from mesh.tls_keys import ServiceKeys
 
 DEFAULT_TRUST_DOMAIN: Final = TrustDomain("cluster.local")
 
@@ -78,6 +80,8 @@ class MeshSettings:
     what proxies take. `denials`: who is told why a request was denied. `trace_sampling`: how many of a
     hundred requests are traced, where the MeshConfig has a collector. `resilience`: what proxies do about
     endpoints that fail. `method_overrides`: whether headers that name another method reach applications.
+    `long_lived`: which HTTP upgrades proxies pass, and when they end quiet TCP connections.
+    `service_keys`: the kind of the keys of service certificates.
     """
 
     trust_domain: TrustDomain = DEFAULT_TRUST_DOMAIN
@@ -90,3 +94,5 @@ class MeshSettings:
     resilience: Resilience = field(default_factory=Resilience)
     virtual_addresses_ipv6: IPv6Network = VIRTUAL_IPV6
     method_overrides: MethodOverrides = MethodOverrides.KEEP
+    long_lived: LongLived = field(default_factory=LongLived)
+    service_keys: ServiceKeys = ServiceKeys.ECDSA_P256

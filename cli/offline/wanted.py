@@ -18,8 +18,10 @@ from delivery.snapshots.rendering import Rendering, resources
 from delivery.snapshots.translation import translation
 from mesh.calling import Resilience
 from mesh.identity import ProxyName
+from mesh.long_lived import LongLived
 from mesh.names import TrustDomain
 from mesh.problems import Problems, Severity
+from mesh.tls_keys import ServiceKeys
 from sidecars.contract.errors import DriverError
 from sidecars.registry import DriverRegistry
 from specs.codes import Code as ReaderCode
@@ -102,4 +104,6 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
         ),
         IPv6Network(told["virtual_addresses_ipv6"]),
         MethodOverrides(told.get("method_override_headers", MethodOverrides.KEEP)),
+        LongLived.of(upgrades=tuple(told["http_upgrades"]), tcp_idle_seconds=told["tcp_idle_seconds"]),
+        ServiceKeys.ECDSA_P256 if told["service_certificate_key"] == "ecdsa-p256" else ServiceKeys.RSA,
     )

@@ -17,8 +17,10 @@ the mesh, rules without a policy accept nobody; the one mistake that opens a por
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from catalog.policy.proxy import (
@@ -37,7 +39,7 @@ from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
-from sidecars.envoy import access_log, names, rate_services, rates, rbac
+from sidecars.envoy import access_log, names, rate_services, rates, rbac, surviving
 from sidecars.envoy.connection_manager import connection_manager
 from sidecars.envoy.features import order
 from sidecars.envoy.typed import packed, reference
@@ -182,7 +184,10 @@ def to_clusters(
         ]
     )
     proxy = _TcpProxy(
-        stat_prefix=stat_prefix, weighted_clusters=weighted, access_log=access_log.connections(terms.logs)
+        stat_prefix=stat_prefix,
+        weighted_clusters=weighted,
+        access_log=access_log.connections(terms.logs),
+        idle_timeout=_idle(terms),
     )
     _tried(proxy, tries)
     needed = (reference(CLUSTER, name) for name, _ in shares)
@@ -207,4 +212,11 @@ def _named(proxy: _TcpProxy) -> _Filter:
 
 def _tcp_proxy(terms: MeshTerms, stat_prefix: str, cluster: str) -> _TcpProxy:
     written_to = access_log.connections(terms.logs)
-    return _TcpProxy(stat_prefix=stat_prefix, cluster=cluster, access_log=written_to)
+    return _TcpProxy(
+        stat_prefix=stat_prefix, cluster=cluster, access_log=written_to, idle_timeout=_idle(terms)
+    )
+
+
+def _idle(terms: MeshTerms) -> Duration:
+    """Return after how long a quiet connection ends. Envoy's own is an hour; its 0 is without end."""
+    return surviving.duration(terms.long_lived.tcp_idle or timedelta())

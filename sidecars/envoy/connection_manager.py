@@ -2,7 +2,8 @@
 
 The proxy stays out of sight: no Server, Via or x-envoy headers of its own, X-Forwarded-For and X-Request-Id
 as the applications write them (a caller is known by its certificate, not by a header). No idle timeout of
-streams: a quiet stream is not a broken one.
+streams: a quiet stream is not a broken one. Interim answers (100, 102, 103) are the application's: by itself
+Envoy answers `Expect: 100-continue` before the application has seen the request.
 """
 
 from functools import lru_cache
@@ -54,6 +55,7 @@ def _nameless(terms: MeshTerms, features: tuple[Feature, ...]) -> _Manager:
         use_remote_address=BoolValue(value=False),
         skip_xff_append=True,
         stream_idle_timeout=Duration(),
+        proxy_100_continue=True,
         http_protocol_options=protocol_pb2.Http1ProtocolOptions(accept_http_10=True),
     )
     for each in features:

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 import grpc
@@ -119,3 +120,42 @@ async def refusal(calling: grpc.aio.Channel, method: str) -> grpc.StatusCode:
     with pytest.raises(grpc.aio.AioRpcError) as error:
         await calling.unary_unary(f"/test.Echo/{method}")(b"1")
     return error.value.code()
+
+
+OFFERED = ("TLS/1.2", "h2c, TLS/1.2", "made-up-protocol", "SPDY/3.1")
+
+
+@pytest.mark.parametrize("offer", OFFERED)
+async def test_an_upgrade_that_nobody_offers_is_ignored(mesh: PolicyMesh, offer: str) -> None:
+    """As RFC 9110, section 7.8, has it; Apache HttpClient 5.4 offers TLS/1.2 with every request."""
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    async with aiohttp.ClientSession() as session:
+        headers = {"Connection": "Upgrade", "Upgrade": offer}
+        async with session.get(f"{mesh.url('client', 'v1')}/a", headers=headers) as answer:
+            assert answer.status == 200
+
+
+async def test_expect_reaches_the_application(mesh: PolicyMesh) -> None:
+    """A body is asked for by the application, and not at all where policy denies the request."""
+    await mesh.enforce(routes("up", path("/a", "POST")), target("t", "shop/v1", ("shop/client",), http("up")))
+    assert await expecting(mesh, "/a") == ["HTTP/1.1 100 Continue", "HTTP/1.1 200 OK"]
+    assert await expecting(mesh, "/b") == ["HTTP/1.1 403 Forbidden"]
+
+
+async def expecting(mesh: PolicyMesh, asked: str) -> list[str]:
+    """Return the status lines of answers to an upload whose body waits for 100, one after the other."""
+    url = urlsplit(mesh.url("client", "v1"))
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    headers = ("Host: v1", "Connection: close", "Expect: 100-continue", "Content-Length: 2", "", "")
+    writer.write("\r\n".join((f"POST {asked} HTTP/1.1", *headers)).encode())
+    lines = []
+    async with asyncio.timeout(60):
+        while line := (await reader.readline()).decode().rstrip():
+            lines.append(line)
+            if line.startswith("HTTP/1.1 100"):
+                await reader.readline()
+                writer.write(b"ok")
+            else:
+                break
+    writer.close()
+    return lines

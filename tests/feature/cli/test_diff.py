@@ -91,6 +91,9 @@ class Served:
             "ejected_percent": 50,
             "peer_silence_seconds": 10,
             "virtual_addresses_ipv6": "2001:2::/96",
+            "http_upgrades": ["websocket"],
+            "tcp_idle_seconds": 604800,
+            "service_certificate_key": "ecdsa-p256",
         }
 
     def proxies(self) -> tuple[ProxyStatus, ...]:

@@ -63,6 +63,13 @@ def test_flags_win_over_environment_over_file_over_defaults(
             "trace_collector_ca is of trace_collector_tls: give that as well, or leave it out",
         ),
         ({"trace_collector": "c:0"}, "trace_collector must have a port, such as otel-collector:4317"),
+        (
+            {"http_upgrades": "websocket,TLS 1.2"},
+            (
+                "--http-upgrades is 'websocket,TLS 1.2': must be values of the header Upgrade, each by "
+                "itself, such as websocket; 'TLS 1.2' is not"
+            ),
+        ),
         ({"namespaces": "a,B"}, "--namespaces is 'a,B': must be names of namespaces, which 'B' is not"),
         (
             {"namespace_selector": "a in b"},

@@ -1,0 +1,57 @@
+"""What becomes of the protocols that a request offers in its header Upgrade (RFC 9110, section 7.8)."""
+
+import pytest
+
+from catalog.explain.explanation import explain
+from catalog.oracle.decide import TurnedDown
+from catalog.oracle.requests import Request
+from catalog.store.settings import MeshSettings
+from mesh.config import MeshConfig
+from mesh.long_lived import LongLived
+from mesh.names import Port
+from mesh.service import Protocol
+from tests.meshes import values as a
+
+IGNORED = "the client's sidecar ignores the offer to upgrade to {}, and the application does not see it: {}"
+"""The sentence, without the setting's name."""
+
+
+def said(
+    *headers: tuple[str, str], passing: tuple[str, ...] = ("websocket",), protocol: Protocol = Protocol.HTTP
+) -> tuple[list[str], TurnedDown | None]:
+    """Return the steps about upgrades, and what a sidecar answers by itself."""
+    settings = MeshSettings(long_lived=LongLived(upgrades=passing))
+    shop = a.service("shop", a.port(80, protocol=protocol))
+    workloads = (a.workload("shop", "10.0.0.5"), a.workload("buyer", "10.0.0.6"))
+    view = a.view(shop, *workloads, MeshConfig(permissive=True), settings=settings)
+    request = Request(a.identity("buyer"), shop.key, Port(80), "GET", "/", headers)
+    found = explain(view, request)
+    return [each.text for each in found.steps if "upgrade to" in each.text], found.decision.turned_down
+
+
+CONNECTION = ("Connection", "keep-alive, Upgrade")
+
+
+@pytest.mark.parametrize(
+    ("offers", "ignored"),
+    [("TLS/1.2", "TLS/1.2"), ("WebSocket", ""), ("h2c, websocket,TLS/1.2", "h2c, TLS/1.2")],
+)
+def test_what_is_not_passed_is_ignored(offers: str, ignored: str) -> None:
+    """Without another status; one that passes is named by nobody."""
+    wanted = [IGNORED.format(ignored, "websocket passes (setting http_upgrades)")] if ignored else []
+    assert said(CONNECTION, ("Upgrade", offers)) == (wanted, None)
+
+
+def test_nothing_is_offered_without_connection() -> None:
+    """Upgrade alone is no offer, and bytes have no headers."""
+    assert said(("Upgrade", "TLS/1.2")) == ([], None)
+    assert said(CONNECTION, ("Upgrade", "TLS/1.2"), protocol=Protocol.TCP) == ([], None)
+
+
+def test_several_that_pass_are_refused_by_envoy() -> None:
+    """It looks for a configuration with the whole value as its name."""
+    _, answer = said(CONNECTION, ("Upgrade", "websocket, x"), passing=("websocket", "x"))
+    assert answer is not None
+    assert (answer.status, "websocket, x" in answer.why) == (403, True)
+    steps, answer = said(CONNECTION, ("Upgrade", "x"), passing=())
+    assert (steps, answer) == ([IGNORED.format("x", "none passes (setting http_upgrades)")], None)

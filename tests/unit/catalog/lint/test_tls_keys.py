@@ -1,0 +1,43 @@
+"""TLS settings of a MeshConfig that no service certificate fits."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.lint.problems import problems
+from catalog.policy.whole import tls_range
+from mesh.config import MeshConfig, SidecarSettings, TlsVersion
+from mesh.tls_keys import ServiceKeys
+from tests.meshes import values as a
+
+OLD = SidecarSettings(tls_max_version=TlsVersion.V1_2)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (replace(OLD, cipher_suites=("ECDHE-ECDSA-AES128-SHA",), ecdh_curves=("P-256",)), []),
+        (
+            replace(OLD, cipher_suites=("ECDHE-RSA-AES128-SHA",)),
+            [("MW2042", "spec.sidecar.cipherSuites", "ECDHE-RSA-AES128-SHA", "ECDHE-ECDSA-AES128-SHA")],
+        ),
+        (
+            replace(OLD, ecdh_curves=("P-384", "X25519")),
+            [("MW2042", "spec.sidecar.ecdhCurves", "P-384, X25519", "P-256")],
+        ),
+        (SidecarSettings(ecdh_curves=("P-384",)), []),
+    ],
+)
+def test_what_is_added_is_told_and_served(
+    said: SidecarSettings, told: list[tuple[str, str, str, str]]
+) -> None:
+    """By a warning with the field, what it says and what sidecars use besides."""
+    view = a.view(a.service("web"), MeshConfig(sidecar=said))
+    found = [each for each in problems(view) if each.code == "MW2042"]
+    assert [(each.code, each.field, each.value) for each in found] == [each[:3] for each in told]
+    for problem, (_, _, _, added) in zip(found, told, strict=True):
+        assert f"sidecars use {added} as well" in problem.expected
+        assert ServiceKeys.ECDSA_P256.value in problem.expected
+    served = tls_range(view)
+    more = [*served.cipher_suites[len(said.cipher_suites) :], *served.ecdh_curves[len(said.ecdh_curves) :]]
+    assert more == [each[3] for each in told]

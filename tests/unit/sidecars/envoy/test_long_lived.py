@@ -1,0 +1,92 @@
+"""What stays open: upgrades of HTTP, interim answers, and quiet TCP connections."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import re2
+
+from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy
+from mesh.long_lived import LongLived
+from mesh.service import Protocol
+from sidecars.envoy.features.upgrades import other_than
+from tests.meshes.resources import resources
+from tests.unit.sidecars.envoy.test_translate import backend, decoded, inbound, outbound, policy
+from xds.protocol.resource import LISTENER
+
+_MANAGER = "envoy.filters.network.http_connection_manager"
+_TCP = "envoy.filters.network.tcp_proxy"
+
+
+def filters(made: ProxyPolicy, name: str) -> list[dict[str, Any]]:
+    """Return the configuration of every network filter of one kind, of both directions."""
+    listeners = [decoded(each) for each in resources(made) if each.type_url == LISTENER]
+    found = [
+        each["typedConfig"]
+        for listener in listeners
+        for chain in listener["filterChains"]
+        for each in chain["filters"]
+        if each["name"] == name
+    ]
+    assert len(listeners) > 1
+    assert found
+    return found
+
+
+def of(protocol: Protocol, long_lived: LongLived) -> ProxyPolicy:
+    """Return the policy of a proxy that is called and calls in one protocol."""
+    ports = (inbound(EveryoneInTheMesh(), protocol=protocol),)
+    called = outbound(protocol, OutboundRoute(None, (backend("a", 1), backend("b", 1))))
+    return replace(policy(inbound=ports, outbound=(called,), passthrough=True), long_lived=long_lived)
+
+
+def test_interim_answers_are_the_applications() -> None:
+    """Envoy answers `Expect: 100-continue` by itself otherwise, and drops 103."""
+    managers = filters(of(Protocol.HTTP, LongLived()), _MANAGER)
+    assert [each.get("proxy100Continue") for each in managers] == [True] * len(managers)
+
+
+@pytest.mark.parametrize(
+    ("upgrades", "passing"), [(("websocket",), ["websocket"]), (("tls/1.2", "x"), ["tls/1.2", "x"]), ((), [])]
+)
+def test_upgrades_pass_that_the_setting_names(upgrades: tuple[str, ...], passing: list[str]) -> None:
+    """In both directions; the others are ignored by an expression."""
+    for each in filters(of(Protocol.HTTP, LongLived(upgrades=upgrades)), _MANAGER):
+        assert [one["upgradeType"] for one in each.get("upgradeConfigs", [])] == passing
+        ignored = each["httpProtocolOptions"]["ignoreHttp11Upgrade"]
+        assert ignored == [{"safeRegex": {"regex": other_than(upgrades)}}]
+
+
+@pytest.mark.parametrize(
+    ("names", "kept", "ignored"),
+    [
+        (
+            ("websocket",),
+            ["websocket", "WebSocket"],
+            ["", "w", "web", "websockets", "h2c", "TLS/1.2", "xwebsocket"],
+        ),
+        (("ws", "wss"), ["ws", "WSS"], ["w", "wsss", "wsx", "s"]),
+        (
+            ("a/1.0", "a-b", "a_c", "^]"),
+            ["A/1.0", "a-b", "a_c", "^]"],
+            ["a/1x0", "a", "a/1.00", "^", "a-", "b"],
+        ),
+        ((), [], ["", "websocket"]),
+    ],
+)
+def test_ignored_is_whatever_is_not_named(
+    names: tuple[str, ...], kept: list[str], ignored: list[str]
+) -> None:
+    """By RE2, which Envoy uses, in whatever case."""
+    expression = re2.compile(other_than(names))
+    assert [each for each in (*kept, *ignored) if expression.fullmatch(each)] == ignored
+
+
+@pytest.mark.parametrize(
+    ("idle", "written"), [(None, "0s"), (timedelta(days=7), "604800s"), (timedelta(seconds=90), "90s")]
+)
+def test_quiet_connections_live_as_long_as_the_setting_says(idle: timedelta | None, written: str) -> None:
+    """In both directions; where nothing was said Envoy would cut them after an hour."""
+    found = filters(of(Protocol.TCP, LongLived(tcp_idle=idle)), _TCP)
+    assert [each.get("idleTimeout") for each in found] == [written] * len(found)
