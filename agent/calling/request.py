@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from agent.calling.seen import Outcome, Seen, own_words
@@ -14,7 +14,7 @@ from agent.calling.taken import is_listened_at, is_taken
 from agent.interception.iptables import ProgramFailed, left_alone
 from agent.interception.owners import named
 from mesh.host_port import HostPort
-from sidecars.layout import DENIED_HEADER, OUTBOUND_PORT, PROXY_UID
+from sidecars.layout import DENIED_HEADER, OUTBOUND_PORT, PROXY_UID, UNDELIVERED_HEADER
 
 NOBODY: Final = 65534
 """Whose socket it is where root's own would be left alone by the interception."""
@@ -36,13 +36,27 @@ class Call:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer: its status, what the called sidecar says of it in headers, and the beginning of its text."""
+
+    status: int
+    denied: str
+    undelivered: bool
+    text: str = field(repr=False)
+
+
+_NO_ANSWER: Final = _Answer(0, "", undelivered=False, text="")
+
+
 def made(call: Call) -> Seen:
     """Make a request, and return what was seen of it; never raises for what goes wrong with it."""
     began = time.monotonic()
 
-    def seen(outcome: Outcome, words: str = "", status: int = 0, denied: str = "") -> Seen:
-        passed = (time.monotonic() - began) * 1000
-        return Seen(outcome, str(call.where), status, denied, words, round(passed, 1))
+    def seen(outcome: Outcome, words: str = "", answer: _Answer = _NO_ANSWER) -> Seen:
+        passed = round((time.monotonic() - began) * 1000, 1)
+        where, undelivered = str(call.where), answer.undelivered
+        return Seen(outcome, where, answer.status, answer.denied, words, passed, undelivered)
 
     try:
         connection = _connected(call)
@@ -56,14 +70,14 @@ def made(call: Call) -> Seen:
         try:
             if not call.method:
                 return seen(_kept(connection))
-            status, denied, text = _asked(connection, call)
+            answer = _asked(connection, call)
         except (http.client.InvalidURL, ValueError) as error:
             return seen(Outcome.NOT_TRIED, f"it cannot be sent as it is: {error}")
         except TimeoutError:
             return seen(Outcome.SILENT, f"no answer in {call.seconds:g} s")
         except (OSError, http.client.HTTPException) as error:
             return seen(Outcome.CLOSED, _said(error))
-    return seen(Outcome.ANSWERED, own_words(status, text), status, denied)
+    return seen(Outcome.ANSWERED, own_words(answer.status, answer.text), answer)
 
 
 def _connected(call: Call) -> socket.socket:
@@ -98,8 +112,8 @@ def _not_left_alone(*, led: bool) -> Iterator[None]:
         os.seteuid(user)
 
 
-def _asked(connection: socket.socket, call: Call) -> tuple[int, str, str]:
-    """Send the request, and return status, the sidecar's reason and the beginning of the text."""
+def _asked(connection: socket.socket, call: Call) -> _Answer:
+    """Send the request, and return the answer with the beginning of its text."""
     http_connection = http.client.HTTPConnection(call.where.host, call.where.port)
     http_connection.sock = connection
     http_connection.putrequest(call.method, call.path, skip_host=True, skip_accept_encoding=True)
@@ -112,7 +126,8 @@ def _asked(connection: socket.socket, call: Call) -> tuple[int, str, str]:
         if answer.status >= 400:  # of others no word is Envoy's own, and they may go on for ever
             with contextlib.suppress(OSError, http.client.HTTPException):
                 text = answer.read(_MOST_BYTES).decode(errors="replace")
-        return answer.status, answer.getheader(DENIED_HEADER, ""), text
+        denied = answer.getheader(DENIED_HEADER, "")
+        return _Answer(answer.status, denied, answer.getheader(UNDELIVERED_HEADER) is not None, text)
 
 
 def _kept(connection: socket.socket) -> Outcome:

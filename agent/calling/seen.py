@@ -26,7 +26,8 @@ class Seen:
 
     `denied` is the reason of a sidecar that denied it, empty if it did not say. `words` are those of the
     answer if Envoy itself has given it, or of the system, or say why nothing was tried. `milliseconds` is
-    the time to the answer, or to its failing.
+    the time to the answer, or to its failing. `undelivered`: the called sidecar says that it could not
+    connect to its application.
     """
 
     outcome: Outcome
@@ -35,11 +36,21 @@ class Seen:
     denied: str = ""
     words: str = ""
     milliseconds: float = 0.0
+    undelivered: bool = False
 
     @property
     def is_denied(self) -> bool:
         """Say whether a sidecar's rules have denied it."""
         return self.status == 403 and (bool(self.denied) or self.words == DENIED)
+
+    @property
+    def is_between_sidecars(self) -> bool:
+        """Say whether the caller's sidecar made no connection, TLS included, to the called sidecar.
+
+        The called sidecar marks its own answer where it could not connect to its application. Envoy 1.39 and
+        newer say nothing of TLS in an answer.
+        """
+        return self.flag == "UF" and not self.undelivered
 
     @property
     def flag(self) -> str:
@@ -56,12 +67,24 @@ _FLAGS: Final = (
     ("UO", re.compile("reset reason: overflow")),
     ("UPE", re.compile("reset reason: protocol error")),
     ("UT", re.compile("upstream request timeout")),
+    ("UMSDR", re.compile("upstream max stream duration reached")),
+    ("SI", re.compile("^stream timeout$")),
 )
+
+_BELOW_500: Final = {
+    (400, "Bad Request"): "DPE",
+    (408, "request timeout"): "DT",
+    (408, "stream timeout"): "SI",
+    (429, "local_rate_limited"): "RL",
+}
+"""Whole answers of Envoy's own that say the request is at fault, and their flags."""
 
 
 def flag(status: int, words: str) -> str:
     """Return the response flag that Envoy logs with an answer of its own in these words."""
-    return next((name for name, found in _FLAGS if found.search(words)), "") if status >= 500 else ""
+    if status < 500:
+        return _BELOW_500.get((status, words), "")
+    return next((name for name, found in _FLAGS if found.search(words)), "")
 
 
 def own_words(status: int, text: str) -> str:

@@ -1,5 +1,7 @@
 """The one real request: how it is to be made, and whether what was seen of it is what policy says."""
 
+from typing import Final
+
 from agent.calling.request import Call
 from agent.calling.seen import Outcome, Seen
 from catalog.oracle.decide import Answer
@@ -109,6 +111,24 @@ _CAME_THROUGH = (
 )
 
 
+_BETWEEN: Final = (
+    "the caller's sidecar could not connect to the called one, or TLS between them failed; no application "
+    "was asked: {} has certificates, {} says where the called sidecar listens, `meshwright lint` whether TLS "
+    "settings fit the certificates, and the caller's access log has upstream_transport_failure_reason"
+)
+_BY_FLAG: Final = {
+    "UO": "a limit of an UpstreamTrafficSetting is reached, or connections to the service are used up: the "
+    "caller's sidecar has sent nothing",
+    "UT": "the timeout of a RoutePolicy or a Retry is over: the application has the request and has not "
+    "answered",
+    "UPE": "the application speaks another protocol than the port: see appProtocol or the port's name in the "
+    "Service",
+    "RL": "a rate limit of an UpstreamTrafficSetting is reached: its rateLimit says how much may come",
+    "DPE": "the sidecar takes no such request: see the header's and the path's characters",
+}
+"""What to look at where Envoy has answered by itself, by its response flag."""
+
+
 def _text(facts: Facts, seen: Seen) -> str:
     if seen.outcome is Outcome.NOT_TRIED:
         return f"not tried: {seen.words}"
@@ -135,6 +155,10 @@ def _application(facts: Facts, seen: Seen) -> str:
     """Return what to look at where the way was open and nobody answered."""
     if seen.flag == "UH":
         return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"
+    if seen.is_between_sidecars:
+        return _BETWEEN.format(_shown(facts.callers, "secrets"), _shown(facts.servers, "listeners"))
+    if seen.flag in _BY_FLAG:
+        return _BY_FLAG[seen.flag]
     where = ", ".join(each.application for each in facts.endpoints if each.application and not each.withheld)
     longer = ", or give it longer with --seconds" if seen.outcome is Outcome.SILENT else ""
     listens = f"see that the application listens at {where}" if where else "see that the application listens"

@@ -16,6 +16,10 @@ RESET = "upstream connect error or disconnect/reset before headers. reset reason
         (503, RESET.format("connection termination"), "UC"),
         (503, RESET.format("overflow"), "UO"),
         (504, "upstream request timeout", "UT"),
+        (504, "stream timeout", "SI"),
+        (429, "local_rate_limited", "RL"),
+        (408, "stream timeout", "SI"),
+        (400, "Bad Request", "DPE"),
     ],
 )
 def test_envoy_s_words_have_its_flag(status: int, text: str, flag: str) -> None:
@@ -37,3 +41,29 @@ def test_a_denial_is_known_by_its_reason_or_its_words() -> None:
     assert Seen(Outcome.ANSWERED, status=403, words=denied).is_denied
     assert Seen(Outcome.ANSWERED, status=403, denied="no-traffic-target").is_denied
     assert not Seen(Outcome.ANSWERED, status=403).is_denied
+
+
+@pytest.mark.parametrize(
+    ("reason", "undelivered", "between"),
+    [
+        ("remote connection failure", False, True),
+        (
+            "remote connection failure, transport failure reason: TLS_error:|268435703:SSL routines",
+            False,
+            True,
+        ),
+        ("connection failure", True, False),
+        ("connection termination", False, False),
+    ],
+)
+def test_who_could_not_connect(reason: str, undelivered: bool, between: bool) -> None:
+    """The called sidecar says of its application; what it does not say has failed between the sidecars."""
+    words = own_words(503, RESET.format(reason))
+    seen = Seen(Outcome.ANSWERED, status=503, words=words, undelivered=undelivered)
+    assert seen.is_between_sidecars is between
+
+
+@pytest.mark.parametrize("status", [400, 408, 413, 429])
+def test_words_below_500_are_envoy_s_only_as_a_whole(status: int) -> None:
+    """An application may write more or less around them."""
+    assert own_words(status, "sorry: local_rate_limited, stream timeout, Bad Request") == ""

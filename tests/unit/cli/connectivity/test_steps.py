@@ -46,6 +46,7 @@ DOWN = Seen(
     "127.0.0.3:7001",
     503,
     words="upstream connect error or disconnect/reset before headers. reset reason: connection failure",
+    undelivered=True,
 )
 NOBODY = Seen(Outcome.ANSWERED, "127.0.0.3:7001", 503, words="no healthy upstream")
 CLOSED, OPEN, SILENT, NO_LISTENER = (
@@ -255,3 +256,31 @@ def test_what_is_no_answer_is_said(found: dict[str, object]) -> None:
     """What is missing is named."""
     with pytest.raises(ValueError, match=r"missing|no object"):
         read_facts(found)
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "named"),
+    [
+        (503, DOWN.words, "TLS between them failed; no application was asked"),
+        (
+            503,
+            "upstream connect error or disconnect/reset before headers. reset reason: overflow",
+            "a limit of an Upstream",
+        ),
+        (504, "upstream request timeout", "the timeout of a RoutePolicy or a Retry"),
+        (429, "local_rate_limited", "a rate limit of an UpstreamTrafficSetting"),
+        (
+            502,
+            "upstream connect error or disconnect/reset before headers. reset reason: protocol error",
+            "another protocol",
+        ),
+    ],
+)
+def test_what_envoy_answers_by_itself_is_not_blamed_on_the_application(
+    status: int, words: str, named: str
+) -> None:
+    """The remedy names whose answer it is."""
+    seen = Seen(Outcome.ANSWERED, "127.0.0.3:7001", status, words=words)
+    found, _, do = verdict(FACTS, Point.REQUEST, seen=seen)
+    assert (found, "see that the application" in do) == (Verdict.FAILED, False)
+    assert named in do
