@@ -127,6 +127,8 @@ class Service(Indexed):
     `other_addresses` are further ones at which it is called, as of the other family. With
     `publish_not_ready` calls go to workloads that are not ready as well. `created` is
     `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    `without_effect` are fields of `spec`, each with its value, that kube-proxy obeys and sidecars
+    do not.
     """
 
     key: ServiceKey
@@ -139,6 +141,7 @@ class Service(Indexed):
     other_addresses: tuple[IpAddress, ...] = ()
     publish_not_ready: bool = False
     created: str = ""
+    without_effect: tuple[tuple[str, str], ...] = ()
 
     def port(self, number: int) -> ServicePort | None:
         """Return the port with that number, or None."""

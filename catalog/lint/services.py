@@ -30,12 +30,22 @@ from mesh.workload import Endpoint, Explicit, PodTemplate, Workload
 
 _NAMED: Final = 8
 
+_INSTEAD: Final = {
+    "externalIPs": "these addresses are no service of the mesh to them; call the Service by its name",
+    "internalTrafficPolicy": "they call endpoints on every node",
+    "sessionAffinity": "each request may go to another endpoint; an UpstreamPolicy that balances by "
+    "ConsistentHash keeps a caller's requests together",
+    "trafficDistribution": "an UpstreamPolicy says how near endpoints must be",
+}
+"""What sidecars do, and what is obeyed in the field's place."""
+
 
 def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
     """Yield the problems of a Service."""
     if not is_unmeshed(lint, service.key):
         yield from _behind(lint, service)
         yield from _guessed(lint.view, service)
+        yield from _without_effect(lint.view, service)
     yield from _shared_addresses(lint, service)
     yield from _overruled(lint.view, service)
 
@@ -48,6 +58,15 @@ def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
 
 def _object(key: ServiceKey) -> ObjectKey:
     return ObjectKey.of(SERVICE, key)
+
+
+def _without_effect(view: View, service: Service) -> Iterator[Problem]:
+    """Yield the fields that decide which endpoint kube-proxy chooses: sidecars choose by themselves."""
+    for name, value in service.without_effect:
+        severity = Severity.INFO if name == "trafficDistribution" else Severity.WARNING
+        wanted = f"has no effect on calls by sidecars: {_INSTEAD[name]}"
+        field, code = f"spec.{name}", Code.SERVICE_FIELD_WITHOUT_EFFECT
+        yield say(view, _object(service.key), code, severity, field, value, wanted)
 
 
 def _behind(lint: Lint, service: Service) -> Iterator[Problem]:

@@ -95,6 +95,10 @@ _CORE: Final[Mapping[Kind, Keep]] = {
             selector=_whole,
             ports=_PORTS,
             publishNotReadyAddresses=_whole,
+            internalTrafficPolicy=_whole,
+            sessionAffinity=_whole,
+            trafficDistribution=_whole,
+            externalIPs=_whole,
         ),
     ),
     POD: _fields(

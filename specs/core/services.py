@@ -4,6 +4,7 @@ Kubernetes has hundreds of fields in these kinds; only those used here are looke
 """
 
 import re
+from collections.abc import Iterator
 
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, is_dns_label
@@ -16,6 +17,13 @@ from specs.manifest import LABEL_RULE, Manifest, sidecar_driver
 from specs.own.dns import dns_names
 from specs.protocols import BY_NAME, decide
 from specs.references import ADDRESS_RULE, address, addresses
+
+_OF_KUBE_PROXY = (
+    ("internalTrafficPolicy", "Cluster"),
+    ("sessionAffinity", "None"),
+    ("trafficDistribution", ""),
+)
+"""Fields with their defaults."""
 
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -63,9 +71,24 @@ def service(manifest: Manifest) -> Service | None:
         dns_names=dns_names(annotations, ports),
         escaped_slashes=escaped_slashes(annotations),
         created=manifest.metadata.text("creationTimestamp") or "",
+        without_effect=tuple(_without_effect(spec)),
     )
-    spec.skim()
+    spec.skim("externalTrafficPolicy", "sessionAffinityConfig")
     return found
+
+
+def _without_effect(spec: Fields) -> Iterator[tuple[str, str]]:
+    """Yield the fields by which kube-proxy chooses an endpoint, where they do not have its default.
+
+    Sidecars choose endpoints in its place. What is no text is the API server's to refuse.
+    """
+    for name, default in _OF_KUBE_PROXY:
+        value = spec.raw(name)
+        if isinstance(value, str) and value not in ("", default):
+            yield name, value
+    external = spec.raw("externalIPs")
+    if isinstance(external, list) and external:
+        yield "externalIPs", ", ".join(map(str, external))
 
 
 def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:

@@ -56,6 +56,8 @@ _SLICE_PORTS: Final[Meanings] = {
     "ports[].protocol": _PROTOCOL,
 }
 
+_SAID: Final = "lint says (MW2027)"
+
 NAMESPACE: Final[Meanings] = {
     "metadata.name": Meaning("The namespace.", form=LABEL),
     "metadata.labels": Meaning("Labels."),
@@ -73,6 +75,10 @@ SERVICE: Final[Meanings] = {
     ),
     "spec.clusterIPs": Meaning("All its addresses, where it has one of each family.", form=CLUSTER_IP),
     "spec.publishNotReadyAddresses": Meaning("Whether calls go to workloads that are not ready as well."),
+    "spec.internalTrafficPolicy": Meaning(f"Has no effect; `Local` {_SAID}.", "`Cluster`", WHATEVER),
+    "spec.sessionAffinity": Meaning(f"Has no effect; `ClientIP` {_SAID}.", "`None`", WHATEVER),
+    "spec.trafficDistribution": Meaning(f"Has no effect, which {_SAID}.", form=WHATEVER),
+    "spec.externalIPs": Meaning(f"Have no effect, which {_SAID}.", form=WHATEVER),
     "spec.selector": Meaning("The labels of the workloads behind it.", "nobody; see EndpointSlice"),
     "spec.ports": Meaning("Its ports; of two with one number the first counts."),
     "spec.ports[].port": Meaning("The number."),

@@ -416,3 +416,25 @@ def test_a_service_publishes_who_is_not_ready_if_it_says_so() -> None:
 def test_wrong_values_of_fields_that_a_cluster_writes_are_named(text: str, field: str) -> None:
     """The object is refused for them."""
     assert [(severity, path) for severity, _, path, _ in complaints(text)] == [("error", field)]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("sessionAffinity: None, internalTrafficPolicy: Cluster, externalIPs: []", ()),
+        ("sessionAffinity: ClientIP", (("sessionAffinity", "ClientIP"),)),
+        ("internalTrafficPolicy: Local", (("internalTrafficPolicy", "Local"),)),
+        ("trafficDistribution: PreferClose", (("trafficDistribution", "PreferClose"),)),
+        ("externalIPs: [192.0.2.1, 192.0.2.2]", (("externalIPs", "192.0.2.1, 192.0.2.2"),)),
+        ("sessionAffinity: 5, trafficDistribution: {}", ()),
+        ("externalTrafficPolicy: Local, loadBalancerIP: 192.0.2.1", ()),
+    ],
+)
+def test_fields_of_kube_proxy_are_kept_where_they_are_not_its_defaults(
+    said: str, kept: tuple[tuple[str, str], ...]
+) -> None:
+    """The API server writes the defaults into every Service, and refuses what is no text."""
+    text = _service(f"{{ports: [{{port: 80}}], {said}}}")
+    found = value(text)
+    assert isinstance(found, Service)
+    assert (found.without_effect, complaints(text)) == (kept, [])
