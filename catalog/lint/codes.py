@@ -78,6 +78,7 @@ class Code(ProblemCode):
         "MW2058",
         "A TCPRoute admits every HTTP request where another TrafficTarget admits its source only some.",
     )
+    UNSENT_HOST = "MW2059", "A match asks for a host that no usual client sends."
     UNKNOWN_INGRESS_BACKEND = (
         "MW2060",
         "An IngressBackend's backend is no Service of its namespace; nobody is admitted by it.",

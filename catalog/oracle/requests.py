@@ -11,7 +11,7 @@ from catalog.oracle.paths import Passed, TurnedDown, passed_on
 from mesh.callers import Client
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
-from mesh.policy import HTTPMatch
+from mesh.policy import HeaderMatch, HTTPMatch
 from mesh.service import EscapedSlashes, ServiceKey
 
 _HOST: Final = (":authority", "host")
@@ -79,7 +79,9 @@ def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
     return tuple(
         wanted.name
         for wanted in match.headers
-        if not any(fits_in_full(wanted.regex, _bytes(value)) for value in _values(request, wanted.name))
+        if not any(
+            fits_in_full(_expression(wanted), _bytes(value)) for value in _values(request, wanted.name)
+        )
     )
 
 
@@ -88,9 +90,21 @@ def _values(request: Request, name: str) -> Iterable[str]:
         return ()
     if name.lower() in _HOST:
         found = _hosts(request)
-        return (",".join(found),) if found else ()
+        return _spellings(",".join(found)) if found else ()
     found = [value.strip(" \t") for given, value in request.headers if given.lower() == name.lower()]
     return (",".join(found),) if found and name.lower() in SINGLE else found
+
+
+def _expression(wanted: HeaderMatch) -> str:
+    """Return what a header's value must fit: hosts are the same in any case (RFC 9110, section 4.2.3)."""
+    return f"(?i){wanted.regex}" if wanted.name.lower() in _HOST else wanted.regex
+
+
+def _spellings(host: str) -> tuple[str, ...]:
+    """Return a host as it is written, without its port, and each of them without the dot of the DNS' root."""
+    name, colon, port = host.rpartition(":")
+    found = [host, name] if colon and port.isascii() and port.isdigit() else [host]
+    return (*found, *(each.removesuffix(".") for each in found))
 
 
 def _hosts(request: Request) -> list[str]:

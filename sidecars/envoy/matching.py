@@ -2,7 +2,7 @@
 
 import re
 
-from mesh.policy import HTTPMatch
+from mesh.policy import HeaderMatch, HTTPMatch
 from protos.envoy.config.route.v3 import route_components_pb2
 from protos.envoy.type.matcher.v3 import regex_pb2, string_pb2
 
@@ -47,6 +47,16 @@ def _within(regex: str) -> str:
     return f"{regex}\\E" if literal else regex[: len(regex) - last]
 
 
+def _header(wanted: HeaderMatch) -> string_pb2.StringMatcher:
+    """Match the value of a header that fits in full; a host is the same in any case, with any port or a dot.
+
+    Clients write the host as it stands in their URL, and its port where it is not 80 (RFC 9110, section 7.2).
+    """
+    if header_name(wanted.name) != ":authority":
+        return full_match(wanted.regex)
+    return full_match(f"(?i:(?:{_within(wanted.regex)})[.]?(?::[0-9]+)?)")
+
+
 def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:
     """Match one of some words, none of them taken for an expression."""
     if len(words) == 1:
@@ -56,7 +66,7 @@ def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:
 
 def header_matchers(match: HTTPMatch) -> list[route_components_pb2.HeaderMatcher]:
     """Return a match's method and headers; all must fit. A repeated header fits if one value does."""
-    found = [(header_name(each.name), full_match(each.regex)) for each in match.headers]
+    found = [(header_name(each.name), _header(each)) for each in match.headers]
     if match.methods:
         found.insert(0, (":method", one_of(match.methods)))
     return [route_components_pb2.HeaderMatcher(name=name, string_match=matcher) for name, matcher in found]

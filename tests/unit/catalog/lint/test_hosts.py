@@ -1,0 +1,33 @@
+"""Matches for hosts that no usual client sends."""
+
+import pytest
+
+from catalog.lint.problems import problems
+from tests.meshes import values as a
+
+
+@pytest.mark.parametrize(
+    ("regex", "said"),
+    [
+        ("shop", ""),
+        (r"Shop\.default:8080", ""),
+        (r"shop_1\.", ""),
+        (r"\[::1\]:8080", ""),
+        ("shop.*", ""),
+        ("http://shop", "no client sends this as a host"),
+        ("shop/books", "no client sends this as a host"),
+        ("me@shop", "no client sends this as a host"),
+        (r"\*\.shop", "no client sends this as a host"),
+        ("shop one", "no client sends this as a host"),
+        ("shop:80", "clients leave out port 80"),
+    ],
+)
+@pytest.mark.parametrize("name", ["host", "Host"])
+def test_hosts_that_are_never_sent_are_told(name: str, regex: str, said: str) -> None:
+    """At the match's header; of an expression that is no plain text nothing is known."""
+    view = a.view(a.route_group("g", a.match("m", None, headers=((name, regex),))))
+    found = [each for each in problems(view) if each.code == "MW2059"]
+    assert [(each.field, each.value) for each in found] == [
+        (f"spec.matches[0].headers.{name}", regex)
+    ] * bool(said)
+    assert all(each.expected.startswith(said) for each in found)
