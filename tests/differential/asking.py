@@ -21,7 +21,7 @@ GIVEN: Final = (
     *(("x-tag", "a"), ("X-Tag", "b"), ("x-tag", "ab"), ("X-TAG", ""), ("x-other", "7"), ("x-other", "z")),
     *(("User-Agent", "curl/8"), ("User-Agent", "wget"), ("cookie", "tag=a"), ("cookie", "k=v")),
 )
-HOSTS: Final = ("web.shop", "webxshop", "other")
+HOSTS: Final = ("web.shop", "webxshop", "other", "Web.Shop:8080", "web.shop.", "web.shop.:81")
 
 
 def asked(random: Random, policy: list[Document], favoured: Runs) -> Request:
