@@ -140,9 +140,9 @@ def check_own_values(manifest: Manifest) -> None:
         if kind not in RULES or not manifest.metadata.has(section):
             continue
         fields = manifest.metadata.section(section)
-        pairs = [
-            (name, value) for name in sorted(fields.names()) if isinstance(value := fields.raw(name), str)
-        ]
+        judged = RULES[kind].get(section, {})
+        names = [each for each in sorted(fields.names()) if each in judged or each.startswith(OSM)]
+        pairs = [(name, value) for name in names if isinstance(value := fields.raw(name), str)]
         for each in wrong_values(kind, section, pairs):
             manifest.notes.warn(
                 Code.UNKNOWN_OWN_VALUE, f"{fields.path}[{each.name}]", each.expected, each.value
