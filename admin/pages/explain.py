@@ -118,7 +118,7 @@ def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -
 
 def _service_outside(view: View, query: Mapping[str, str], headers: tuple[str, ...]) -> Outside | None:
     """Explain a call to a Service that is outside the mesh; None for any other."""
-    if "/" not in query.get("to", ""):
+    if not {"/", ":"} <= set(query.get("to", "")):
         return None
     request = read_request(query, headers)
     client = request.identity

@@ -15,8 +15,8 @@ _OF_A_POD: Final = ("/etc/meshwright/pod", "/var/run/secrets/meshwright")
 class Place(enum.Enum):
     """MACHINE: somebody set the agent up. POD: the injector did, and whoever mends it has kubectl."""
 
-    MACHINE = "machine"
-    POD = "Pod"
+    MACHINE = enum.auto()
+    POD = enum.auto()
 
 
 def place(root: Path = Path("/")) -> Place:

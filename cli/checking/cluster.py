@@ -33,7 +33,7 @@ from kube.builtin import (
 from kube.connection import found
 from kube.discovery import Served, served
 from kube.errors import KubeError
-from mesh.kinds import Kind
+from mesh.kinds import STATEFUL_SET, Kind
 from specs.kinds import READ
 from specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
 from specs.osm.unenforced import UNENFORCED
@@ -164,7 +164,7 @@ async def _volume(asking: Asking, place: Place) -> Check:
     claims = [
         claim["spec"]
         for each in place.manifests
-        if each["kind"] == "StatefulSet"
+        if each["kind"] == STATEFUL_SET.name
         for claim in each["spec"].get("volumeClaimTemplates") or ()
     ]
     wanted = str(claims[0].get("storageClassName") or "") if claims else None

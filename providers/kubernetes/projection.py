@@ -87,7 +87,7 @@ _CORE: Final[Mapping[Kind, Keep]] = {
     NAMESPACE: _fields(metadata=_fields(**_NAMES, labels=_whole, annotations=_named(_LAST_APPLIED.__ne__))),
     SERVICE_ACCOUNT: _fields(metadata=_fields(**_NAMES, labels=_OWN, annotations=_OWN)),
     SERVICE: _fields(
-        metadata=_fields(**_NAMES, labels=_OWN, annotations=_OWN),
+        metadata=_fields(**_NAMES, labels=_OWN, annotations=_OWN, creationTimestamp=_whole),
         spec=_fields(
             type=_whole,
             clusterIP=_whole,
@@ -103,7 +103,12 @@ _CORE: Final[Mapping[Kind, Keep]] = {
     ),
     POD: _fields(
         metadata=_fields(
-            **_NAMES, uid=_whole, labels=_whole, annotations=_OWN_OR_OSM, deletionTimestamp=_whole
+            **_NAMES,
+            uid=_whole,
+            labels=_whole,
+            annotations=_OWN_OR_OSM,
+            creationTimestamp=_whole,
+            deletionTimestamp=_whole,
         ),
         spec=_fields(
             serviceAccountName=_whole,

@@ -425,14 +425,21 @@ def test_what_is_watched_follows_who_watches(forgotten: str, monkeypatch: pytest
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(CLAIMED)])
 def test_a_sidecar_is_the_next_claimant_s(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two that claim one UUID the second has it once the first is gone; another namespace's is another."""
+    """Of two that claim one UUID the older has it as soon as it is known, and the other once it is gone."""
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
-    first = a.workload("a", "10.0.0.1", app="shop", account="a")
-    second = replace(a.workload("b", "10.0.0.2", app="shop", account="b"), uuid=first.uuid)
-    view = a.view(first, second)
-    assert [group.identity.service_account for group in groups(view)] == ["a"]
-    view.apply(view.edits_to(a.view(second).known()))
-    assert ([group.identity.service_account for group in groups(view)] == ["b"]) is (not forgotten)
+    new = replace(a.workload("a", "10.0.0.1", app="shop", account="a"), created="2026-11-22T10:00:00Z")
+    of_new = replace(a.workload("b", "10.0.0.2", app="shop", account="b"), uuid=new.uuid)
+    old = replace(of_new, created="2026-11-22T09:00:00Z")
+
+    def holders() -> list[str]:
+        return [group.identity.service_account for group in groups(view)]
+
+    view = a.view(new)
+    assert holders() == ["a"]
+    view.apply(view.edits_to(a.view(new, old).known()))
+    assert (holders() == ["b"]) is (not forgotten)
+    view.apply(view.edits_to(a.view(new).known()))
+    assert holders() == ["a"]
 
 
 @pytest.mark.parametrize("forgotten", ["", *map("".join, LINTED.items())])

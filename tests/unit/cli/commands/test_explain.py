@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from catalog.store.view import View
 from cli.offline.mesh import read
@@ -162,18 +163,20 @@ spec: {traffic: {enableEgress: false}}
 """
 
 
-def test_out_of_the_mesh_is_closed_and_the_setting_that_opens_it_is_printed(run: Run, mesh: Path) -> None:
-    """What is printed makes it a yes, as for calls in the mesh; where a MeshConfig is, it is named."""
+def test_out_of_the_mesh_is_closed_and_the_egress_that_opens_it_is_printed(run: Run, mesh: Path) -> None:
+    """What is printed makes it a yes, as for calls in the mesh, and beside a MeshConfig, which is named."""
     closed = run("explain", "--mesh", str(mesh), *OUT)
     assert (closed.returncode, closed.stderr) == (1, "")
     assert closed.stdout.startswith("shop/buyer to 203.0.113.1:443: unreachable\n")
     assert "outbound traffic out of the mesh is closed, as it is by default" in closed.stdout
-    (mesh / "added.yaml").write_text(closed.stdout.partition("# It would be allowed with this:\n")[2])
+    egress = closed.stdout.partition("# It would be allowed with this:\n")[2]
+    (mesh / "added.yaml").write_text(egress)
     assert run("explain", "--mesh", str(mesh), *OUT).returncode == 0
     (mesh / "added.yaml").write_text(CONFIG)
     there = run("explain", "--mesh", str(mesh), "--json", *OUT)
     found = json.loads(there.stdout)
-    assert (there.returncode, found["answer"], found["missing"]) == (1, "unreachable", [])
+    assert (there.returncode, found["answer"]) == (1, "unreachable")
+    assert found["missing"] == [*yaml.safe_load_all(egress)]
     (named,) = (step for step in found["steps"] if step["objects"])
     assert named["text"].startswith(
         "MeshConfig default/osm-mesh-config leaves it closed; spec.traffic.enable"
