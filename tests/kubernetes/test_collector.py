@@ -21,6 +21,7 @@ from tests.meshes import texts
 from tools.real_parts.building import program
 from tools.real_parts.parts import COLLECTOR
 from tools.real_parts.processes import Program, running
+from xds.protocol.resource import ROUTE
 from xds.server.status import Variant
 
 pytestmark = pytest.mark.usefixtures("collector_part")
@@ -101,7 +102,9 @@ async def test_it_takes_what_the_control_plane_tells(collector: Collector, tmp_p
     documents = (texts.PERMISSIVE, texts.service("shop", texts.port(80, 18080)), shop)
     async with served(tmp_path) as start, joining() as join:
         server = await start(*documents, trace_collector=f"127.0.0.1:{collector.port}")
-        join(server, "one.shop.shop", Variant.DELTA)
+        sidecar = join(server, "one.shop.shop", Variant.DELTA)
+        # A sidecar that comes after the change has it in its first responses, which are no push.
+        await until(lambda: any(type_url == ROUTE for type_url, _ in sidecar.held))
         server.write(*documents, texts.service("other", texts.port(81, 18081)))
 
         async def has_come() -> bool:
