@@ -59,7 +59,17 @@ async def under_load(store: PodStore, found: list[Verdict], name: str, what: str
         await counting.more()
     finally:
         totals = Totals.from_json(await insist(buyer, "DELETE", "/load"))
-    failures = f": {', '.join(totals.failures)}" if totals.failed else ""
+    failures = f": {', '.join(totals.failures)}{await _unready(store)}" if totals.failed else ""
     observed = f"{totals.sent} sent, {totals.failed} failed{failures}"
     holds = totals.failed == 0 and totals.sent >= 2 * _LEAST
     found.append(Verdict(name, f"calls while {what}", "0 failed", observed, holds))
+
+
+async def _unready(store: PodStore) -> str:
+    """Return what the kubelet says of failed probes: a Pod that is not ready is called by nobody."""
+    events = await store.kubectl.get("events", "-A", "--field-selector=reason=Unhealthy")
+    lines = (
+        f"{each['involvedObject']['name']} {each['message']} ({each.get('count', 1)} times)"
+        for each in events["items"]
+    )
+    return "".join(f"; {line}" for line in lines)

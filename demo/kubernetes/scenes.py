@@ -29,6 +29,12 @@ _ALLOW_THIEF: Final = PHASES[3].manifests
 _AT: Final = ("-n", "bookstore")
 _DEPLOYMENT: Final = "deployment/bookstore"
 _PODS: Final = ("pods", "-l", "app=bookstore", *_AT)
+_READINESS: Final = {
+    "tcpSocket": {"port": "web"},
+    "periodSeconds": 1,
+    "timeoutSeconds": 5,
+    "failureThreshold": 12,
+}
 
 
 class Scenes:
@@ -73,11 +79,15 @@ class Scenes:
         return tuple(verdicts)
 
     async def _prepare(self) -> None:
-        """Have the store say when it is ready: no published manifest does, and without none is 0 failed."""
+        """Give the store a readiness probe, which no published manifest has and without which calls fail.
+
+        A busy node that leaves the store no time for a few seconds must not make it unready: then nobody
+        could be called, with and without a mesh.
+        """
         (store,) = (each for each in applications() if _is_store(each))
         store["spec"]["strategy"] = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
         (container,) = store["spec"]["template"]["spec"]["containers"]
-        container["readinessProbe"] = {"tcpSocket": {"port": "web"}, "periodSeconds": 1}
+        container["readinessProbe"] = _READINESS
         await self._store.deploy([store])
         await self._rolled_out()
         await self._kubectl.until(lambda pods: len(pods["items"]) == 1, *_PODS)
