@@ -13,6 +13,7 @@ from admission import words
 from admission.review import Operation, Review
 from admission.trial import Admissions, Trial
 from admission.turns import Check, FullError, LateError, Turns
+from catalog.lint.missing import passing
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InCluster
 from mesh.problems import Problem, Problems, Severity
@@ -98,7 +99,7 @@ class Judge:
             return Verdict(warnings=words.warnings(review.key, own))
         found = await self._comes_to(review, reading, until)
         further = NOT_LOOKED if found is None else ""
-        said = (*own, *_in_order(found or (), review.key))
+        said = (*own, *_in_order(_told_at_once(review, found or ()), review.key))
         return Verdict(warnings=words.warnings(review.key, said, further), looked=found is not None)
 
     @property
@@ -177,6 +178,21 @@ class Judge:
 def refusable(review: Review) -> bool:
     """Say whether an object may be refused: policy may, what Kubernetes itself runs on is only warned of."""
     return review.operation is not Operation.DELETE and review.kind in INSTALLED
+
+
+def _told_at_once(review: Review, found: Problems) -> Problems:
+    """Return the problems to warn of in the answer to a review.
+
+    Left out is what ends when another object comes, because the next manifest may be that object. If it does
+    not come, an Event tells so (`reporting.patience`). The answer to a dry run has everything, because no
+    Event follows it. So has the answer where an object is deleted, or changed so that others miss a part of
+    it.
+    """
+    if review.dry_run or review.operation is Operation.DELETE:
+        return found
+    waiting = passing(found)
+    is_update = review.operation is Operation.UPDATE
+    return tuple(each for each in found if each not in waiting or (is_update and each.key != review.key))
 
 
 def _in_order(problems: Problems, key: ObjectKey | None) -> list[Problem]:

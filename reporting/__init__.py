@@ -6,6 +6,7 @@
     events      the Events about one that has none: which begin, which go on, which end
     cluster     the cluster whose objects are reported on
     standing    what is known of all of them now, and of which that is other
+    patience    which problems are held back for some seconds, because they may end by themselves
     rollouts    which proxies have applied the last change of an object
     reporter    follows delivery, and decides what is due
     writer      writes it, by the API

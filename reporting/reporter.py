@@ -1,7 +1,9 @@
 """Follows delivery: what is wrong with objects of a cluster, and who has applied their changes."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,7 +22,9 @@ from mesh.identity import ProxyName
 from mesh.kinds import REJECTION
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
+from mesh.problems import Problem
 from providers.merge import Merged
+from reporting.patience import Patience
 from reporting.rollouts import Names, Rollouts, concerned
 from reporting.standing import Standing
 from reporting.writer import Writer
@@ -77,8 +81,14 @@ class Reporter:
     """
 
     def __init__(
-        self, delivery: Delivery, standing: Standing, lease: Lease, writer: Callable[[Rollouts], Writer]
+        self,
+        delivery: Delivery,
+        standing: Standing,
+        lease: Lease,
+        writer: Callable[[Rollouts], Writer],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._monotonic, self._patience = monotonic, Patience()
         self._delivery, self._standing, self._lease = delivery, standing, lease
         self._here = Here(delivery)
         self._rollouts = Rollouts(self._here)
@@ -152,10 +162,16 @@ class Reporter:
         """Look at what is otherwise until cancelled."""
         while True:
             if not self._rollouts.is_pending:
-                await self._changed.wait()
+                await self._something()
             await asyncio.sleep(SOON)
             self._changed.clear()
             await self.look()
+
+    async def _something(self) -> None:
+        """Wait until something changes, or until a problem that was held back is due."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience.seconds(self._monotonic())):
+                await self._changed.wait()
 
     async def look(self) -> None:
         """Look at what is otherwise, and have the writer know."""
@@ -174,11 +190,17 @@ class Reporter:
             self._rollouts.begin(self._unpublished, {})
             self._unpublished.clear()
             self._came.clear()
-        self._standing.heard(self._moves.take())
+        self._hear(self._moves.take())
         self._standing.touch(self._rollouts.look())
         self._writer.known.set()
         if self._standing.is_touched:
             self._writer.changed.set()
+
+    def _hear(self, moves: Mapping[Problem, bool]) -> None:
+        """Pass problems on: to the status of an object at once, because that is a state; to Events later."""
+        states = {each: stands for each, stands in moves.items() if self._standing.has_state(each.key)}
+        events = {each: stands for each, stands in moves.items() if each not in states}
+        self._standing.heard(states | self._patience.passed(events, self._monotonic()))
 
     def _follow(self) -> None:
         """Take what waves have taken over since; of what has a status, what says something else."""

@@ -50,6 +50,10 @@ class Standing:
         """Say whether objects of a kind have a status."""
         return kind in self._with_status
 
+    def has_state(self, key: ObjectKey | None) -> bool:
+        """Return True if objects of the key's kind have a status of conditions or of words."""
+        return key is not None and (key.kind in self._with_status or key.kind in self._worded)
+
     def problems(self, key: ObjectKey) -> Problems:
         """Return what is wrong with an object."""
         return self._problems.get(key, _NONE)

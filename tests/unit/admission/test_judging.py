@@ -71,12 +71,42 @@ async def test_policy_that_cannot_be_read_is_refused(judged: Callable[..., Any])
     ]
 
 
-async def test_what_lint_would_say_is_a_warning(judged: Callable[..., Any]) -> None:
-    """Of this object: its own first."""
-    found = await judged(object=TARGET)
+async def test_a_dry_run_is_warned_of_all_that_lint_would_say(judged: Callable[..., Any]) -> None:
+    """No Event follows a dry run, so what is missing is told with it."""
+    found = await judged(object=TARGET, dryRun=True)
     assert found.refused == ""
-    assert any("(MW2001)" in each and "paths" in each for each in found.warnings)
-    assert any("(MW2008)" in each for each in found.warnings)
+    assert [each.rpartition(" (")[2] for each in found.warnings] == ["MW2001)", "MW2004)", "MW2008)"]
+
+
+async def test_an_object_that_names_others_before_they_come_has_no_warning(
+    judged: Callable[..., Any],
+) -> None:
+    """The order of many manifests: a TrafficTarget before its routes, a Service before its Pods."""
+    split = {
+        "apiVersion": "split.smi-spec.io/v1alpha2",
+        "kind": "TrafficSplit",
+        "metadata": {"name": "shares", "namespace": "default"},
+        "spec": {
+            "service": "apex",
+            "backends": [{"service": "new", "weight": 90}, {"service": "old", "weight": 10}],
+        },
+    }
+    nobody = {**SERVICE, "metadata": {"name": "later", "namespace": "default"}}
+    nobody["spec"] = {"selector": {"app": "later"}, "ports": [{"port": 80, "appProtocol": "http"}]}
+    for each in (TARGET, split, nobody):
+        assert await judged(object=each) == Verdict()
+        assert await judged(operation="UPDATE", object=each, oldObject=each) == Verdict()
+
+
+async def test_what_is_wrong_in_an_object_itself_is_told_at_once(judged: Callable[..., Any]) -> None:
+    """Weights that are all zero, beside an apex that is only missing, which is left out."""
+    nothing = {
+        "apiVersion": "split.smi-spec.io/v1alpha2",
+        "kind": "TrafficSplit",
+        "metadata": {"name": "shares", "namespace": "default"},
+        "spec": {"service": "apex", "backends": [{"service": "store", "weight": 0}]},
+    }
+    assert [each.rpartition(" (")[2] for each in (await judged(object=nothing)).warnings] == ["MW2012)"]
 
 
 async def test_what_was_wrong_before_does_not_hold_up_who_changes_something_else(
@@ -120,7 +150,7 @@ async def test_without_time_it_is_said_that_nobody_looked() -> None:
         return _trial()
 
     judge = Judge("kubernetes", "here", _now, slow)
-    body = {"uid": "7", "operation": "CREATE", "object": TARGET}
+    body = {"uid": "7", "operation": "CREATE", "object": TARGET, "dryRun": True}
     review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
     found = await asyncio.gather(*(judge.judge(review, 0.2) for _ in range(turns.MOST_OF_ONE)))
     assert {each.warnings for each in found} == {(NOT_LOOKED,)}

@@ -22,7 +22,7 @@ async def client() -> Any:
 
 
 def _review(document: object) -> dict[str, Any]:
-    request = {"uid": "u1", "operation": "CREATE", "object": document}
+    request = {"uid": "u1", "operation": "CREATE", "object": document, "dryRun": True}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 

@@ -28,12 +28,12 @@ from kube.lease import Lease
 from mesh.config import MeshConfig
 from mesh.identity import ProxyName
 from mesh.kinds import ADMISSION, WORKLOAD
-from mesh.names import TrustDomain
+from mesh.names import IpAddress, Port, TrustDomain
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InCluster
 from mesh.picture import Picture
 from mesh.problems import Problem, Severity
-from mesh.workload import Workload
+from mesh.workload import Explicit, Upstream, Workload
 from providers.sources import Sources
 from reporting.reporter import Reporter
 from reporting.rollouts import Progress, Rollouts
@@ -115,7 +115,9 @@ class Plane:
         )
         self.standing, self.writer = Standing("east", {WORKLOAD}), Noticed()
         self.rollouts: list[Rollouts] = []
-        self.reporter = Reporter(self.delivery, self.standing, cast("Lease", None), self._write)
+        self.seconds = 100.0
+        lease, monotonic = cast("Lease", None), lambda: self.seconds
+        self.reporter = Reporter(self.delivery, self.standing, lease, self._write, monotonic)
 
     def _write(self, rollouts: Rollouts) -> Writer:
         self.rollouts.append(rollouts)
@@ -333,3 +335,28 @@ async def test_a_wave_that_failed_mends_nothing(plane: Plane, monkeypatch: pytes
     await plane.delivery.loop.wave()
     assert await plane.told() == ()
     assert plane.codes() >= {"MW2031"}
+
+
+async def test_a_missing_upstream_is_in_the_status_of_a_workload_at_once(plane: Plane) -> None:
+    """Conditions say how an object is now; only Events wait for what may come."""
+    upstream = Upstream(a.service_key("till"), Port(80), IpAddress("127.0.0.1"), Port(9001))
+    found = workload(BUYER, "10.0.0.2", 2)
+    assert isinstance(found.value, Workload)
+    await plane.change(replace(found, value=replace(found.value, interception=Explicit(None, (upstream,)))))
+    await plane.told()
+    assert plane.codes() == {"MW2033"}
+
+
+async def test_an_event_waits_for_what_may_come(plane: Plane) -> None:
+    """A Service without Pods is passed on after ten seconds, and only if it still has none."""
+    service = a.service("late")
+    late = Sourced(a.object_key(service), service, InCluster("east", "8"))
+    await plane.change(late)
+    await plane.told()
+    assert not plane.standing.problems(late.key)
+    plane.seconds += 9.0
+    await plane.told()
+    assert not plane.standing.problems(late.key)
+    plane.seconds += 1.0
+    await plane.told()
+    assert {each.code for each in plane.standing.problems(late.key)} == {"MW2020"}

@@ -1,0 +1,80 @@
+"""Which problems end by themselves when another object comes.
+
+Manifests are applied one after another. In between an object names others that do not exist yet: a
+TrafficTarget its HTTPRouteGroup, a Service its Pods. Whoever tells an owner unasked gives these time to come.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Final
+
+from catalog.lint.codes import Code
+from mesh.objects import ObjectKey
+from mesh.problems import Problem
+
+MISSING: Final = frozenset(
+    {
+        Code.UNKNOWN_ROUTE,
+        Code.UNKNOWN_MATCH,
+        Code.UNKNOWN_DESTINATION,
+        Code.UNKNOWN_SOURCES,
+        Code.SOURCE_NAMESPACE,
+        Code.UNKNOWN_APEX,
+        Code.UNKNOWN_BACKEND,
+        Code.UNKNOWN_SPLIT_MATCH,
+        Code.BACKEND_PORT,
+        Code.BACKEND_NOT_ALLOWED,
+        Code.NO_ENDPOINTS,
+        Code.UNKNOWN_PRIMARY,
+        Code.UNKNOWN_UPSTREAM,
+        Code.UNKNOWN_EGRESS,
+        Code.UNKNOWN_INGRESS_BACKEND,
+        Code.UNKNOWN_INGRESS_SOURCE,
+        Code.UNKNOWN_INGRESS_MATCH,
+        Code.EGRESS_MATCH,
+        Code.EGRESS_SOURCES,
+        Code.EGRESS_LIMITS,
+        Code.UNKNOWN_HOST,
+        Code.UNKNOWN_RETRY_SOURCE,
+        Code.UNKNOWN_RETRY_DESTINATION,
+        Code.UNKNOWN_COLLECTOR,
+        Code.SELECTS_NOBODY,
+        Code.UNKNOWN_ROUTED_SERVICE,
+        Code.UNKNOWN_ROUTE_MATCH,
+        Code.NO_MIRROR,
+        Code.UNKNOWN_UPSTREAM_SERVICE,
+        Code.HEALTH_NOT_ADMITTED,
+        Code.UNKNOWN_TLS_ACCOUNT,
+        Code.UNKNOWN_TLS_PORT,
+        Code.UNKNOWN_PLAIN_SOURCE,
+        Code.UNKNOWN_PLAIN_MATCH,
+        Code.UNKNOWN_ASKING_ACCOUNT,
+        Code.UNKNOWN_ASKING_PORT,
+        Code.UNKNOWN_AUTHORIZER,
+    }
+)
+"""Codes of a reference to an object, a part of an object, a Pod or an identity that does not exist yet."""
+
+FOLLOWING: Final[Mapping[str, frozenset[Code]]] = {
+    Code.ALL_REFUSED: frozenset({Code.UNKNOWN_ROUTE, Code.UNKNOWN_MATCH}),
+    Code.ZERO_WEIGHTS: frozenset({Code.UNKNOWN_BACKEND}),
+}
+"""Codes that follow from what stands in the object itself, or from missing objects with these codes."""
+
+
+def may_pass(problem: Problem) -> bool:
+    """Return True if the problem may end because another object comes."""
+    return problem.code in MISSING or problem.code in FOLLOWING
+
+
+def passing(problems: Iterable[Problem]) -> frozenset[Problem]:
+    """Return the problems that end when other objects come.
+
+    A problem with a code of FOLLOWING is one of them only beside the missing object that it follows from.
+    """
+    found = [each for each in problems if may_pass(each)]
+    there = {(each.key, each.code) for each in found}
+    return frozenset(each for each in found if each.code in MISSING or _follows(each, there))
+
+
+def _follows(problem: Problem, there: Container[tuple[ObjectKey | None, str]]) -> bool:
+    return any((problem.key, code) in there for code in FOLLOWING[problem.code])
