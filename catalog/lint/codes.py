@@ -47,7 +47,10 @@ class Code(ProblemCode):
         "MW2027",
         "A Service has a field that kube-proxy obeys and sidecars do not.",
     )
-    UNKNOWN_PRIMARY = "MW2030", "A workload's primary service does not exist."
+    UNKNOWN_PRIMARY = (
+        "MW2030",
+        "The primary service that a workload names does not exist, and no other has it.",
+    )
     UUID_TWICE = (
         "MW2031",
         "Two workloads of a namespace claim one proxy UUID; the ready one, else the older, has it.",

@@ -217,7 +217,9 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
         return
     key = workload_object(view, workload.key)
     primary = ServiceKey(workload.key.namespace, workload.service)
-    if primary not in view.services and not services_of(view, workload.key) and workload.ports:
+    # A Pod that names no service is often only a client, and its ports are for metrics: nothing is missing.
+    to_be_called = bool(workload.ports) and workload.names_service
+    if to_be_called and primary not in view.services and not services_of(view, workload.key):
         wanted = f"Service {primary} does not exist and no other has this workload; nobody can call it"
         yield say(view, key, Code.UNKNOWN_PRIMARY, Severity.WARNING, "spec.service", workload.service, wanted)
     if not isinstance(workload.interception, Explicit):
