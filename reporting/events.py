@@ -163,19 +163,19 @@ def due(
         there = told.get((problem, False))
         if there is None:
             yield Action(Act.BEGIN, each)
-        elif not _stands(there, told) or now - there.last >= RENEWED:
+        elif not stands(there, told) or now - there.last >= RENEWED:
             yield Action(Act.GO_ON, there.notice, there)
     places = {(each.reason, each.field) for each in wanted.values()}
     for (problem, is_mended), there in told.items():
         over = there.notice
         if not mending or is_mended or problem in wanted or (over.reason, over.field) in places:
             continue
-        if _stands(there, told):
+        if stands(there, told):
             before = told.get((problem, True))
             yield Action(Act.BEGIN if before is None else Act.GO_ON, over.mended(), before)
 
 
-def _stands(there: Told, told: Mapping[tuple[str, bool], Told]) -> bool:
+def stands(there: Told, told: Mapping[tuple[str, bool], Told]) -> bool:
     """Say whether a problem was told, and not that it is mended since."""
     mended = told.get((there.notice.problem, True))
     return mended is None or there.last >= mended.last
@@ -183,7 +183,7 @@ def _stands(there: Told, told: Mapping[tuple[str, bool], Told]) -> bool:
 
 def standing(told: Mapping[tuple[str, bool], Told]) -> int:
     """Count the problems that were told of one object, and not that they are mended since."""
-    return sum(not is_mended and _stands(each, told) for (_, is_mended), each in told.items())
+    return sum(not is_mended and stands(each, told) for (_, is_mended), each in told.items())
 
 
 def namespace_of(about: ObjectKey) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from checks import installed as judging
-from checks import permissions
+from checks import permissions, reported
 from checks.check import Check
 from checks.installed import Offer, Runner
 from cli.checking import answered, streams
@@ -22,6 +22,8 @@ from kube.errors import ApiError
 from kube.resource import Raw
 from mesh.kinds import HTTP_ROUTE_GROUP, POD
 from providers.kubernetes.resources import newest
+from reporting.events import EVENTS
+from reporting.unmended import LABEL, unmended
 from sidecars.injection.names import SIDECAR_CONTAINER
 from sidecars.layout import AUTHORITY_FILE
 
@@ -73,6 +75,7 @@ def looks(
         ("Pods", found.pods),
         ("proxies of Pods", found.streams),
         ("roots", found.roots),
+        (reported.NAME, lambda: _reported(asking, home)),
     ]
 
 
@@ -81,6 +84,13 @@ async def _permissions(asking: Asking, home: str, manifests: Sequence[Mapping[st
     answers = await asking.may(needs, f"system:serviceaccount:{home}:{ACCOUNT}")
     do = "`meshwright install --print | kubectl apply -f -`, with this installation's values (--values)"
     return permissions.permitted("its permissions", f"ServiceAccount {home}/{ACCOUNT}", answers, do)
+
+
+async def _reported(asking: Asking, home: str) -> Check:
+    """Look at the Events about objects of the control plane's namespace, which only Events report."""
+    events = await asking.all(EVENTS, home, LABEL)
+    found = [reported.Reported(str(each.about), each.reason, each.note) for each in unmended(events)]
+    return reported.reported(found, home)
 
 
 class _Installed:

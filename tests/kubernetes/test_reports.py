@@ -27,6 +27,7 @@ from tests.feature.identity.conftest import Server
 from tests.kubernetes import objects
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.kubectl import Document, Kubectl
+from tests.kubernetes.test_check import found
 from tests.program import Program
 from tests.typed import Typed
 from tools.real_parts.cluster import RunningCluster
@@ -323,9 +324,9 @@ async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> No
 
 
 async def test_the_owner_of_a_mesh_config_is_told_that_its_gateway_has_no_certificate(
-    reports: Reports,
+    reports: Reports, program: Program, shared_cluster: RunningCluster
 ) -> None:
-    """While the Secret is somebody else's; when that has gone it is written."""
+    """By an Event and by `check`, while the Secret is somebody else's; when that has gone it is written."""
     here = reports.kubectl.namespace
     gateway = {"subjectAltNames": ["gateway.example.org"], "secret": {"name": "tls", "namespace": here}}
     config = {
@@ -340,5 +341,8 @@ async def test_the_owner_of_a_mesh_config_is_told_that_its_gateway_has_no_certif
         (told,) = await reports.events(lambda said: said["GatewayCertificateNotWritten"] == 1)
         assert told["regarding"]["kind"] == "MeshConfig"
         assert f"Secret {here}/tls is none of ours, and stays" in told["note"]
+        line = (await asyncio.to_thread(found, program, shared_cluster, here))["reported problems"]
+        said = f"MeshConfig {here}/osm-mesh-config: {told['note']} (GatewayCertificateNotWritten)"
+        assert (line["status"], line["said"]) == ("failed", said)
         await asyncio.to_thread(reports.kubectl, "delete", "secret", "tls")
         await reports.until(lambda said: said["type"] == "kubernetes.io/tls", "secret", "tls")
