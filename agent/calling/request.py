@@ -143,10 +143,10 @@ def _kept(connection: socket.socket) -> Outcome:
 def _past(uid: int) -> str:
     if uid == PROXY_UID:
         return (
-            f"the connection of {named(uid)} was not led to the sidecar, because it is the "
-            "sidecar's own user; nothing was "
-            "sent on it. In a Pod, make the request from the application's container: `kubectl "
-            "exec POD -c APPLICATION -- curl ...`"
+            f"the connection of {named(uid)} was not led to the sidecar, because it is the sidecar's own "
+            "user, whose calls interception leaves alone so that Envoy's do not come back to it; nothing was "
+            "sent on it. In a Pod, make the request from a debug container, which has another user: `kubectl "
+            "debug -i POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts - < FACTS`"
         )
     return (
         f"the connection of {named(uid)} was not led to the sidecar: no interception rules are in force "

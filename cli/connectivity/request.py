@@ -61,9 +61,8 @@ def _elsewhere(facts: Facts) -> str:
     if facts.protocol is Protocol.GRPC:
         return "ask with --no-request, and call with a client of gRPC from beside the caller"
     return (
-        "ask as the caller's user where the caller's agent is (in a Pod: call from the "
-        "application's container), "
-        "or with --no-request"
+        "ask as the caller's user where the caller's agent is, in a Pod from a debug container with FACTS "
+        "from `meshwright connectivity --no-request --json`; or ask with --no-request"
     )
 
 

@@ -155,6 +155,22 @@ class Shop:
         owned = self._kubectl.until(lambda each: each["metadata"].get("ownerReferences"), "secret", name)
         assert [each["uid"] for each in owned["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
 
+    def connectivity(self, administrator: Kubectl) -> tuple[str, list[str]]:
+        """Make the request of `meshwright connectivity` in a debug container, as the docs do.
+
+        Return the headline without the names, and the verdicts of the steps.
+        """
+        home, named = ("-n", HOME, "exec", "meshwright-0", "--"), self._kubectl.namespace
+        asked = ("meshwright", "connectivity", "--from", f"{named}/buyer", "--to", f"{named}/shop")
+        facts = administrator(*home, *asked, "--no-request", "--json")
+        image = str(administrator.get("pod", "meshwright-0", "-n", HOME)["spec"]["containers"][0]["image"])
+        flags = ("debug", "-i", "-q", "buyer", "--profile=restricted", f"--image={image}")
+        said = self._kubectl(
+            *flags, "--", "meshwright", "connectivity", "--facts", "-", "--json", given=facts
+        )
+        found = json.loads(said[said.index("{") :])
+        return found["headline"].rpartition(": ")[2], [each["verdict"] for each in found["steps"]]
+
     def answers(self) -> None:
         """Have the buyer call, until it is the shop that answers: first it must be told where that is."""
         code = (
@@ -188,6 +204,7 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
     with namespaced(administrator) as kubectl:
         shop = Shop(kubectl)
         shop.answers()
+        assert shop.connectivity(administrator) == ("allowed by policy, and so it is", ["ok"] * 6)
         _is_well(administrator, commands, tmp_path)
 
         release.do("upgrade", str(CHART), values=_values("2", "secret", cni=True, log_level="debug"))

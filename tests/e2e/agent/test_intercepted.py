@@ -194,7 +194,12 @@ async def test_connectivity_makes_a_request_that_is_led_to_the_sidecar(meshed: M
     facts.chmod(0o644)
     code, found = await seen("--facts", str(facts), uid=PROXY_UID)
     assert (code, found["request"]["outcome"]) == (2, "not tried")
-    assert "was not led to the sidecar" in found["request"]["words"]
+    words = found["request"]["words"]
+    assert "because it is the sidecar's own user" in words
+    assert (
+        "`kubectl debug -i POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts - < FACTS`"
+        in words
+    )
     rule = ("MESH_OUTBOUND", "-p", "tcp", "-m", "owner", "--uid-owner", "0", "-j", "RETURN")
     await asyncio.to_thread(alice.run, "iptables", "-t", "nat", "-I", *rule)
     code, found = await seen("--facts", str(facts))
