@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from catalog.lint.codes import Code
-from catalog.lint.told import Suggestions, listed, say
+from catalog.lint.told import OR_OUTSIDE, Suggestions, listed, say
 from catalog.policy.ingress import deciding, requests
 from catalog.relations.backing import backing
 from catalog.relations.endpoints import addresses_behind
@@ -125,8 +125,7 @@ def _of_sources(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[P
             here = meant.setdefault(each.namespace, Suggestions(partial(_services, view, each.namespace)))
             wanted = (
                 f"must be a Service of the mesh{here.of(each.name)}: there is none of this name, "
-                "or its namespace is not of "
-                "the mesh (settings namespaces and namespace_selector); nobody is admitted by it so long"
+                f"{OR_OUTSIDE}; nobody is admitted by it so long"
             )
         yield say(view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(each), wanted)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.subjects import Subjects, are_alike
-from catalog.lint.told import Place, Suggestions
+from catalog.lint.told import OR_OUTSIDE, Place, Suggestions
 from catalog.policy.ingress import requests
 from catalog.policy.mutual_tls import admitted_by, callers_of, deciding, precedence
 from catalog.relations.endpoints import addresses_behind
@@ -68,7 +68,10 @@ def _of_plain(place: Place, found: MutualTLS, its: Subjects) -> Iterator[Problem
 def _of_sources(place: Place, said: PlainText) -> Iterator[Problem]:
     for each in said.services:
         if not addresses_behind(place.view, each):
-            wanted = "no address is known behind this Service; nobody is let in by it until one is"
+            there = "no address is known behind this Service"
+            if each not in place.view.services:
+                there = f"there is no such Service, {OR_OUTSIDE}"
+            wanted = f"{there}; nobody is let in by it until one is"
             yield place.warning(Code.UNKNOWN_PLAIN_SOURCE, "spec.plaintext.sources", str(each), wanted)
 
 

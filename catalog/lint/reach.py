@@ -6,7 +6,7 @@ from typing import Final
 from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.templates import by_identity_to_come
-from catalog.lint.told import SUGGESTED, meant, say
+from catalog.lint.told import OR_OUTSIDE, SUGGESTED, meant, say
 from catalog.policy.access import rule_matches
 from catalog.store.inventory import by_identity, templates
 from catalog.store.smi import targets, tcp_routes
@@ -128,6 +128,8 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     if target.sources and not any(is_known(lint, each) for each in target.sources):
         named = ", ".join(map(str, target.sources))
         wanted = "must be the identity of a workload; until one has it, nobody is admitted"
+        if all(each.namespace != target.key.namespace for each in target.sources):
+            wanted += f"; there is none, {OR_OUTSIDE}"
         wanted += "".join(_whose(lint, each, _elsewhere(lint, each)) for each in target.sources[:SUGGESTED])
         yield _said(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
 

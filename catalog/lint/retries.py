@@ -5,7 +5,7 @@ from functools import partial
 
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
-from catalog.lint.told import Suggestions, say
+from catalog.lint.told import OR_OUTSIDE, Suggestions, say
 from catalog.policy.outbound import protocol_of
 from catalog.policy.retries import in_force
 from catalog.relations.permissive import services_in
@@ -33,7 +33,9 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
         if destination not in view.services:
             namespace = destination.namespace
             here = meant.setdefault(namespace, Suggestions(partial(_services, view, namespace)))
-            wanted = f"there is no such Service{here.of(destination.name)}; nothing is tried again"
+            wanted = f"there is no such Service{here.of(destination.name)}"
+            wanted += "" if namespace == key.namespace else f", {OR_OUTSIDE}"
+            wanted += "; nothing is tried again"
             yield _of(view, key, Code.UNKNOWN_RETRY_DESTINATION, destination, wanted)
         elif first.key != retry.key:
             wanted = f"Retry {first.key} of the same source is older or first by name; it counts"

@@ -19,6 +19,9 @@ SUGGESTED: Final = 5
 LISTED: Final = 50
 """Names that a problem lists."""
 
+OR_OUTSIDE: Final = "or its namespace is not of the mesh (settings namespaces and namespace_selector)"
+"""Why an object of another namespace may be unknown although the cluster has it."""
+
 
 def say(
     view: View, key: ObjectKey, code: ProblemCode, severity: Severity, field: str, value: str, expected: str
