@@ -92,9 +92,8 @@ def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
 
 def _commands(found: "Moved", out: Path) -> list[str]:
     """Return the commands that install Meshwright, apply the whole manifests, and label Namespaces."""
-    apply = "kubectl apply --server-side -f"
-    commands = [f"meshwright install --print --values {out / 'values.yaml'} | {apply} -"]
-    commands += [f"{apply} {out / 'manifests'}"] if found.manifests else []
+    commands = [f"meshwright install --print --values {out / 'values.yaml'} | kubectl apply -f -"]
+    commands += [f"kubectl apply --server-side -f {out / 'manifests'}"] if found.manifests else []
     return commands + [each.command for each in found.labels]
 
 

@@ -292,7 +292,7 @@ def test_a_namespace_is_labelled_and_never_applied_in_part(run: Run, tmp_path: P
     done = run("migrate", "osm", "-f", "osm.yaml", "--out", "to")
     assert [*(tmp_path / "to" / "manifests").iterdir()] == []
     assert done.stdout.splitlines()[-2:] == [
-        "meshwright install --print --values to/values.yaml | kubectl apply --server-side -f -",
+        "meshwright install --print --values to/values.yaml | kubectl apply -f -",
         "kubectl label --overwrite namespace gitops meshwright.dev/inject=false",
     ]
 
