@@ -146,6 +146,28 @@ def test_a_label_is_all_it_takes(
     assert server.metric('meshwright_injection_pods_total{reason="cannot-have-one",result="refused"}') == 1
 
 
+def test_while_the_control_plane_is_away_controllers_try_again(inject: Inject, kubectl: Kubectl) -> None:
+    """Who makes a Pod is told in Kubernetes' words that docs/injection.md has; a ReplicaSet needs nobody."""
+    server = inject(_config("proxy:1"))
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    until(lambda: _image(kubectl, _pod()) == "proxy:1")
+    server.stop()
+    bare = kubectl.run("run", "bare", "--image=app")
+    words = "Error from server (InternalError): Internal error occurred: failed calling webhook "
+    named = '"namespace.inject.meshwright.dev": failed to call webhook: Post "https://'
+    assert bare.err.startswith(f"{words}{named}"), bare.err
+    assert bare.err.rstrip().endswith(": connect: connection refused")
+    kubectl("create", "deployment", "app", "--image=app")
+
+    def reasons() -> set[str]:
+        return {each["reason"] for each in kubectl.get("events")["items"]}
+
+    until(lambda: "FailedCreate" in reasons())
+    assert kubectl.get("pods")["items"] == []
+    inject(_config("proxy:1"))
+    until(lambda: len(kubectl.get("pods")["items"]) == 1)
+
+
 def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
     inject: Inject, kubectl: Kubectl, program: Program
 ) -> None:
