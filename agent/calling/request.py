@@ -146,7 +146,7 @@ def _past(uid: int) -> str:
             f"the connection of {named(uid)} was not led to the sidecar, because it is the sidecar's own "
             "user, whose calls interception leaves alone so that Envoy's do not come back to it; nothing was "
             "sent on it. In a Pod, make the request from a debug container, which has another user: `kubectl "
-            "debug -i POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts - < FACTS`"
+            "debug --attach POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts JSON`"
         )
     return (
         f"the connection of {named(uid)} was not led to the sidecar: no interception rules are in force "

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from agent.calling.seen import Seen
     from cli.connectivity.facts import Agent, Facts
 
-# Reading says better than access(2) what may be read: that leaves out what a capability allows.
-_NOT_ASKED: Final = False
-
 
 def connectivity(
     method: Annotated[str, typer.Argument(help="HTTP method.")] = "GET",
@@ -34,9 +31,10 @@ def connectivity(
         Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the running server.")
     ] = None,
     facts: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            readable=_NOT_ASKED, help="What --json has printed on the server's machine, - for standard input."
+            metavar="FILE|JSON",
+            help="What --json has printed on the server's machine: a file, - for standard input, or itself.",
         ),
     ] = None,
     agent: Annotated[
@@ -69,14 +67,21 @@ def _asked(state: Path | None, source: str, to: str, method: str, path: str, hea
     return api(state, "/connectivity", pairs)
 
 
-def _given(file: Path) -> Found:
-    """Read what was printed where the server is."""
+def _given(facts: str) -> Found:
+    """Read what was printed where the server is; a JSON object in place of a file needs no standard input."""
+    is_json = facts.lstrip().startswith("{")
+    named = "--facts" if is_json else facts
     try:
-        found = json.loads(read_text() if str(file) == "-" else file.read_text("utf-8"))
-        facts = found["facts"]
+        found = json.loads(facts if is_json else _read(facts))["facts"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CommandFailed(f"{file} is not what `meshwright connectivity --json` prints: {error}") from error
-    return facts if isinstance(facts, dict) else {}
+        raise CommandFailed(
+            f"{named} is not what `meshwright connectivity --json` prints: {error}"
+        ) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _read(file: str) -> str:
+    return read_text() if file == "-" else Path(file).read_text("utf-8")
 
 
 def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -> None:

@@ -61,7 +61,7 @@ def _elsewhere(facts: Facts) -> str:
     if facts.protocol is Protocol.GRPC:
         return "ask with --no-request, and call with a client of gRPC from beside the caller"
     return (
-        "ask as the caller's user where the caller's agent is, in a Pod from a debug container with FACTS "
+        "ask as the caller's user where the caller's agent is, in a Pod from a debug container with JSON "
         "from `meshwright connectivity --no-request --json`; or ask with --no-request"
     )
 

@@ -164,10 +164,8 @@ class Shop:
         asked = ("meshwright", "connectivity", "--from", f"{named}/buyer", "--to", f"{named}/shop")
         facts = administrator(*home, *asked, "--no-request", "--json")
         image = str(administrator.get("pod", "meshwright-0", "-n", HOME)["spec"]["containers"][0]["image"])
-        flags = ("debug", "-i", "-q", "buyer", "--profile=restricted", f"--image={image}")
-        said = self._kubectl(
-            *flags, "--", "meshwright", "connectivity", "--facts", "-", "--json", given=facts
-        )
+        flags = ("debug", "--attach", "-q", "buyer", "--profile=restricted", f"--image={image}")
+        said = self._kubectl(*flags, "--", "meshwright", "connectivity", "--json", "--facts", facts)
         found = json.loads(said[said.index("{") :])
         return found["headline"].rpartition(": ")[2], [each["verdict"] for each in found["steps"]]
 

@@ -197,7 +197,7 @@ async def test_connectivity_makes_a_request_that_is_led_to_the_sidecar(meshed: M
     words = found["request"]["words"]
     assert "because it is the sidecar's own user" in words
     assert (
-        "`kubectl debug -i POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts - < FACTS`"
+        "`kubectl debug --attach POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts JSON`"
         in words
     )
     rule = ("MESH_OUTBOUND", "-p", "tcp", "-m", "owner", "--uid-owner", "0", "-j", "RETURN")
