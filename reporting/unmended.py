@@ -1,17 +1,25 @@
 """The problems that Events still report, for whoever reads Events from outside."""
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
 
 from kube.resource import Raw
 from mesh.objects import ObjectKey
-from reporting.events import OURS, Notice, Told, read, stands
+from reporting.events import OURS, RENEWED, Notice, Told, read, stands
 
-LABEL = f"{OURS}=meshwright"
+LABEL: Final = f"{OURS}=meshwright"
 """The label by which an API server finds our Events."""
 
+LATE: Final = timedelta(minutes=5)
+"""How much later than it should a control plane may renew an Event, because it writes only some a minute."""
 
-def unmended(events: Iterable[Raw]) -> tuple[Notice, ...]:
-    """Return what Events of ours report and no later Event says to be mended, by object."""
+
+def unmended(events: Iterable[Raw], now: datetime) -> tuple[Notice, ...]:
+    """Return what Events of ours report and no later Event says to be mended, by object.
+
+    Left out is an Event that was not renewed in time: its object is gone, or nobody reports.
+    """
     told: dict[ObjectKey, dict[tuple[str, bool], Told]] = {}
     for each in filter(None, map(read, events)):
         told.setdefault(each.notice.about, {})[each.known_as] = each
@@ -19,5 +27,5 @@ def unmended(events: Iterable[Raw]) -> tuple[Notice, ...]:
         each.notice
         for of_one in told.values()
         for each in of_one.values()
-        if not each.notice.is_mended and stands(each, of_one)
+        if not each.notice.is_mended and stands(each, of_one) and now - each.last <= RENEWED + LATE
     )

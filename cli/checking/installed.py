@@ -89,7 +89,10 @@ async def _permissions(asking: Asking, home: str, manifests: Sequence[Mapping[st
 async def _reported(asking: Asking, home: str) -> Check:
     """Look at the Events about objects of the control plane's namespace, which only Events report."""
     events = await asking.all(EVENTS, home, LABEL)
-    found = [reported.Reported(str(each.about), each.reason, each.note) for each in unmended(events)]
+    found = [
+        reported.Reported(str(each.about), each.reason, each.note)
+        for each in unmended(events, datetime.now(UTC))
+    ]
     return reported.reported(found, home)
 
 

@@ -42,8 +42,8 @@ def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
         status, said, complaint = program.run(*words)
         assert status in (0, 1), complaint
         told = json.loads(said)
-        standings = {each["what"]: each["standing"] for each in told["findings"]}
-        return {what: each for what, each in standings.items() if each != "works"}, told["commands"]
+        marked = [each for each in told["findings"] if each["standing"] != "works"]
+        return {each["what"]: each["standing"] for each in marked}, told["commands"]
 
     before, commands = found()
     assert before[f"Namespace {here}"] == "rewritten"
