@@ -9,7 +9,9 @@ from catalog.relations.ports import declared_protocol, spoken
 from catalog.relations.targets import served_by, target_numbers
 from catalog.store.objects import workload_object
 from catalog.store.view import View
+from mesh.names import Port
 from mesh.service import Service, ServiceKey, ServicePort
+from mesh.workload import Workload
 
 _BY: Final = {"appProtocol": "by its appProtocol", "name": "by its name", "port": "by its number"}
 
@@ -32,15 +34,24 @@ def spoken_at(view: View, service: Service, port: ServicePort) -> str:
 
 
 def disputed(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Step]:
-    """Yield the workloads whose sidecar speaks something else there than the service's callers (MW2023)."""
+    """Yield the workloads whose sidecar speaks something else there than the service's callers (MW2026)."""
     behind = backing(view, key)
     called = spoken(port, behind)
     for workload in behind:
-        there = {number: protocol for number, protocol, _ in served_by(view, workload)}
+        there = {number: (protocol, services) for number, protocol, services in served_by(view, workload)}
         for number in target_numbers(view, workload, view.services[key], port):
-            taken = there.get(number, called)
+            taken, services = there.get(number, (called, ()))
             if taken.is_http != called.is_http:
                 named = workload_object(view, workload.key)
-                fail = f"so that calls as {called.value} fail (MW2023)"
-                text = f"{named} takes its port {number} for {taken.value}, {fail}"
+                others = [str(each.key) for each in services if each.key != key]
+                by = f"as {_deciding(workload, number, others)}"
+                fail = f"so that calls as {called.value} fail (MW2026)"
+                text = f"{named} takes its port {number} for {taken.value}, {by}, {fail}"
                 yield Step(text, origin_of_object(view, named))
+
+
+def _deciding(workload: Workload, number: Port, others: list[str]) -> str:
+    """Say what decides the protocol of a workload's port."""
+    if declared_protocol(number, workload.ports) is not None:
+        return "it declares itself"
+    return f"{', '.join(others)} has it (of several Services the oldest decides)"

@@ -345,7 +345,10 @@ def test_what_a_port_speaks_and_by_what(source: str, declared: Protocol | None, 
 def test_a_port_in_dispute_is_told_of() -> None:
     """Another Service says of the same port that it is TCP, and comes first: the sidecar has that."""
     other = a.service("admin", a.port(81, protocol=a.TCP), app="shop")
-    said = "Workload default/shop takes its port 8080 for tcp, so that calls as http fail (MW2023)"
+    said = (
+        "Workload default/shop takes its port 8080 for tcp, as default/admin has it (of several Services "
+        "the oldest decides), so that calls as http fail (MW2026)"
+    )
     assert said in texts(explained(other))
     assert said not in texts(explained(other, name="v2"))
 

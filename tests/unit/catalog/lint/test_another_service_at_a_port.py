@@ -1,0 +1,113 @@
+"""A second Service at a workload's port, with another protocol: who keeps working, and who is told."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.explain import explain
+from catalog.lint.codes import Code
+from catalog.lint.problems import problems
+from catalog.oracle.decide import Answer, Request
+from catalog.store.view import View
+from mesh.names import Port
+from mesh.problems import Severity
+from mesh.service import Protocol
+from mesh.workload import WorkloadPort
+from tests.meshes import values as a
+
+OLD, NEW = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+ALLOWED = (
+    a.route_group("all", a.match("all")),
+    a.tcp_route("raw"),
+    a.target("t", "client", "shop", a.http("all"), a.tcp("raw")),
+)
+
+
+def _mesh(name: str, ages: tuple[str, str], *ports: WorkloadPort) -> View:
+    """Return a mesh with Service `shop` (HTTP) and another one for TCP at the same port, of these ages."""
+    shop = replace(a.service("shop"), created=ages[0])
+    other = replace(a.service(name, a.port(443, 8080, Protocol.TCP), app="shop"), created=ages[1])
+    client = a.workload("client", "10.0.0.2")
+    return a.view(
+        shop, other, a.workload("shop-1", "10.0.0.1", *ports, app="shop", account="shop"), client, *ALLOWED
+    )
+
+
+def _said(view: View) -> list[tuple[str, str, str, str]]:
+    found = [each for each in problems(view) if each.code == Code.PROTOCOL_OVERRULED.value]
+    assert all(each.severity is Severity.ERROR for each in found)
+    return [(str(each.key), each.field, each.value, each.expected) for each in found]
+
+
+def _explained(view: View, name: str, port: int) -> tuple[Answer, str]:
+    """Return the answer to a call, and the step that says why it fails; empty if none does."""
+    found = explain(view, Request(a.identity("client"), a.service_key(name), Port(port)))
+    why = [step.text for step in found.steps if " takes its port " in step.text]
+    return found.decision.answer, "".join(why)
+
+
+def _fails(at: int, called: str, taken: str, holder: str) -> str:
+    return (
+        f"calls to port {at} as {called} fail: the workloads' port 8080 is taken for {taken}, as "
+        f"default/{holder} or the workload has it; of several Services the oldest decides; set appProtocol "
+        "alike, or call another target port"
+    )
+
+
+def _why(called: str, taken: str, holder: str) -> str:
+    return (
+        f"Workload default/shop-1 takes its port 8080 for {taken}, as default/{holder} has it (of several "
+        f"Services the oldest decides), so that calls as {called} fail (MW2026)"
+    )
+
+
+@pytest.mark.parametrize("name", ["front", "zfront"])
+def test_the_newer_service_is_told_and_the_older_one_works(name: str) -> None:
+    """Whichever comes first by name."""
+    view = _mesh(name, (OLD, NEW))
+    assert _said(view) == [
+        (f"Service default/{name}", "spec.ports", "443", _fails(443, "tcp", "http", "shop"))
+    ]
+    assert _explained(view, "shop", 80) == (Answer.ALLOWED, "")
+    assert _explained(view, name, 443) == (Answer.REFUSED, _why("tcp", "http", "shop"))
+
+
+@pytest.mark.parametrize("name", ["front", "zfront"])
+def test_of_the_other_age_the_other_one_is_told(name: str) -> None:
+    """The same two Services; the one for TCP is older, or the only one whose age is known."""
+    for ages in ((NEW, OLD), ("", OLD)):
+        view = _mesh(name, ages)
+        assert _said(view) == [("Service default/shop", "spec.ports", "80", _fails(80, "http", "tcp", name))]
+        assert _explained(view, "shop", 80) == (Answer.REFUSED, _why("http", "tcp", name))
+        assert _explained(view, name, 443) == (Answer.ALLOWED, "")
+
+
+@pytest.mark.parametrize("created", ["", OLD])
+def test_of_one_age_and_without_ages_the_name_decides(created: str) -> None:
+    """Two files, or two objects of one `kubectl apply`."""
+    first = _mesh("front", (created, created))
+    assert [each[0] for each in _said(first)] == ["Service default/shop"]
+    assert _explained(first, "shop", 80)[0] is Answer.REFUSED
+    assert _explained(first, "front", 443)[0] is Answer.ALLOWED
+    last = _mesh("zfront", (created, created))
+    assert [each[0] for each in _said(last)] == ["Service default/zfront"]
+    assert _explained(last, "shop", 80)[0] is Answer.ALLOWED
+    assert _explained(last, "zfront", 443)[0] is Answer.REFUSED
+
+
+def test_what_the_workload_says_comes_before_every_age() -> None:
+    """The Service for TCP is older and first by name, and the workload says that it speaks HTTP."""
+    view = _mesh("front", (NEW, OLD), WorkloadPort(Port(8080), "", Protocol.HTTP))
+    assert [each[0] for each in _said(view)] == ["Service default/front"]
+    assert _explained(view, "shop", 80) == (Answer.ALLOWED, "")
+    answer, why = _explained(view, "front", 443)
+    assert answer is Answer.REFUSED
+    taken = "takes its port 8080 for http, as it declares itself"
+    assert why == f"Workload default/shop-1 {taken}, so that calls as tcp fail (MW2026)"
+
+
+def test_two_services_of_one_protocol_are_nothing_to_say() -> None:
+    """The usual pair: another name for the same program."""
+    pair = (a.service("shop"), a.service("alias", a.port(81), app="shop"))
+    view = a.view(*pair, a.workload("shop-1", "10.0.0.1", app="shop", account="shop"), *ALLOWED)
+    assert _said(view) == []
