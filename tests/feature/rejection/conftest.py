@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from certs.pair import Pair
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
@@ -31,12 +32,14 @@ Resources = dict[Reference, bytes]
 class Sidecar:
     """One stream; what it rejects it does not take, with all that stands in the same response.
 
-    `held` is what it has, `sent` all it was ever sent, in their order.
+    With `words` it rejects as Envoy does: it says them of each bad resource, and takes the good ones. `held`
+    is what it has, `sent` all it was ever sent, in their order.
     """
 
     name: str
     variant: Variant
     rejects: Callable[[bytes], bool]
+    words: str = ""
     held: Resources = field(default_factory=dict)
     sent: list[tuple[Reference, bytes]] = field(default_factory=list)
     rejected: list[Reference] = field(default_factory=list)
@@ -75,7 +78,9 @@ class Sidecar:
         said = {"response_nonce": response.nonce}
         if bad:
             self.rejected.extend(bad)
-            await self._say(type_url, error_detail={"code": 13, "message": WORDS}, **said)
+            if self.words:
+                self.held.update((key, value) for key, value in found.items() if key not in bad)
+            await self._say(type_url, error_detail={"code": 13, "message": self._reason(bad)}, **said)
             return
         self.held.update(found)
         for key in self._removed(type_url, response, found):
@@ -83,6 +88,10 @@ class Sidecar:
             self.held.pop(key, None)
         await self._say(type_url, **said)
         await self._follow()
+
+    def _reason(self, bad: list[Reference]) -> str:
+        each = "\n".join(f"{name}: {self.words}" for _, name in bad)
+        return f"Error adding/updating listener(s) {each}\n" if self.words else WORDS
 
     def _removed(self, type_url: TypeUrl, response: Any, found: Resources) -> list[Reference]:
         if self.variant is Variant.DELTA:
@@ -151,12 +160,17 @@ async def joining() -> AsyncIterator[Join]:
     tasks: list[asyncio.Task[None]] = []
 
     def started(
-        server: Server, name: str, variant: Variant, rejects: Callable[[bytes], bool] = lambda _: False
+        server: Server,
+        name: str,
+        variant: Variant,
+        rejects: Callable[[bytes], bool] = lambda _: False,
+        words: str = "",
+        pair: Pair | None = None,
     ) -> Sidecar:
-        pair = server.certificate(name)
+        pair = pair or server.certificate(name)
         roots = server.authority.trust_bundle()
         credentials = grpc.ssl_channel_credentials(roots, pair.key.reveal(), pair.chain_pem)
-        sidecar = Sidecar(name, variant, rejects)
+        sidecar = Sidecar(name, variant, rejects, words)
 
         async def run() -> None:
             options = [("grpc.use_local_subchannel_pool", 1)]

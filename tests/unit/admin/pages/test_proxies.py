@@ -1,6 +1,7 @@
 """Proxies, whole values."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,15 @@ def test_a_proxy_that_has_not_been_ready_says_so(reading: Any, source: Any, now:
     (shown,) = proxies(reading, reading.ledger(), now)
     waits = "not admitted yet: its sidecar has not accepted its inbound listeners"
     assert (shown["admitted"], shown["why"]) == (False, waits)
+
+
+def test_a_shared_identity_is_said_first_with_both_addresses(reading: Any, now: Any) -> None:
+    """In the place where `meshwright proxies` says why a proxy is behind."""
+    peers = ("ipv4:127.0.0.1:5", "ipv6:%5B::1%5D:6")
+    alone = reading.the_proxies
+    reading.the_proxies = tuple(replace(each, peers=peers) for each in alone)
+    (shown,) = proxies(reading, reading.ledger(), now)
+    assert shown["why"] == "2 proxies share this identity: 127.0.0.1:5, [::1]:6"
+    reading.the_proxies = alone
+    (shown,) = proxies(reading, reading.ledger(), now)
+    assert shown["why"] == ""

@@ -1,0 +1,139 @@
+"""Two proxies that connect with one certificate: neither takes from the other, and people are told."""
+
+import re
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.deadline import until
+from tests.feature.identity.conftest import Server
+from tests.feature.rejection.conftest import Join, Sidecar
+from tests.meshes import texts
+from xds.protocol.resource import LISTENER, Reference, ResourceName
+from xds.server.status import Variant
+
+Serve = Callable[..., Awaitable[Server]]
+
+NAME, CALLER = "one.store.shop", "two.buyer.shop"
+INBOUND: Reference = (LISTENER, ResourceName("inbound-listener"))
+OUTBOUND: Reference = (LISTENER, ResourceName("outbound-listener"))
+DOCUMENTS = (
+    texts.PERMISSIVE,
+    texts.service("buyer", texts.port(80, 18080)),
+    texts.workload("w-1", "10.0.0.1", app="store", account="store", uuid="one", spec="service: store"),
+    texts.workload("w-2", "10.0.0.2", app="buyer", account="buyer", uuid="two", spec="service: buyer"),
+)
+BUSY = "cannot bind '0.0.0.0:15003': Address already in use"
+MOMENTS = (
+    BUSY,
+    "cannot bind '10.0.0.1:15003': Cannot assign requested address",
+    "cannot listen: Cannot allocate memory",
+)
+
+
+def _inbound(value: bytes) -> bool:
+    return b"inbound-listener" in value
+
+
+async def _row(server: Server, name: str = NAME) -> dict[str, Any]:
+    """Return what `meshwright proxies` has of a proxy."""
+    rows = (await server.ask("GET", "/debug/proxy"))["proxies"]
+    (found,) = (each for each in rows if each["cn"] == name)
+    return dict(found)
+
+
+async def _shared(server: Server) -> list[dict[str, Any]]:
+    """Return the problems that say that an identity is shared."""
+    found = (await server.ask("GET", "/debug/policies"))["problems"]
+    return [each for each in found if each["code"] == "identity-shared"]
+
+
+async def _gauge(server: Server) -> float:
+    return await server.metric("meshwright_shared_identities")
+
+
+async def _is_alone(server: Server) -> bool:
+    return (await _shared(server), await _gauge(server), (await _row(server))["why"]) == ([], 0.0, "")
+
+
+def _knows(sidecar: Sidecar, word: bytes) -> bool:
+    return any(word in value for value in sidecar.held.values())
+
+
+@pytest.mark.parametrize("words", MOMENTS)
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_what_one_cannot_do_at_the_moment_takes_nothing_from_the_other(
+    serve: Serve, join: Join, variant: Variant, words: str
+) -> None:
+    """The second one is served without the listener, and the first is sent no removal, now or later."""
+    server = await serve(*DOCUMENTS)
+    pair = server.certificate(NAME)
+    first = join(server, NAME, variant, pair=pair)
+    await until(lambda: INBOUND in first.held)
+    second = join(server, NAME, variant, _inbound, words, pair=pair)
+    await until(lambda: INBOUND in second.rejected)
+    server.write(*DOCUMENTS, texts.service("another", texts.port(81, 18081)))
+    await until(lambda: all(_knows(each, b"another") for each in (first, second)))
+    assert INBOUND in first.held
+    assert INBOUND not in second.held
+    assert first.removed == []
+
+
+async def test_a_shared_identity_is_told_as_long_as_it_is_shared(serve: Serve, join: Join) -> None:
+    """As a problem of the workload, in a metric, and beside the proxy; all three end when one leaves."""
+    server = await serve(*DOCUMENTS)
+    pair = server.certificate(NAME)
+    first = join(server, NAME, Variant.DELTA, pair=pair)
+    await until(lambda: INBOUND in first.held)
+    await until(partial(_is_alone, server))
+
+    second = join(server, NAME, Variant.DELTA, _inbound, BUSY, pair=pair)
+
+    async def told() -> bool:
+        return bool(await _shared(server)) and await _gauge(server) == 1.0
+
+    await until(told)
+    (problem,) = await _shared(server)
+    row = await _row(server)
+    said, _, rest = row["why"].partition("; ")
+    addresses = re.findall(r"127\.0\.0\.1:[0-9]+", said)
+    assert said == f"2 proxies share this identity: {', '.join(addresses)}"
+    assert (len({*addresses}), row["address"], row["streams"]) == (2, addresses[-1], 2)
+    bad = f"Error adding/updating listener(s) inbound-listener: {BUSY}"
+    assert rest == f"listener rejected: {bad}: Workload shop/w-1 ({problem['origin']})"
+    assert (problem["severity"], problem["object"], problem["field"], problem["value"]) == (
+        "warning",
+        "Workload shop/w-1",
+        "proxy",
+        NAME,
+    )
+    assert problem["origin"].startswith("mesh.yaml:")
+    assert f"({' and '.join(addresses)})" in problem["expected"]
+
+    second.end()
+    await until(partial(_is_alone, server))
+    assert INBOUND in first.held
+    assert first.rejected == []
+
+
+async def test_a_workload_gets_calls_once_its_inbound_listener_is_accepted(serve: Serve, join: Join) -> None:
+    """Acknowledging everything else does not admit it; accepting the listener, offered again, does."""
+    server = await serve(*DOCUMENTS)
+    caller = join(server, CALLER, Variant.DELTA)
+    callee = join(server, NAME, Variant.DELTA, _inbound, BUSY)
+    await until(lambda: INBOUND in callee.rejected and OUTBOUND in callee.held)
+    server.write(*DOCUMENTS, texts.service("another", texts.port(81, 18081)))
+    await until(lambda: _knows(callee, b"another"))
+
+    row = await _row(server)
+    waits = "not admitted yet: its sidecar has not accepted its inbound listeners"
+    assert (row["admitted"], waits in row["why"]) == (False, True)
+    assert not _knows(caller, b"10.0.0.1")
+
+    callee.rejects = lambda _: False
+    offered = await server.ask("POST", "/proxies/retry", {"proxy": NAME})
+    assert offered["offered"] == ["listener inbound-listener"]
+    await until(lambda: _knows(caller, b"10.0.0.1"))
+    assert (await _row(server))["admitted"]
