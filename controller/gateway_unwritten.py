@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from catalog.store.objects import ELSEWHERE, origin_of
-from catalog.store.view import View, config_order, configs
+from catalog.store.view import View, config_in_force
 from mesh.problems import Problem, Problems, Severity
 
 NOT_WRITTEN: Final = "gateway-certificate-not-written"
@@ -38,7 +38,7 @@ class NoGatewaySecret:
 
 def unwritten(view: View, said: str) -> Problem:
     """Return the problem of the MeshConfig in force."""
-    about = min(configs(view), key=config_order, default=None)
+    about = config_in_force(view)
     return Problem(
         code=NOT_WRITTEN,
         severity=Severity.ERROR,

@@ -98,7 +98,10 @@ class GatewayCertificate:
 
 @dataclass(frozen=True, slots=True)
 class MeshConfig:
-    """The mesh-wide configuration; the defaults are Meshwright's (everything closed)."""
+    """The mesh-wide configuration; the defaults are Meshwright's (everything closed).
+
+    `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    """
 
     permissive: bool = False
     egress: bool = False
@@ -109,3 +112,4 @@ class MeshConfig:
     authorization: Authorizer | None = None
     tracing: Tracing | None = None
     ingress_gateway: GatewayCertificate | None = None
+    created: str = ""

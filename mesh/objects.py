@@ -1,8 +1,8 @@
 """Objects as a source holds them, under which keys, and where each came from."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
 
 from mesh.authorization import ExternalAuthorization
 from mesh.config import MeshConfig
@@ -144,6 +144,19 @@ MeshObject = (
     | UpstreamTrafficSetting
     | Workload
 )
+
+
+def created_of(value: MeshObject) -> str:
+    """Return a value's `metadata.creationTimestamp`, empty where there is none or its kind's is not read."""
+    return str(getattr(value, "created", ""))
+
+
+def created_at(value: MeshObject, created: str) -> MeshObject:
+    """Return a value with another `metadata.creationTimestamp`; the same one where its kind's is not read."""
+    if getattr(value, "created", created) == created:
+        return value
+    changed: MeshObject = replace(cast("Any", value), created=created)
+    return changed
 
 
 @dataclass(frozen=True, slots=True)

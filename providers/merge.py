@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mesh.objects import ObjectKey, Sourced
+from mesh.objects import ObjectKey, Sourced, created_at
 from mesh.picture import Picture
 from mesh.problems import Problem, Problems, ordered
 from providers.claims import disputed, held
@@ -96,5 +96,6 @@ def _disputed(claim: ObjectKey, of: Sequence[Said]) -> Iterator[Problem]:
     holders = [(name, found) for name, objects in of if (found := held(objects, claim)) is not None]
     for _, second in holders[1:]:
         winner, first = holders[0]
-        if first.value != second.value:
+        # A file has no age and the cluster's object of the same text has one.
+        if created_at(first.value, "") != created_at(second.value, ""):
             yield disputed(second, first, winner)

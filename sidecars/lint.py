@@ -8,7 +8,7 @@ from catalog.lint.told import say
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups_of, namespace_driver
 from catalog.store.objects import workload_object
-from catalog.store.view import View, config_order, configs
+from catalog.store.view import View, config_in_force
 from engine.derived import derived
 from mesh.config import SidecarSettings
 from mesh.kinds import WORKLOAD
@@ -75,7 +75,7 @@ def problems(view: View, installed: Installed) -> Problems:
 
 
 def _of_config(view: View, installed: Installed) -> Iterator[Problem]:
-    key = min(configs(view), key=config_order, default=None)
+    key = config_in_force(view)
     if key is None:
         return
     config = view.config.sidecar
@@ -139,7 +139,7 @@ def _naming(view: View, workload: WorkloadKey) -> tuple[ObjectKey, str]:
 
     Where none does, the environment has: then it is said of the workload.
     """
-    config = min(configs(view), key=config_order, default=None)
+    config = config_in_force(view)
     if view.workloads[workload].driver:
         return workload_object(view, workload), _FIELD
     if namespace_driver(view, workload.namespace):

@@ -14,7 +14,7 @@ from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_
 from catalog.relations.addresses import called_addresses
 from catalog.relations.outside import service_called, setting_named
 from catalog.store.inventory import by_address, by_identity
-from catalog.store.view import View, config_order, configs
+from catalog.store.view import View, config_in_force
 from mesh.egress import EgressProtocol
 from mesh.host_port import HostPort
 from mesh.identity import ServiceIdentity
@@ -196,7 +196,7 @@ def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iter
 
 
 def _setting(view: View) -> Step:
-    first = min(configs(view), key=config_order, default=None)
+    first = config_in_force(view)
     opens = f"{SETTING}: true would open the way out, for all workloads and to all addresses"
     if first is None:
         return Step(f"there is no MeshConfig; one with {opens}")

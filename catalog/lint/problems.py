@@ -48,7 +48,7 @@ from catalog.store.own import mutual_tls as all_mutual_tls
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets
-from catalog.store.view import View, config_order, configs
+from catalog.store.view import View, config_in_force, configs
 from engine.derived import Observed, ObservedAll, derived
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
@@ -259,7 +259,7 @@ def of_namespace(lint: Lint, name: Namespace) -> Problems:
 @derived
 def of_config(lint: Lint, key: ObjectKey) -> Problems:
     """Return the problems of a MeshConfig."""
-    first = min(configs(lint.view), key=config_order)
+    first = config_in_force(lint.view)
     if first == key:
         config = lint.view.config
         found = (servers.problems(lint.view, key, config), tls_keys.problems(lint.view, key, config))

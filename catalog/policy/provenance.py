@@ -29,7 +29,7 @@ from catalog.relations.identities import dns_names
 from catalog.relations.permissive import asked_for
 from catalog.relations.telemetry import told
 from catalog.store.objects import origin_of, slice_object, workload_object
-from catalog.store.view import View, config_order, configs, kind_in
+from catalog.store.view import View, config_in_force, kind_in
 from engine.derived import derived
 from engine.graph import sources
 from engine.node import Derivation, Source
@@ -255,7 +255,7 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
 
 
 def _config(view: View) -> Iterator[ObjectKey]:
-    if (config := min(configs(view), key=config_order, default=None)) is not None:
+    if (config := config_in_force(view)) is not None:
         yield config
 
 

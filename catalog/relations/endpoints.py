@@ -1,10 +1,11 @@
 """Where a service's port is reached, and who answers there."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
 from catalog.relations.backing import backing
+from catalog.relations.localities import zones_of
 from catalog.relations.ports import slice_numbers
 from catalog.relations.precedence import is_superseded
 from catalog.relations.targets import target_numbers
@@ -102,19 +103,17 @@ def _takes_calls(view: View, namespace: Namespace, address: IpAddress, port: Por
 
 
 def _sliced(
-    slices: Iterable[EndpointSlice], service: Service, port: ServicePort
+    slices: Collection[EndpointSlice], service: Service, port: ServicePort
 ) -> tuple[Mapping[Place, Health], Mapping[IpAddress, str]]:
     """Return what slices say of a service's port: how each place is, the best of what they say; the zones."""
     found: dict[Place, Health] = {}
-    zones: dict[IpAddress, str] = {}
     for each in slices:
-        zones.update((IpAddress(address), zone) for address, zone in each.zones)
         for number in slice_numbers(each, service, port):
             for address, health in each.healths:
                 place = (IpAddress(address), number)
                 if (had := found.get(place)) is None or health_rank(health) < health_rank(had):
                     found[place] = health
-    return found, zones
+    return found, zones_of(slices)
 
 
 def _own_health(service: Service, workload: Workload) -> Health:

@@ -1,11 +1,15 @@
 """Where a workload's proxy is, for those whom a policy lets prefer what is near."""
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from catalog.store.inventory import slices_by_address
 from catalog.store.own import upstream_policies
+from catalog.store.precedence import health_rank
 from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
+from mesh.names import IpAddress
+from mesh.objects import EndpointSlice
 from mesh.workload import Workload
 
 
@@ -26,10 +30,21 @@ def locality_of(view: View, workload: Workload) -> str:
         return ""
     if workload.locality:
         return workload.locality
-    zones = {
-        zone
-        for each in slices_by_address(view).found((workload.key.namespace, workload.address))
-        for address, zone in each.zones
-        if address == workload.address
-    }
-    return f"/{min(zones)}" if zones else ""
+    zones = zones_of(slices_by_address(view).found((workload.key.namespace, workload.address)))
+    zone = zones.get(workload.address, "")
+    return f"/{zone}" if zone else ""
+
+
+def zones_of(slices: Iterable[EndpointSlice]) -> Mapping[IpAddress, str]:
+    """Return the zones that slices have for addresses.
+
+    Of several for one address that of the slice in which the address is healthiest counts, then the first by
+    name: a slice of a former Pod says where that Pod was.
+    """
+    found: dict[IpAddress, tuple[int, str]] = {}
+    for each in slices:
+        healths = dict(each.healths)
+        for address, zone in each.zones:
+            said = (health_rank(healths[address]), zone)
+            found[IpAddress(address)] = min(found.get(IpAddress(address), said), said)
+    return {address: zone for address, (_, zone) in found.items()}

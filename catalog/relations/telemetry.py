@@ -9,7 +9,7 @@ decided each by themselves.
 from collections.abc import Iterator
 
 from catalog.store.osm import telemetries, telemetries_in
-from catalog.store.view import View, config_order, configs
+from catalog.store.view import View, config_in_force
 from engine.derived import derived
 from mesh.names import Namespace
 from mesh.policy import PolicyKey
@@ -26,7 +26,7 @@ def precedence(found: Telemetry) -> tuple[bool, bool, str, PolicyKey]:
 def of_namespace(view: View, namespace: Namespace) -> tuple[Telemetry, ...]:
     """Return those that may be for workloads of a namespace, in the order in which they count."""
     found = sorted(telemetries_in(view).found(namespace), key=precedence)
-    home = min(configs(view), key=config_order, default=None)
+    home = config_in_force(view)
     if home is not None and home.namespace != namespace:
         everywhere = (each for each in telemetries_in(view).found(home.namespace) if not each.selector)
         found += sorted(everywhere, key=precedence)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
 from catalog.store.edits import Edits, difference
+from catalog.store.precedence import age
 from catalog.store.settings import DEFAULT_TRUST_DOMAIN, Admission, MeshSettings
 from engine.declared import Declarations, Declared
 from engine.derived import derived
@@ -26,7 +27,7 @@ from mesh.workload import Workload
 __all__ = ["DEFAULT_TRUST_DOMAIN", "IN_VIEW", "MeshSettings", "UnreadError", "View", "kind"]
 
 PREFERRED_CONFIG: Final = "osm-mesh-config"
-"""The MeshConfig that counts where there are several; else the first by namespace and name."""
+"""The name of the MeshConfig that counts where there are several."""
 
 _HERE: Final = "here"
 K = TypeVar("K")
@@ -169,14 +170,28 @@ without_table(ServiceIdentity)  # a ServiceAccount says no more than its name, w
 configs: Final[Declared[View, Table[ObjectKey, MeshConfig]]] = kind(MeshConfig, MESH_CONFIG, "MeshConfigs")
 
 
-def config_order(key: ObjectKey) -> tuple[bool, ObjectKey]:
-    """Return what MeshConfigs are sorted by: the first one counts."""
-    return (key.name != PREFERRED_CONFIG, key)
+@derived
+def _config_key(view: View) -> ObjectKey | None:
+    def order(key: ObjectKey) -> tuple[bool, bool, str, ObjectKey]:
+        return (key.name != PREFERRED_CONFIG, *age(configs(view)[key].created), key)
+
+    return min(configs(view), key=order, default=None)
+
+
+_key_in_force: Final = IN_VIEW.firewall(_config_key)
+
+
+def config_in_force(view: View) -> ObjectKey | None:
+    """Return the MeshConfig that counts, None where there is none.
+
+    Of several one named `osm-mesh-config` counts, then the oldest, then the first by namespace and name.
+    """
+    return _key_in_force(view).value()
 
 
 @derived
 def _config(view: View) -> MeshConfig:
-    key = min(configs(view), key=config_order, default=None)
+    key = config_in_force(view)
     return MeshConfig() if key is None else configs(view)[key]
 
 

@@ -1,5 +1,8 @@
 """What the injector of a cluster goes by: its configuration, the MeshConfig, and the cluster's version."""
 
+from collections.abc import Iterable
+
+from catalog.store.view import MeshSettings, View
 from cli.checking.asking import Asking
 from cli.checking.pods import Injection, config_of
 from controller.config_file import only_in
@@ -8,9 +11,11 @@ from injector.configuration import ConfigurationError, InjectionConfig
 from injector.place import CONFIG_KEY, CONFIG_MAP, SETTINGS, ConfigMapKey
 from kube.builtin import CONFIG_MAPS
 from kube.discovery import served
+from kube.resource import Raw, Resource
 from mesh.config import MeshConfig
 from mesh.kinds import MESH_CONFIG
 from mesh.names import Namespace
+from mesh.objects import Sourced
 from mesh.origins import InFile
 from providers.kubernetes.resources import newest
 from sidecars.registry import DriverRegistry
@@ -56,10 +61,14 @@ async def mesh_config(asking: Asking, home: str) -> MeshConfig:
     resource = newest(MESH_CONFIG, await served(asking.api, {MESH_CONFIG.group}))
     if resource is None:
         return MeshConfig()
-    found = (await asking.api.list(resource, home))["items"]
-    for raw in sorted(found, key=lambda each: str(each["metadata"]["name"])):
+    return config_of_all((await asking.api.list(resource, home))["items"], resource)
+
+
+def config_of_all(items: Iterable[Raw], resource: Resource) -> MeshConfig:
+    """Return the one that the control plane takes of several MeshConfigs as the API server lists them."""
+    objects = {}
+    for raw in items:
         document = {**raw, "apiVersion": resource.api_version, "kind": resource.kind}
-        for _, value in read_shown(document, InFile("")).objects:
-            if isinstance(value, MeshConfig):
-                return value
-    return MeshConfig()
+        for key, value in read_shown(document, InFile("")).objects:
+            objects[key] = Sourced(key, value, InFile(""))
+    return View.build(objects, MeshSettings()).config

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +10,7 @@ from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from cli.errors import OfflineError
 from cli.standard_streams import read_bytes
-from mesh.objects import ObjectKey, Sourced
+from mesh.objects import ObjectKey, Sourced, created_at, created_of
 from mesh.origins import InFile
 from mesh.picture import Picture
 from mesh.problems import Problem, Problems, ordered
@@ -46,10 +46,18 @@ class Held:
 
     def below(self, other: "Held") -> "Held":
         """Return both, the other's objects in the place of ours of the same names."""
-        merged = merge([("above", other.objects), ("below", self.objects)])
+        above = {key: self._aged(key, each) for key, each in other.objects.items()}
+        merged = merge([("above", Picture(above)), ("below", self.objects)])
         claims = {key.claim for key in other.objects}
         kept = (each for each in self.problems if each.key is None or each.key.claim not in claims)
         return Held(Picture(merged.objects()), ordered((*kept, *other.problems)))
+
+    def _aged(self, key: ObjectKey, applied: Sourced) -> Sourced:
+        """Return an object with the age of the one in whose place it is applied: that does not change it."""
+        before = self.objects.get(key)
+        if before is None or created_of(applied.value):
+            return applied
+        return replace(applied, value=created_at(applied.value, created_of(before.value)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,13 +178,14 @@ def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
         manifest.notes.inform(Code.NOT_USED, "addressType", "a slice of host names is not used")
         return None
     found: dict[Health, set[IpAddress]] = {health: set() for health in Health}
-    zones: dict[IpAddress, str] = {}
+    zones: dict[Health, dict[IpAddress, str]] = {health: {} for health in Health}
     for endpoint in body.sections("endpoints"):
         conditions = endpoint.section("conditions")
         there = _addresses(endpoint, endpoint.texts("addresses", ADDRESS_RULE))
-        found[_sliced_health(conditions)].update(there)
+        health = _sliced_health(conditions)
+        found[health].update(there)
         if zone := endpoint.text("zone"):
-            zones.update(dict.fromkeys(there, zone))
+            zones[health].update(dict.fromkeys(there, zone))
         for each in (conditions, endpoint):
             each.skim()
     ports = _slice_ports(body)
@@ -198,7 +199,8 @@ def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
         ports=ports,
         draining=tuple(sorted(draining)),
         unready=tuple(sorted(found[Health.UNREADY] - ready - draining)),
-        zones=tuple(sorted(zones.items())),
+        # The former Pod of an address may still stand there: the zone of the healthiest counts.
+        zones=tuple(sorted((zones[Health.UNREADY] | zones[Health.DRAINING] | zones[Health.READY]).items())),
     )
 
 

@@ -107,6 +107,7 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
         ingress_gateway=gateway_certificate(gateway, secret, manifest.namespace)
         if certificate.has("ingressGateway")
         else None,
+        created=manifest.metadata.text("creationTimestamp") or "",
     )
     sections = (spec, sidecar, traffic, certificate, observability, flags)
     _report_unused(manifest, sections, unenforced=_report_unenforced(sidecar))

@@ -80,6 +80,9 @@ _TRAFFIC: Final[Meanings] = {
 }
 
 MESH_CONFIG: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning(
+        "Of several, none or all named `osm-mesh-config`, the oldest counts."
+    ),
     "spec": Meaning("The mesh's settings."),
     "spec.traffic": Meaning("What traffic is allowed, and what of it is captured."),
     **under("spec.traffic", _TRAFFIC),

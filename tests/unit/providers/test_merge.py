@@ -42,6 +42,15 @@ def test_the_earlier_source_wins() -> None:
     )
 
 
+def test_objects_that_differ_by_their_age_are_known_alike() -> None:
+    """The text of a file has no age, and what the cluster has made of it has one."""
+    things = (W, a.service("s"), a.split("s", "s", ("s", 1)))
+    aged = tuple(replace(each, created="2026-01-01T00:00:00Z") for each in things)
+    for one, two in ((things, aged), (aged, things)):
+        merged = merge([("one", _said(*one)), ("two", _said(*two))])
+        assert (merged.problems, merged.objects()) == ((), dict(_said(*one)))
+
+
 def test_what_is_one_object_under_two_kinds_is_one() -> None:
     """A Pod of one source and a Workload of another: the first is in force, and takes the other's place."""
     pod, workloads = a.pod("w", "10.0.0.9"), _said(W)

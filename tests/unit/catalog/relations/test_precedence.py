@@ -5,6 +5,8 @@ from ipaddress import IPv4Network
 
 import pytest
 
+from catalog.lint.codes import Code
+from catalog.lint.problems import problems
 from catalog.oracle.decide import Answer, Request, decide
 from catalog.policy.inbound import inbound_ports
 from catalog.policy.reachable import open_to_all
@@ -12,13 +14,17 @@ from catalog.relations.addresses import home, virtual_address
 from catalog.relations.conflicts import conflicts
 from catalog.relations.endpoints import endpoints, sidecars_at
 from catalog.relations.groups import group_of, groups
+from catalog.relations.localities import locality_of
 from catalog.store.inventory import claimant_of
-from catalog.store.view import MeshSettings
-from mesh.config import MeshConfig
+from catalog.store.view import MeshSettings, View
+from mesh.config import MeshConfig, SidecarSettings
 from mesh.identity import SidecarKey
+from mesh.kinds import MESH_CONFIG
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid
-from mesh.objects import EndpointSlice
+from mesh.objects import EndpointSlice, ObjectKey, Sourced
+from mesh.origins import InFile
 from mesh.service import Protocol, Service
+from mesh.upstreams import Nearest, UpstreamPolicy, Within
 from mesh.workload import Health, Workload
 from tests.meshes import values as a
 
@@ -147,6 +153,68 @@ def test_a_virtual_address_stays_with_the_older_service() -> None:
     view = a.view(*things, settings=MeshSettings(virtual_addresses=network))
     assert virtual_address(view, a.service_key("zz")) == at_home
     assert virtual_address(view, a.service_key(first)) != at_home
+
+
+def _zoned(name: str, health: Health, zone: str) -> EndpointSlice:
+    places = {each: ("10.0.0.1",) if each is health else () for each in Health}
+    return EndpointSlice(
+        "shop",
+        Namespace("default"),
+        name,
+        places[Health.READY],
+        (("", 8080),),
+        places[Health.DRAINING],
+        places[Health.UNREADY],
+        (("10.0.0.1", zone),),
+    )
+
+
+@pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
+@pytest.mark.parametrize("health", [Health.UNREADY, Health.DRAINING])
+def test_the_zone_of_an_address_is_that_of_the_ready_pod(former: str, now: str, health: Health) -> None:
+    """Slices of a former Pod and of the one that has its address by now, in either order of their names."""
+    slices = (
+        _zoned(f"shop-{former}", health, f"zone-{former}"),
+        _zoned(f"shop-{now}", Health.READY, f"zone-{now}"),
+    )
+    nearest = UpstreamPolicy(a.policy_key("near"), SHOP, nearest=Nearest(Within.ZONE))
+    view = a.view(a.service("shop"), _pod("x"), *slices, nearest)
+    (found,) = endpoints(view, SHOP, PORT)
+    assert found.locality == locality_of(view, _pod("x")) == f"/zone-{now}"
+
+
+def _configs(*named: tuple[str, str, str]) -> dict[ObjectKey, Sourced]:
+    """Return MeshConfigs: namespace, name and age; each has the log level of its place."""
+    keys = [ObjectKey(MESH_CONFIG, Namespace(namespace), name) for namespace, name, _ in named]
+    return {
+        key: Sourced(
+            key,
+            MeshConfig(sidecar=SidecarSettings(log_level=str(place)), created=named[place][2]),
+            InFile("x"),
+        )
+        for place, key in enumerate(keys)
+    }
+
+
+@pytest.mark.parametrize(
+    ("named", "counts"),
+    [
+        ((("a", "osm-mesh-config", NEW), ("b", "osm-mesh-config", OLD)), 1),
+        ((("a", "osm-mesh-config", ""), ("b", "osm-mesh-config", OLD)), 1),
+        ((("a", "osm-mesh-config", OLD), ("b", "osm-mesh-config", OLD)), 0),
+        ((("a", "aaa", NEW), ("a", "zzz", OLD)), 1),
+        ((("a", "aaa", OLD), ("b", "osm-mesh-config", NEW)), 1),
+    ],
+)
+def test_of_several_mesh_configs_the_oldest_of_the_name_counts(
+    named: tuple[tuple[str, str, str], ...], counts: int
+) -> None:
+    """A new one in a namespace that comes first by name takes the mesh from nobody."""
+    objects = _configs(*named)
+    view = View.build(objects, MeshSettings())
+    assert view.config.sidecar.log_level == str(counts)
+    told = [each.key for each in problems(view) if each.code == Code.SEVERAL_CONFIGS.value]
+    assert told == [key for place, key in enumerate(objects) if place != counts]
 
 
 def test_a_listener_stays_with_the_older_workload() -> None:

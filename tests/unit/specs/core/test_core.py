@@ -332,7 +332,7 @@ def test_ports_of_sidecars_that_run_first_and_stay_are_the_pods() -> None:
 
 
 def test_endpoint_slice_says_how_each_address_is() -> None:
-    """An address twice is as good as it is at its best; unknown conditions are those of one that is ready."""
+    """An address twice is as good as it is at its best, and where it is so; unknown conditions are ready ones."""
     text = """
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -344,7 +344,7 @@ endpoints:
 - {addresses: ['fd00::3'], conditions: {ready: false, serving: false, terminating: true}}
 - {addresses: ['fd00::4'], conditions: {ready: false, terminating: true}}
 - {addresses: ['fd00::5'], conditions: {ready: false, serving: true}}
-- {addresses: ['fd00::1'], conditions: {ready: false}}
+- {addresses: ['fd00::1'], conditions: {ready: false}, zone: former}
 - {addresses: ['fd00::6'], conditions: {ready: true, terminating: true}}
 - {addresses: ['fd00::7'], conditions: null, zone: null, targetRef: {kind: Pod, name: x}}
 ports: [{name: '', port: 8080, protocol: TCP, appProtocol: null}, {name: none, port: null}]
