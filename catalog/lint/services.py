@@ -13,7 +13,7 @@ from catalog.policy.outbound import protocol_of
 from catalog.policy.proxy import SocketAddress
 from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing, services_of
-from catalog.relations.endpoints import endpoints
+from catalog.relations.endpoints import endpoints, health_at
 from catalog.relations.ports import declared_protocol
 from catalog.relations.targets import given_ports, served_by, target_numbers
 from catalog.store.objects import workload_object
@@ -167,7 +167,7 @@ _by_called_address: Final = IN_LINT.derived_index(
 def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
     for port in service.ports:
         for where in _called_at(lint.view, service, port):
-            holder = min(_by_called_address(lint)[where], key=partial(_by_age, lint.view))
+            holder = min(_by_called_address(lint)[where], key=partial(_by_health, lint.view, where))
             if holder != service.key:
                 wanted = f"Service {holder} is called at the same address and port, and gets the calls"
                 yield say(
@@ -208,8 +208,8 @@ def _overruled(view: View, service: Service) -> Iterator[Problem]:
         yield say(view, key, Code.PROTOCOL_OVERRULED, Severity.ERROR, "spec.ports", str(at), wanted)
 
 
-def _by_age(view: View, key: ServiceKey) -> tuple[bool, str, ServiceKey]:
-    return (*age(view.services[key].created), key)
+def _by_health(view: View, where: SocketAddress, key: ServiceKey) -> tuple[int, bool, str, ServiceKey]:
+    return (health_at(view, key, (where.address, where.port)), *age(view.services[key].created), key)
 
 
 def _names(view: View, workload: Workload) -> Iterator[Problem]:

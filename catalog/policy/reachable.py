@@ -2,9 +2,10 @@
 
 In transparent interception nothing that a permissive namespace offers depends on who calls: all groups whose
 calls are led alike and that are narrowed alike have the very same part. Beside it stands what TrafficTargets
-let the group's own identity call elsewhere. Two services at one address and port cannot be told apart, the
-older has it, else the first by name: where the one is everybody's and the other the group's own, the group
-has a part of its own that is both. So has one that tries again what it calls among that: the others do not.
+let the group's own identity call elsewhere. Two services at one address and port cannot be told apart. The
+one that is healthier there has it, then the older, then the first by name: where the one is everybody's and
+the other the group's own, the group has a part of its own that is both. So has one that tries again what it
+calls among that: the others do not.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -26,6 +27,7 @@ from catalog.policy.proxy import OutboundRoute, OutboundService, Reachable, Sock
 from catalog.policy.retries import in_force
 from catalog.policy.routing import Place, rules
 from catalog.relations.conflicts import conflicts
+from catalog.relations.endpoints import health_at
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import asked_for, open_services
 from catalog.relations.scope import in_scope, scope_of
@@ -112,18 +114,30 @@ def _part(view: View, client: ServiceIdentity | None, services: Iterable[Outboun
 
 
 def _together(view: View, client: ServiceIdentity | None, keys: Iterable[ServiceKey], ipv6: bool) -> _Offer:
-    """Return what services offer a client, each at the addresses that no older one has."""
-    taken: set[SocketAddress] = set()
-    found: dict[ServiceKey, list[OutboundService]] = {}
-    retried = {} if client is None else in_force(view, client)
+    """Return what services offer a client, each at the addresses that no other one has.
+
+    Of two the older has an address and port, but for an endpoint of a headless service that is healthier
+    there: the network may have given the address of a former Pod to one of another namespace.
+    """
+    offers: dict[ServiceKey, _Offer] = {}
+    holders: dict[SocketAddress, ServiceKey] = {}
+    lost: dict[ServiceKey, set[SocketAddress]] = {}
     for key in sorted(keys, key=lambda each: (*age(view.services[each].created), each)):
         asked = asked_for(view, client, key)
         offer = _offered_to_all(view, key, ipv6) if asked is None else _offered(view, asked, key, ipv6)
-        if not taken.isdisjoint(offer.places):
-            offer = _free(view, asked, key, ipv6, partial(reaches, view, asked), taken)
-        taken |= offer.places
-        found[key] = [_retried(each, retried.get(key)) for each in offer.services]
-    return _Offer(tuple(each for key in sorted(found) for each in found[key]), frozenset(taken))
+        offers[key] = offer
+        for where in holders.keys() & offer.places:
+            older = holders[where]
+            at = (where.address, where.port)
+            loses = older if health_at(view, key, at) < health_at(view, older, at) else key
+            lost.setdefault(loses, set()).add(where)
+        holders.update(dict.fromkeys(offer.places - lost.get(key, set()), key))
+    for key, places in lost.items():
+        asked = asked_for(view, client, key)
+        offers[key] = _free(view, asked, key, ipv6, partial(reaches, view, asked), places)
+    retried = {} if client is None else in_force(view, client)
+    found = (_retried(each, retried.get(key)) for key in sorted(offers) for each in offers[key].services)
+    return _Offer(tuple(found), frozenset(holders))
 
 
 @derived

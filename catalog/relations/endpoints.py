@@ -66,6 +66,23 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
     return tuple(found[each] for each in sorted(found))
 
 
+def health_at(view: View, key: ServiceKey, where: Place) -> int:
+    """Return the rank of how well a service can be called at an address and port, the best first.
+
+    A service is always well at an address of its own. A headless one is called at its endpoints.
+    """
+    service = view.services[key]
+    if not service.headless:
+        return health_rank(Health.READY)
+    ranks = (
+        health_rank(each.health)
+        for port in service.ports
+        for each in endpoints(view, key, port)
+        if each.port == where[1] and where[0] in each.addresses
+    )
+    return min(ranks, default=health_rank(Health.UNREADY))
+
+
 @derived
 def addresses_behind(view: View, key: ServiceKey) -> tuple[IpAddress, ...]:
     """Return every address behind a service, whatever its port and however it is, sorted.

@@ -144,6 +144,46 @@ def test_an_address_and_port_of_two_services_is_the_older_ones() -> None:
     assert [str(each.upstream) for each in open_to_all(view, None, False).services] == ["default/b"]
 
 
+def _headless(namespace: str, created: str, health: Health) -> tuple[Service, Workload]:
+    """Return a headless Service and its only Pod, both of a namespace."""
+    service = replace(a.service("db", headless=True, namespace=namespace), created=created)
+    pod = a.workload("db-0", "10.0.0.1", app="db", account="db", namespace=namespace)
+    return service, replace(pod, health=health)
+
+
+def _called_by_address(*things: object) -> tuple[list[str], list[str]]:
+    """Return which Services are called at the Pods' address, and which are told that they are not."""
+    view = a.view(MeshConfig(permissive=True), *things)
+    offered = [str(each.upstream) for each in open_to_all(view, None, False).services]
+    said = [str(each.key) for each in problems(view) if each.code == Code.SHARED_ADDRESS.value]
+    return offered, said
+
+
+@pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
+@pytest.mark.parametrize("health", [Health.UNREADY, Health.DRAINING])
+def test_an_endpoint_of_a_headless_service_is_that_of_the_ready_pod(
+    former: str, now: str, health: Health
+) -> None:
+    """A former Pod of an older Service in another namespace takes no calls from who has its address now."""
+    things = (*_headless(former, OLD, health), *_headless(now, NEW, Health.READY))
+    assert _called_by_address(*things) == ([f"{now}/db"], [f"Service {former}/db"])
+
+
+@pytest.mark.parametrize("health", list(Health))
+def test_of_equally_ready_ones_the_older_headless_service_has_an_endpoint(health: Health) -> None:
+    """As with a Service that has an address; health moves nothing where nobody claims the same."""
+    things = (*_headless("a", NEW, health), *_headless("z", OLD, health))
+    assert _called_by_address(*things) == (["z/db"], ["Service a/db"])
+    assert _called_by_address(*_headless("a", NEW, health)) == (["a/db"], [])
+
+
+def test_a_service_that_publishes_pods_that_are_not_ready_keeps_them() -> None:
+    """Its Pods are called before they are ready, so a younger Service takes none of them."""
+    mine, pod = _headless("z", OLD, Health.UNREADY)
+    things = (replace(mine, publish_not_ready=True), pod, *_headless("a", NEW, Health.READY))
+    assert _called_by_address(*things) == (["z/db"], ["Service a/db"])
+
+
 def test_a_virtual_address_stays_with_the_older_service() -> None:
     """Another one whose name has the same hash is moved, whatever its name."""
     network = IPv4Network("240.0.0.0/30")
