@@ -121,12 +121,16 @@ async def test_a_shared_identity_is_told_as_long_as_it_is_shared(serve: Serve, j
 async def test_a_workload_gets_calls_once_its_inbound_listener_is_accepted(serve: Serve, join: Join) -> None:
     """Acknowledging everything else does not admit it; accepting the listener, offered again, does."""
     server = await serve(*DOCUMENTS)
-    caller = join(server, CALLER, Variant.DELTA)
     callee = join(server, NAME, Variant.DELTA, _inbound, BUSY)
     await until(lambda: INBOUND in callee.rejected and OUTBOUND in callee.held)
     server.write(*DOCUMENTS, texts.service("another", texts.port(81, 18081)))
     await until(lambda: _knows(callee, b"another"))
+    caller = join(server, CALLER, Variant.DELTA)
 
+    async def admitted() -> bool:
+        return bool((await _row(server, CALLER))["admitted"])
+
+    await until(admitted)  # which is written down after all that came before
     row = await _row(server)
     waits = "not admitted yet: its sidecar has not accepted its inbound listeners"
     assert (row["admitted"], waits in row["why"]) == (False, True)
