@@ -7,6 +7,7 @@ from typing import Final
 
 from admin.pages.explain import QueryError
 from catalog.relations.backing import services_of
+from catalog.relations.precedence import is_superseded
 from catalog.relations.targets import target_numbers
 from catalog.store.inventory import by_address
 from catalog.store.smi import splits
@@ -128,6 +129,8 @@ def _served_at(view: View, line: Mapping[str, str]) -> Iterator[tuple[ServiceKey
     except ValueError:
         return
     for workload in by_address(view).found(IpAddress(where.host)):
+        if is_superseded(view, workload):
+            continue
         for key in services_of(view, workload.key):
             for port in view.services[key].ports:
                 if where.port in target_numbers(view, workload, view.services[key], port):

@@ -13,6 +13,7 @@ from catalog.oracle.decide import Answer
 from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_outside, of_port
 from catalog.relations.addresses import called_addresses
 from catalog.relations.outside import service_called, setting_named
+from catalog.relations.precedence import is_superseded
 from catalog.store.inventory import by_address, by_identity
 from catalog.store.view import View, config_in_force
 from mesh.egress import EgressProtocol
@@ -59,7 +60,7 @@ def in_the_mesh(view: View, where: HostPort, client: ServiceIdentity) -> str:
         if address in there and not is_outside(view, client, key, port):
             return f"that is the address of Service {key}: ask about {key}:{where.port}"
     for workload in by_address(view).found(address):
-        if workload.uuid is None:
+        if workload.uuid is None or is_superseded(view, workload):
             continue
         return f"that is the address of workload {workload.key}: ask about a Service that it stands behind"
     return ""

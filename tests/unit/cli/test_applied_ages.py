@@ -51,7 +51,7 @@ def test_a_service_that_is_new_is_the_youngest() -> None:
 
 @pytest.mark.parametrize("backwards", [False, True])
 def test_the_injector_s_mesh_config_is_the_server_s(backwards: bool) -> None:
-    """`check` and `explain injection` take the one that counts, in whatever order the API server lists them."""
+    """`check` and `explain injection` take the one that counts, in whatever order they are listed."""
     resource = Resource("config.openservicemesh.io", "v1alpha2", "meshconfigs", "MeshConfig")
 
     def level(*items: dict[str, object]) -> str:

@@ -1,10 +1,13 @@
 """Who has what several claim: the healthy before the others, then age, and the name at the very last."""
 
+import json
 from dataclasses import replace
 from ipaddress import IPv4Network
 
 import pytest
 
+from admin.pages.access_line import question
+from catalog.explain import in_the_mesh
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.oracle.decide import Answer, Request, decide
@@ -18,6 +21,7 @@ from catalog.relations.localities import locality_of
 from catalog.store.inventory import claimant_of
 from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig, SidecarSettings
+from mesh.host_port import HostPort
 from mesh.identity import SidecarKey
 from mesh.kinds import MESH_CONFIG
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid
@@ -67,6 +71,23 @@ def test_a_former_pod_does_not_make_it_unclear_who_is_at_an_address() -> None:
     view = a.view(_pod("a", Health.UNREADY, OLD, account="other"), _pod("b", Health.READY, NEW))
     there = sidecars_at(view, Namespace("default"), IpAddress("10.0.0.1"), PORT.port)
     assert [each.key.name for each in there] == ["b"]
+
+
+@pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
+def test_what_is_said_of_an_address_is_said_of_the_ready_pod(former: str, now: str) -> None:
+    """By `explain` of that address, and of a line in the access log of the Pod that has it by now."""
+    pods = [
+        replace(a.workload(f"{name}-1", "10.0.0.1", app=name, account=name), health=health, created=created)
+        for name, health, created in ((former, Health.UNREADY, OLD), (now, Health.READY, NEW))
+    ]
+    view = a.view(a.service(former), a.service(now), *pods)
+    said = in_the_mesh(view, HostPort(IpAddress("10.0.0.1"), Port(8080)), a.identity("client"))
+    assert (
+        said == f"that is the address of workload default/{now}-1: ask about a Service that it stands behind"
+    )
+    line = {"start_time": NEW, "local_address": "10.0.0.1:8080", "caller": "spiffe://m/ns/default/sa/client"}
+    asked = question(view, {"line": json.dumps(line)}, ())
+    assert (asked.query["from"], asked.query["to"]) == ("default/client", f"default/{now}:80")
 
 
 def test_another_namespace_takes_no_address() -> None:

@@ -332,7 +332,7 @@ def test_ports_of_sidecars_that_run_first_and_stay_are_the_pods() -> None:
 
 
 def test_endpoint_slice_says_how_each_address_is() -> None:
-    """An address twice is as good as it is at its best, and where it is so; unknown conditions are ready ones."""
+    """An address twice is as good as at its best, and in that zone; unknown conditions are ready ones."""
     text = """
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
