@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 from catalog.relations.backing import backing
 from catalog.relations.localities import zones_of
@@ -71,16 +72,21 @@ def health_at(view: View, key: ServiceKey, where: Place) -> int:
 
     A service is always well at an address of its own. A headless one is called at its endpoints.
     """
-    service = view.services[key]
-    if not service.headless:
+    if not view.services[key].headless:
         return health_rank(Health.READY)
-    ranks = (
-        health_rank(each.health)
-        for port in service.ports
-        for each in endpoints(view, key, port)
-        if each.port == where[1] and where[0] in each.addresses
-    )
-    return min(ranks, default=health_rank(Health.UNREADY))
+    return _ranks(view, key).get(where, health_rank(Health.UNREADY))
+
+
+@derived
+def _ranks(view: View, key: ServiceKey) -> Mapping[Place, int]:
+    """Return how well a service can be called at each of its endpoints, the best of all its ports."""
+    found: dict[Place, int] = {}
+    for port in view.services[key].ports:
+        for each in endpoints(view, key, port):
+            for address in each.addresses:
+                rank = health_rank(each.health)
+                found[address, each.port] = min(found.get((address, each.port), rank), rank)
+    return MappingProxyType(found)
 
 
 @derived
