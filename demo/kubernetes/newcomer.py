@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from demo.kubernetes.kubectl import SECONDS
-from demo.kubernetes.plane import Plane
+from demo.kubernetes.plane import Images, Plane
 from demo.plane import COMMAND
 from demo.supervisor import DemoError, bound_to_parent
 from demo.verdicts import Verdict
@@ -36,13 +36,11 @@ class Step:
     status: int = 0
 
 
-def steps(plane: Plane) -> tuple[Step, ...]:
-    """Return the way."""
+def steps(images: Images) -> tuple[Step, ...]:
+    """Return the commands of the walk, which are those of docs/kubernetes.md, with the images to install."""
     return (
-        Step(f"meshwright install --print --set {plane.images.values()} | kubectl apply -f -"),
+        Step(f"meshwright install --print --set {images.values()} | kubectl apply -f -"),
         Step("kubectl -n meshwright-system rollout status statefulset/meshwright", "roll"),
-        Step("kubectl create namespace shop"),
-        Step("kubectl label namespace shop meshwright.dev/inject=true"),
         Step("kubectl apply -f shop.yaml"),
         Step(
             "kubectl -n shop wait --for=condition=Available --timeout=390s deployment --all", "condition met"
@@ -58,7 +56,7 @@ async def walk(plane: Plane, say: Callable[[str], None]) -> Verdict:
     """Go the way, print it, and judge whether everything came as it should; take the shop away again."""
     shell = _Shell(plane)
     began, found = time.monotonic(), True
-    wanted = steps(plane)
+    wanted = steps(plane.images)
     for step in wanted:
         say(f"$ {step.line}")
         status, said = await shell.until(step)

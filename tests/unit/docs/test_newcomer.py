@@ -1,0 +1,196 @@
+"""The README's commands for a cluster, and those of docs/kubernetes.md.
+
+They are few, both pages have the same ones, and the files, images and objects that they name exist.
+"""
+
+import itertools
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from demo.kubernetes.newcomer import MANIFESTS, steps
+from demo.kubernetes.plane import Images
+from demo.kubernetes.store import applications
+from tests import libyaml
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
+MOST = 12
+"""The commands that a newcomer types at most, images included, up to the first request through the mesh."""
+OSM = "$OSM/"
+"""The prefix of the paths of Open Service Mesh's own manifests."""
+POLICIES = ROOT / "demo" / "manifests" / "access" / "traffic-access-v1.yaml"
+"""Our form of the policies that the README applies from there."""
+
+
+def _section(text: str, heading: str) -> str:
+    return text.partition(heading)[2].partition("\n##")[0]
+
+
+def _blocks(language: str, text: str) -> list[str]:
+    """Return the code blocks of a page that are in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def _joined(text: str) -> str:
+    return text.replace("\\\n", "")
+
+
+def _commands(block: str) -> list[str]:
+    """Return the commands of a block of shell, without comments, each on one line."""
+    lines = (shlex.join(shlex.split(line, comments=True)) for line in _joined(block).splitlines())
+    return [line for line in lines if line]
+
+
+def _readme() -> list[str]:
+    (block,) = _blocks("sh", README.partition("**On Kubernetes.**")[2])
+    return _commands(block)
+
+
+def _files(commands: list[str]) -> list[str]:
+    """Return the files named by `-f`. `kubectl logs` is left out, because its `-f` means "follow"."""
+    words = [shlex.split(each) for each in commands if " logs " not in each]
+    return [after for each in words for word, after in itertools.pairwise(each) if word == "-f"]
+
+
+def test_a_newcomer_types_twelve_commands_at_most() -> None:
+    """From the images to the first answered request; no command of the block hides a second one."""
+    commands = _readme()
+    assert len(commands) <= MOST
+    assert [each for each in commands if re.search(r"&&|;|\|\|", each)] == []
+
+
+def test_the_readme_s_files_are_there() -> None:
+    """The chart, the Dockerfiles, the manifest of namespaces; all else is Open Service Mesh's."""
+    commands = _readme()
+    ours = [each for each in _files(commands) if not each.startswith(OSM)]
+    (chart,) = [shlex.split(each)[3] for each in commands if each.startswith("helm install ")]
+    assert ours == [
+        "deploy/images/control-plane/Dockerfile",
+        "deploy/images/proxy/Dockerfile",
+        "docs/examples/bookstore-namespaces.yaml",
+    ]
+    assert [each for each in [*ours, f"{chart}/Chart.yaml"] if not (ROOT / each).is_file()] == []
+
+
+def test_the_readme_s_images_are_the_chart_s() -> None:
+    """Built and loaded by the names that the chart has without any `--set`."""
+    values = libyaml.load((ROOT / "deploy" / "chart" / "meshwright" / "values.yaml").read_text("utf-8"))
+    about = libyaml.load((ROOT / "deploy" / "chart" / "meshwright" / "Chart.yaml").read_text("utf-8"))
+    wanted = [f"{values[each]['repository']}:{about['appVersion']}" for each in ("image", "proxyImage")]
+    words = [shlex.split(each) for each in _readme()]
+    assert [each[each.index("-t") + 1] for each in words if each[:2] == ["docker", "build"]] == wanted
+    assert [each[3:] for each in words if each[:2] == ["kind", "load"]] == [wanted]
+    assert [each for each in words if "--set" in each] == []
+
+
+def test_the_bookstore_s_namespaces_are_those_of_its_applications() -> None:
+    """Each is labelled as the webhook asks, and none is missing."""
+    text = (ROOT / "docs" / "examples" / "bookstore-namespaces.yaml").read_text("utf-8")
+    made = {each["metadata"]["name"]: each["metadata"]["labels"] for each in libyaml.load_all(text)}
+    wanted = {each["metadata"]["namespace"] for each in applications()}
+    assert made == {each: {"meshwright.dev/inject": "true"} for each in wanted}
+
+
+def test_the_readme_asks_about_programs_of_the_bookstore() -> None:
+    """The Deployment that is waited for and whose log is read, and both ends of what is explained."""
+    found = {_named(each) for each in applications()}
+    typed = " ".join(_readme())
+    (caller,) = re.findall(r"--from (\S+)", typed)
+    ((service, port),) = re.findall(r"--to (\S+):(\d+)", typed)
+    logs = re.findall(r"-n (\S+) logs (?:-f )?deployment/(\S+)", typed)
+    waited = re.findall(r"-n (\S+) rollout status deployment (\S+)", typed)
+    assert logs == [("bookbuyer", "bookbuyer")] * 2
+    assert waited == [("bookbuyer", "bookbuyer")]
+    assert {("Deployment", "/".join(waited[0])), ("ServiceAccount", caller), ("Service", service)} <= found
+    (store,) = [each for each in applications() if _named(each) == ("Service", service)]
+    assert [str(each["port"]) for each in store["spec"]["ports"]] == [port]
+
+
+def _named(document: dict[str, Any]) -> tuple[str, str]:
+    return document["kind"], f"{document['metadata']['namespace']}/{document['metadata']['name']}"
+
+
+def test_the_page_has_the_readme_s_commands() -> None:
+    """docs/kubernetes.md shows the README's commands, in their order, with their output."""
+    typed = re.findall(r"^\$ (.*)$", _joined(_transcript()), re.MULTILINE)
+    assert _commands("\n".join(typed)) == _readme()
+
+
+def _transcript() -> str:
+    section = _section(PAGE, "### Open Service Mesh's bookstore in twelve commands\n")
+    block, _ = _blocks("console", section)
+    return block
+
+
+def test_explain_says_what_the_pages_say(tmp_path: Path) -> None:
+    """The README's question about the bookstore: status 1, and the page's words; a yes with the policies."""
+    (typed,) = [each for each in _readme() if " explain " in each]
+    words = shlex.split(typed.partition(" meshwright ")[2])
+    asked = [*words[:1], "--mesh", str(tmp_path), *words[1:]]
+    (tmp_path / "bookstore.json").write_text(json.dumps({"kind": "List", "items": list(_running())}))
+    denied = CliRunner().invoke(app, asked)
+    assert denied.exit_code == 1
+    said = _transcript().partition("GET /buy-a-book/new\n")[2].partition("  it is in force")[0]
+    assert _without_places(denied.stdout.partition("  whether it is in force")[0]) == _without_places(said)
+    assert '"no\n# TrafficTarget has the destination bookstore/bookstore"' in README
+    (tmp_path / "policies.yaml").write_text(POLICIES.read_text("utf-8"))
+    assert CliRunner().invoke(app, asked).exit_code == 0
+
+
+def _without_places(text: str) -> list[str]:
+    """Return lines of `explain` without those that say where an object was read."""
+    return [line for line in text.splitlines() if not line.startswith("    Service ")]
+
+
+def _running() -> Iterator[dict[str, Any]]:
+    """Yield the bookstore's objects, with a ready Pod in the place of each workload."""
+    for number, each in enumerate(applications()):
+        if "template" not in each.get("spec", {}):
+            yield each
+            continue
+        template, uuid = each["spec"]["template"], f"proxy-{number}"
+        labels = {**template["metadata"]["labels"], "meshwright.dev/proxy-uuid": uuid}
+        named = {"name": each["metadata"]["name"], "namespace": each["metadata"]["namespace"]}
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**named, "uid": uuid, "labels": labels},
+            "spec": template["spec"],
+            "status": {
+                "phase": "Running",
+                "podIP": f"10.0.0.{number + 1}",
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+
+
+@pytest.mark.parametrize("name", ["shop.yaml", "allow.yaml"])
+def test_the_shop_s_manifests_are_in_its_own_namespace(name: str) -> None:
+    """The namespace comes first, with its label, and everything else is in it."""
+    found = list(libyaml.load_all((MANIFESTS / name).read_text("utf-8")))
+    if name == "shop.yaml":
+        first = found.pop(0)
+        assert (first["kind"], first["metadata"]) == (
+            "Namespace",
+            {"name": "shop", "labels": {"meshwright.dev/inject": "true"}},
+        )
+    assert {each["metadata"]["namespace"] for each in found} == {"shop"}
+
+
+def test_the_demo_types_the_commands_of_the_page() -> None:
+    """`make demo-kubernetes` adds its own images and a time limit, and nothing else."""
+    section = _section(PAGE, "### From an empty cluster to a denied request explained\n")
+    (block,) = _blocks("sh", section)
+    images = Images("demo.local/meshwright:v1", "demo.local/meshwright:v1")
+    walk = [each.line for each in steps(images)]
+    typed = [each.replace(f" --set {images.values()}", "").replace(" --timeout=390s", "") for each in walk]
+    assert _commands(block) == [shlex.join(shlex.split(each)) for each in typed]
