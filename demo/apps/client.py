@@ -32,5 +32,13 @@ class Client:
     async def _round(self, session: aiohttp.ClientSession) -> None:
         headers = names.client_headers(self._settings.name)
         for destination, path in ROUND:
-            outcome, identity = await call(session, "GET", self._settings.bookstore + path, headers)
+            url = self._settings.bookstore + path
+            outcome, identity = await call(session, "GET", url, headers)
+            if self._settings.logged:
+                print(logged(url, outcome), flush=True)
             self._counters.called(destination, outcome, identity if path == names.BUY_A_BOOK else "")
+
+
+def logged(url: str, outcome: str) -> str:
+    """Return a line about a call, such as Open Service Mesh's own programs print."""
+    return f"Status: {outcome} ({url})" if outcome.isdigit() else f"Error fetching {url}: {outcome}"

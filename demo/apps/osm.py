@@ -49,6 +49,7 @@ def settings(program: str, port: int, environment: Mapping[str, str]) -> AppSett
         database=("mysql.bookwarehouse", 3306),
         linger=0.0 if _ROLES[program] == "client" else LINGER_SECONDS,
         pod=environment.get("HOSTNAME", ""),
+        logged=True,
     )
 
 

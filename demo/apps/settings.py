@@ -14,7 +14,7 @@ class AppSettings:
     client). `bookstore` and `bookwarehouse` are base URLs, `database` is a host and port: the addresses
     of whatever it calls, which it takes for the things themselves. `rate` is rounds per second; `linger`
     is how many seconds it serves on once it is told to end, until everybody knows that it goes; `pod` is
-    which one it is of several that have the same name.
+    which one it is of several that have the same name. With `logged` a client prints how each call ended.
     """
 
     name: str
@@ -26,6 +26,7 @@ class AppSettings:
     rate: float = 4.0
     linger: float = 0.0
     pod: str = ""
+    logged: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from demo.apps.client import logged
 from demo.apps.counters import Counters
 from demo.apps.osm import LINGER_SECONDS, settings
 from demo.kubernetes.kubectl import Kubectl
@@ -62,6 +63,17 @@ def test_nothing_of_the_published_manifests_changes_but_the_images() -> None:
     assert {each["metadata"]["name"] for each in namespaces()} == {
         str(place.identity.namespace) for place in PLACES
     }
+
+
+def test_a_client_in_a_pod_logs_each_call() -> None:
+    """Its log has the words that the README looks for: those of Open Service Mesh's own programs."""
+    told = settings("bookbuyer", 14001, {})
+    url = f"{told.bookstore}/buy-a-book/new"
+    assert told.logged
+    assert [logged(url, each) for each in ("200", "refused")] == [
+        "Status: 200 (http://bookstore.bookstore:14001/buy-a-book/new)",
+        "Error fetching http://bookstore.bookstore:14001/buy-a-book/new: refused",
+    ]
 
 
 def test_programs_know_by_osms_environment_what_to_call() -> None:
