@@ -113,7 +113,10 @@ def _commands() -> list[str]:
 def test_the_readme_s_commands_lead_to_a_denial_and_an_answer(
     cluster: Node, node_administrator: Kubectl, tmp_path: Path
 ) -> None:
-    """Type the block, then the commands that remove it all; only `explain` ends with a status but 0."""
+    """Type the block, then the commands that remove it all; only `explain` ends with a status but 0.
+
+    No command warns of anything: a newcomer stops at the first warning, also at one that settles itself.
+    """
     newcomer = Newcomer(cluster, node_administrator, tmp_path)
     typed = [each for each in _commands() if not each.startswith(ELSEWHERE)]
     done = []
@@ -126,6 +129,7 @@ def test_the_readme_s_commands_lead_to_a_denial_and_an_answer(
             newcomer.type("kubectl delete -f docs/examples/bookstore-namespaces.yaml"),
             newcomer.type(f"helm uninstall meshwright -n {HOME} --wait"),
         ]
+    assert [line for each in done for line in each.stdout.splitlines() if "Warning" in line] == []
     *_, denied, explained, _, answered = [each.stdout for each in done]
     assert re.fullmatch(r"Error fetching http://bookstore\.bookstore:14001/\S+: refused\n", denied)
     assert "no TrafficTarget has the destination bookstore/bookstore\n" in explained
