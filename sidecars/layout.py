@@ -39,6 +39,28 @@ DENIED_HEADER: Final = "x-meshwright-denied"
 UNDELIVERED_HEADER: Final = "x-meshwright-undelivered"
 """By which a proxy tells the caller's that its application has not been reached (docs/resilience.md)."""
 
+DIAGNOSIS_HEADER: Final = "x-meshwright-diagnosis"
+"""Header of a request that is made to find out who answers it (`meshwright connectivity`)."""
+
+OWN_ANSWER_HEADER: Final = "x-meshwright-own-answer"
+"""Header of an answer that a sidecar gives by itself to a diagnosis: `caller NR route_not_found`.
+
+It says the side, Envoy's response flags and its response code details, separated by blanks
+(docs/envoy-defaults.md).
+"""
+
+
+class Side(enum.StrEnum):
+    """The sidecar that answers: that of the caller, or that of the called application."""
+
+    CALLER = "caller"
+    CALLED = "called"
+
+    @property
+    def sidecar(self) -> str:
+        """Return the words for a sidecar of this side."""
+        return "caller's sidecar" if self is Side.CALLER else "called sidecar"
+
 
 class ProbeKind(enum.StrEnum):
     """A container's probes, by the fields in which Kubernetes has them."""

@@ -9,12 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.calling.seen import Outcome, Seen, own_words
+from agent.calling.seen import Outcome, OwnAnswer, Seen, own_answer, own_words
 from agent.calling.taken import is_listened_at, is_taken
 from agent.interception.iptables import ProgramFailed, left_alone
 from agent.interception.owners import named
 from mesh.host_port import HostPort
-from sidecars.layout import DENIED_HEADER, OUTBOUND_PORT, PROXY_UID, UNDELIVERED_HEADER
+from sidecars.layout import (
+    DENIED_HEADER,
+    DIAGNOSIS_HEADER,
+    OUTBOUND_PORT,
+    OWN_ANSWER_HEADER,
+    PROXY_UID,
+    UNDELIVERED_HEADER,
+)
 
 NOBODY: Final = 65534
 """Whose socket it is where root's own would be left alone by the interception."""
@@ -38,15 +45,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """An answer: its status, what the called sidecar says of it in headers, and the beginning of its text."""
+    """An answer: its status, what sidecars say of it in headers, and the beginning of its text."""
 
     status: int
     denied: str
     undelivered: bool
+    own: OwnAnswer | None
     text: str = field(repr=False)
 
 
-_NO_ANSWER: Final = _Answer(0, "", undelivered=False, text="")
+_NO_ANSWER: Final = _Answer(0, "", undelivered=False, own=None, text="")
 
 
 def made(call: Call) -> Seen:
@@ -56,7 +64,7 @@ def made(call: Call) -> Seen:
     def seen(outcome: Outcome, words: str = "", answer: _Answer = _NO_ANSWER) -> Seen:
         passed = round((time.monotonic() - began) * 1000, 1)
         where, undelivered = str(call.where), answer.undelivered
-        return Seen(outcome, where, answer.status, answer.denied, words, passed, undelivered)
+        return Seen(outcome, where, answer.status, answer.denied, words, passed, undelivered, answer.own)
 
     try:
         connection = _connected(call)
@@ -119,6 +127,7 @@ def _asked(connection: socket.socket, call: Call) -> _Answer:
     http_connection.putrequest(call.method, call.path, skip_host=True, skip_accept_encoding=True)
     for name, value in call.headers:
         http_connection.putheader(name, value)
+    http_connection.putheader(DIAGNOSIS_HEADER, "true")
     http_connection.putheader("Connection", "close")
     http_connection.endheaders()
     with http_connection.getresponse() as answer:
@@ -126,8 +135,9 @@ def _asked(connection: socket.socket, call: Call) -> _Answer:
         if answer.status >= 400:  # of others no word is Envoy's own, and they may go on for ever
             with contextlib.suppress(OSError, http.client.HTTPException):
                 text = answer.read(_MOST_BYTES).decode(errors="replace")
-        denied = answer.getheader(DENIED_HEADER, "")
-        return _Answer(answer.status, denied, answer.getheader(UNDELIVERED_HEADER) is not None, text)
+        undelivered = answer.getheader(UNDELIVERED_HEADER) is not None
+        own = own_answer(answer.getheader(OWN_ANSWER_HEADER, ""))
+        return _Answer(answer.status, answer.getheader(DENIED_HEADER, ""), undelivered, own, text)
 
 
 def _kept(connection: socket.socket) -> Outcome:

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from sidecars.layout import Side
+
 DENIED: Final = "RBAC: access denied"
 """What Envoy answers where its rules deny a request."""
 
@@ -21,13 +23,25 @@ class Outcome(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """An answer that a sidecar gave by itself: response flags as Envoy logs them, and response code details.
+
+    `details` is empty where a connection failed: the sidecar does not say more than the flag.
+    """
+
+    side: Side
+    flags: tuple[str, ...] = ()
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """What came of a request; `status` is 0 without an answer.
 
     `denied` is the reason of a sidecar that denied it, empty if it did not say. `words` are those of the
     answer if Envoy itself has given it, or of the system, or say why nothing was tried. `milliseconds` is
     the time to the answer, or to its failing. `undelivered`: the called sidecar says that it could not
-    connect to its application.
+    connect to its application. `own`: a sidecar says that the answer is its own.
     """
 
     outcome: Outcome
@@ -37,6 +51,24 @@ class Seen:
     words: str = ""
     milliseconds: float = 0.0
     undelivered: bool = False
+    own: OwnAnswer | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Say whether a sidecar gave the answer by itself."""
+        return bool(self.own or self.words or self.denied or self.undelivered)
+
+    @property
+    def side(self) -> Side | None:
+        """Return whose sidecar answered by itself; None where the answer does not say so."""
+        if self.own is not None:
+            return self.own.side
+        return Side.CALLED if self.denied or self.undelivered else None
+
+    @property
+    def details(self) -> str:
+        """Return Envoy's details of its own answer, empty where it does not say."""
+        return "" if self.own is None else self.own.details
 
     @property
     def is_denied(self) -> bool:
@@ -50,11 +82,13 @@ class Seen:
         The called sidecar marks its own answer where it could not connect to its application. Envoy 1.39 and
         newer say nothing of TLS in an answer.
         """
-        return self.flag == "UF" and not self.undelivered
+        return self.flag == "UF" and not self.undelivered and self.side is not Side.CALLED
 
     @property
     def flag(self) -> str:
-        """Return Envoy's response flag for what it says has failed; empty of what it says nothing of."""
+        """Return Envoy's first response flag for what has failed; empty where Envoy says nothing."""
+        if self.own is not None:
+            return self.own.flags[0] if self.own.flags else ""
         return flag(self.status, self.words)
 
 
@@ -85,6 +119,16 @@ def flag(status: int, words: str) -> str:
     if status < 500:
         return _BELOW_500.get((status, words), "")
     return next((name for name, found in _FLAGS if found.search(words)), "")
+
+
+def own_answer(header: str) -> OwnAnswer | None:
+    """Read the header of an own answer, such as `caller NR route_not_found`; None for another text."""
+    side, _, rest = header.partition(" ")
+    if side not in tuple(Side):
+        return None
+    flags, _, details = rest.partition(" ")
+    found = tuple(each for each in flags.split(",") if each not in ("", "-"))
+    return OwnAnswer(Side(side), found, details[:300])
 
 
 def own_words(status: int, text: str) -> str:

@@ -68,7 +68,7 @@ def _elsewhere(facts: Facts) -> str:
 
 def _of_allowed(facts: Facts, seen: Seen, text: str) -> Judged:
     if seen.outcome is Outcome.OPEN or (
-        seen.outcome is Outcome.ANSWERED and not seen.words and not seen.denied
+        seen.outcome is Outcome.ANSWERED and (not seen.is_own or _is_meant(facts, seen))
     ):
         return Judged(Verdict.OK, text)
     if seen.is_denied:
@@ -79,12 +79,17 @@ def _of_allowed(facts: Facts, seen: Seen, text: str) -> Judged:
     return Judged(Verdict.FAILED, text, _application(facts, seen))
 
 
+def _is_meant(facts: Facts, seen: Seen) -> bool:
+    """Say whether the sidecar answers by itself because a RoutePolicy, or the rest of policy, asks for it."""
+    return seen.flag == "FI" or bool(facts.turned_down and seen.status == facts.turned_down)
+
+
 def _of_refused(facts: Facts, seen: Seen, text: str) -> Judged:
     if seen.is_denied or (facts.turned_down and seen.status == facts.turned_down):
         return Judged(Verdict.OK, text)
     if seen.outcome is Outcome.CLOSED and (not facts.is_http or facts.turned_down == 0):
         return Judged(Verdict.OK, text)
-    if seen.outcome is Outcome.OPEN or (seen.outcome is Outcome.ANSWERED and not seen.words):
+    if seen.outcome is Outcome.OPEN or (seen.outcome is Outcome.ANSWERED and not seen.is_own):
         return Judged(
             Verdict.FAILED, f"{text}, although policy refuses it", _CAME_THROUGH.format(facts.called)
         )
@@ -95,7 +100,7 @@ def _of_refused(facts: Facts, seen: Seen, text: str) -> Judged:
 
 def _of_unreachable(facts: Facts, seen: Seen, text: str) -> Judged:
     came = seen.outcome is Outcome.OPEN or (
-        seen.outcome is Outcome.ANSWERED and not (seen.words or seen.is_denied or seen.status == 503)
+        seen.outcome is Outcome.ANSWERED and not (seen.is_own or seen.status == 503)
     )
     if came:
         said = f"{text}, although policy says that nobody is reached"
@@ -124,8 +129,24 @@ _BY_FLAG: Final = {
     "Service",
     "RL": "a rate limit of an UpstreamTrafficSetting is reached: its rateLimit says how much may come",
     "DPE": "the sidecar takes no such request: see the header's and the path's characters",
+    "UC": "the application, or the called sidecar, ended the connection before an answer: see its log",
+    "UR": "the application, or the called sidecar, reset the request before an answer: see its log",
+    "NR": "the sidecar has no route for such a request: `meshwright proxy show PROXY routes` has its routes",
+    "UAEX": "the service that is asked for authorization refused the request, or could not be asked",
+    "SI": "neither side sent anything of the request or its answer for too long",
 }
 """What to look at where Envoy has answered by itself, by its response flag."""
+
+_BY_DETAILS: Final = {
+    "upgrade_failed": "the request offers several protocols of the setting http_upgrades at once: offer one",
+    "path_normalization_failed": "the path has an escaped slash or a byte that no path has; "
+    "`meshwright explain` says which, and which annotation of the Service lets escaped slashes pass",
+    "request_headers_too_large": "the headers are larger than the settings header_kibibytes and "
+    "headers_per_message allow",
+}
+"""What to look at by Envoy's response code details, where no flag says it."""
+
+_OWN: Final = "the {} answered by itself: `meshwright explain` says what it makes of such a request"
 
 
 def _text(facts: Facts, seen: Seen) -> str:
@@ -137,7 +158,8 @@ def _text(facts: Facts, seen: Seen) -> str:
     match seen.outcome:
         case Outcome.ANSWERED:
             flag = f" {seen.flag}" if seen.flag else ""
-            said = seen.denied or seen.words
+            by = "" if seen.side is None or seen.denied else f"the {seen.side.sidecar} answered by itself"
+            said = "; ".join(filter(None, (seen.denied or seen.words, seen.details, by)))
             found = f"{seen.status}{flag} in {seen.milliseconds:g} ms{f' ({said})' if said else ''}"
         case Outcome.OPEN:
             found = "stays open"
@@ -156,8 +178,10 @@ def _application(facts: Facts, seen: Seen) -> str:
         return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"
     if seen.is_between_sidecars:
         return _BETWEEN.format(_shown(facts.callers, "secrets"), _shown(facts.servers, "listeners"))
-    if seen.flag in _BY_FLAG:
-        return _BY_FLAG[seen.flag]
+    if found := _BY_DETAILS.get(seen.details) or _BY_FLAG.get(seen.flag):
+        return found
+    if seen.own is not None and seen.flag != "UF":
+        return _OWN.format(seen.own.side.sidecar)
     where = ", ".join(each.application for each in facts.endpoints if each.application and not each.withheld)
     longer = ", or give it longer with --seconds" if seen.outcome is Outcome.SILENT else ""
     listens = f"see that the application listens at {where}" if where else "see that the application listens"

@@ -64,11 +64,7 @@ class Filters:
 def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None) -> Filters:
     """Return the filters of an inbound port, or of one caller at a TCP port: rules, then the application."""
     if port.protocol.is_http:
-        route = names.inbound_routes(port.port)
-        features = order.inbound(policy.trust_domain, policy.denials, port)
-        manager = connection_manager(route, policy.terms, policy.primary, features)
-        needed = frozenset({reference(ROUTE, route), *_told(policy.terms), *_asked(port), *_counting(port)})
-        return Filters((*_counted(port), manager), needed)
+        return _requests(policy, port, proven=True)
     if caller is None:
         rules = rbac.rules(divided(port.access).proven, policy.trust_domain)
     else:
@@ -91,11 +87,20 @@ def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
     at once: nothing is waited for.
     """
     if port.protocol.is_http:
-        return inbound(policy, port)
+        return _requests(policy, port, proven=False)
     rules = rbac.rules(divided(port.access).plain, policy.trust_domain)
     cluster = names.local_cluster(policy.primary, port.port)
     proxy = _tcp_proxy(policy.terms, f"inbound.{port.port}", cluster)
     return _guarded(policy.terms, port, rules, proxy)
+
+
+def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filters:
+    """Return the filters of an HTTP port; `proven`: for callers with certificates of the mesh."""
+    route = names.inbound_routes(port.port)
+    features = order.inbound(policy.trust_domain, policy.denials, port, proven=proven)
+    manager = connection_manager(route, policy.terms, policy.primary, features)
+    needed = frozenset({reference(ROUTE, route), *_told(policy.terms), *_asked(port), *_counting(port)})
+    return Filters((*_counted(port), manager), needed)
 
 
 def _guarded(terms: MeshTerms, port: InboundPort, rules: rbac_pb2.RBAC, proxy: _TcpProxy) -> Filters:

@@ -31,8 +31,9 @@ from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from providers.directory.manifests import Manifests
 from sidecars.envoy import access_log
-from sidecars.envoy.features import tap
+from sidecars.envoy.features import diagnosis, tap
 from sidecars.envoy.secrets import service_certificate, trust_root
+from sidecars.layout import Side
 from tests.golden.policies import POLICIES
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
@@ -126,17 +127,24 @@ def _document(resource: Resource) -> str:
 
 
 def _folded(value: Any) -> Any:
-    """Put a name for each access log, which would be most of the text (a unit test has them in full)."""
+    """Put names for access logs and for mappers of a diagnosis, which would be most of the text.
+
+    Unit tests have them in full.
+    """
     if isinstance(value, list):
-        found = [_LOGS.get(str(each)) or _folded(each) for each in value]
+        found = [_NAMED.get(str(each)) or _folded(each) for each in value]
         return f"[{', '.join(found)}]" if found and all(str(each) in _LOGS for each in value) else found
     if isinstance(value, dict):
         return {name: _folded(each) for name, each in value.items()}
     return value
 
 
+def _text(message: Message) -> str:
+    return str(json.loads(json_format.MessageToJson(message)))
+
+
 _LOGS: Final = {
-    str(json.loads(json_format.MessageToJson(log))): name
+    _text(log): name
     for name, logs in (
         ("requests", access_log.requests(Logging())),
         ("judged requests", access_log.judged_requests(Logging())),
@@ -145,4 +153,9 @@ _LOGS: Final = {
         ("tap of gRPC", (tap.log(grpc=True),)),
     )
     for log in logs
+}
+_NAMED: Final = _LOGS | {
+    _text(mapper): f"[diagnosis by the {side.sidecar}, {kind}]"
+    for side in Side
+    for kind, mapper in zip(("failed connections", "others"), diagnosis.mappers(side), strict=True)
 }

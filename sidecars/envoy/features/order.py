@@ -28,6 +28,7 @@ from mesh.service import EscapedSlashes, Protocol, ServiceKey
 from sidecars.envoy.features.access import Access
 from sidecars.envoy.features.authorization import Authorization
 from sidecars.envoy.features.denials import Denials
+from sidecars.envoy.features.diagnosis import Diagnosis
 from sidecars.envoy.features.faults import Faults
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.features.grpc_status import GrpcStatus
@@ -41,14 +42,23 @@ from sidecars.envoy.features.spans import Spans
 from sidecars.envoy.features.tap import Tap
 from sidecars.envoy.features.undelivered import Undelivered
 from sidecars.envoy.features.upgrades import Upgrades
+from sidecars.layout import Side
 
 _OF_ALL: Final = (Limits(), Upgrades(), Spans())
 _UNDELIVERED: Final = Undelivered()
 _ROUTER: Final = Router()
+_ANSWERS_OF_CALLER: Final = Diagnosis(Side.CALLER)
+_ANSWERS_OF_CALLED: Final = (Diagnosis(Side.CALLED),)
 
 
-def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort) -> tuple[Feature, ...]:
-    """Return the features of an inbound port."""
+def inbound(
+    trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort, *, proven: bool = True
+) -> tuple[Feature, ...]:
+    """Return the features of an inbound port; `proven`: its callers are of the mesh, by their certificates.
+
+    An own answer gets one header, the first that fits: the reason of a denial, that nothing was delivered,
+    whose answer it is.
+    """
     paths, log = Paths(port.escaped_slashes, guarded=True), RequestLog(inbound=True)
     looked_for = Denials(port.access, trust_domain, denials)
     rates = (Rates(port.rates),) if port.rates.looks_at_requests else ()
@@ -56,7 +66,8 @@ def inbound(trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort
     access = Access(port.access, trust_domain, port.tapped)
     told = Tap(port.protocol is Protocol.GRPC)
     counted = _counted(port.protocol)
-    return (*_OF_ALL, log, told, paths, *counted, looked_for, _UNDELIVERED, access, *rates, *asked, _ROUTER)
+    answers = (looked_for, _UNDELIVERED, *(_ANSWERS_OF_CALLED if proven else ()))
+    return (*_OF_ALL, log, told, paths, *counted, *answers, access, *rates, *asked, _ROUTER)
 
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
@@ -65,12 +76,14 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tupl
     to_mesh = isinstance(service.upstream, ServiceKey)
     again = Retries(retry, to_mesh=to_mesh, farther=service.fails_over)
     counted, paths = _counted(service.protocol), Paths(service.escaped_slashes)
-    return (*_OF_ALL, RequestLog(inbound=False), paths, *counted, again, *faults, _ROUTER)
+    log = RequestLog(inbound=False)
+    return (*_OF_ALL, log, paths, *counted, again, _ANSWERS_OF_CALLER, *faults, _ROUTER)
 
 
 def outside() -> tuple[Feature, ...]:
     """Return the features of calls that leave the mesh: an application outside may mean escaped slashes."""
-    return (*_OF_ALL, RequestLog(inbound=False), Paths(EscapedSlashes.KEEP), _ROUTER)
+    paths = Paths(EscapedSlashes.KEEP)
+    return (*_OF_ALL, RequestLog(inbound=False), paths, _ANSWERS_OF_CALLER, _ROUTER)
 
 
 def _counted(protocol: Protocol) -> tuple[Feature, ...]:

@@ -138,6 +138,7 @@ async def test_the_first_point_where_reality_differs_is_named(
         first = f"{SELLER}:18080 gets no traffic: its sidecar has not accepted its inbound listeners"
         assert f"\ndiffers first at the endpoints: {first}\n" in printed
         assert "503 UH" in printed
+        assert "no_healthy_upstream; the caller's sidecar answered by itself)" in printed
 
         async with running(envoy, server, tmp_path / "seller", name="seller.seller.shop"):
             await until(buyer.in_step)
@@ -147,6 +148,7 @@ async def test_the_first_point_where_reality_differs_is_named(
                 f"{BOOKS}: allowed by policy, but it is not so\ndiffers first at the request:"
             )
             assert "503 UF in " in printed
+            assert "the called sidecar answered by itself)" in printed
             assert f"\nnext: see that the application listens at {APPLICATION}:18080\n" in printed
 
             async with await asyncio.start_server(answer, APPLICATION, 18080):

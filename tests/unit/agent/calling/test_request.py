@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from agent.calling.request import Call, made
-from agent.calling.seen import Outcome
+from agent.calling.seen import Outcome, OwnAnswer
 from agent.calling.taken import is_listened_at, is_taken, other_ends
 from mesh.host_port import HostPort
+from sidecars.layout import Side
 
 TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:3A99 05000A0A:D431 01 00000000:00000000 00:00000000 00000000  1500        0 1 1
@@ -69,9 +70,25 @@ def test_it_is_sent_as_it_is_asked_for(family: str) -> None:
 
     with server(denied, family) as where:
         seen = made(call(where))
-    assert got == [b"POST /books?x=1 HTTP/1.1\r\nhost: store.shop\r\nx-tag: a\r\nConnection: close\r\n\r\n"]
+    sent = b"POST /books?x=1 HTTP/1.1\r\nhost: store.shop\r\nx-tag: a\r\n"
+    assert got == [sent + b"x-meshwright-diagnosis: true\r\nConnection: close\r\n\r\n"]
     assert (seen.outcome, seen.status, seen.denied) == (Outcome.ANSWERED, 403, "no-rule-fits shop/buyers")
     assert (seen.words, seen.where) == ("RBAC: access denied", str(where))
+
+
+def test_a_sidecar_s_own_answer_is_known_by_its_header() -> None:
+    """It has no words by which it could be told from the application's."""
+
+    def no_route(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(
+            b"HTTP/1.1 404 Not Found\r\nx-meshwright-own-answer: caller NR route_not_found\r\n"
+            b"content-length: 0\r\n\r\n"
+        )
+
+    with server(no_route) as where:
+        seen = made(call(where))
+    assert (seen.status, seen.own) == (404, OwnAnswer(Side.CALLER, ("NR",), "route_not_found"))
 
 
 def test_what_ends_it_otherwise() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent.calling.seen import Outcome, Seen, own_words
+from agent.calling.seen import Outcome, OwnAnswer, Seen, own_answer, own_words
+from sidecars.layout import Side
 
 RESET = "upstream connect error or disconnect/reset before headers. reset reason: {}"
 
@@ -67,3 +68,30 @@ def test_who_could_not_connect(reason: str, undelivered: bool, between: bool) ->
 def test_words_below_500_are_envoy_s_only_as_a_whole(status: int) -> None:
     """An application may write more or less around them."""
     assert own_words(status, "sorry: local_rate_limited, stream timeout, Bad Request") == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("caller NR route_not_found", OwnAnswer(Side.CALLER, ("NR",), "route_not_found")),
+        ("called - path_normalization_failed", OwnAnswer(Side.CALLED, (), "path_normalization_failed")),
+        ("caller UF,URX", OwnAnswer(Side.CALLER, ("UF", "URX"))),
+        ("called DPE http1.invalid_url more", OwnAnswer(Side.CALLED, ("DPE",), "http1.invalid_url more")),
+        ("caller", OwnAnswer(Side.CALLER)),
+        ("", None),
+        ("somebody NR", None),
+    ],
+)
+def test_the_header_of_an_own_answer(header: str, expected: OwnAnswer | None) -> None:
+    """Side, flags and details as Envoy formats them; anything else says nothing."""
+    assert own_answer(header) == expected
+
+
+def test_whose_answer_it_is() -> None:
+    """By the header of an own answer, and by the marks of the called sidecar; else nobody can tell."""
+    failed = Seen(Outcome.ANSWERED, status=503, own=OwnAnswer(Side.CALLED, ("UF",)))
+    assert [failed.side, Seen(Outcome.ANSWERED, denied="x").side] == [Side.CALLED, Side.CALLED]
+    assert not failed.is_between_sidecars
+    assert Seen(Outcome.ANSWERED, status=503, own=OwnAnswer(Side.CALLER, ("UF", "URX"))).is_between_sidecars
+    answered = Seen(Outcome.ANSWERED, status=404)
+    assert (answered.side, answered.is_own, answered.flag, answered.details) == (None, False, "", "")

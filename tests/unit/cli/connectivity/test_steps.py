@@ -6,7 +6,7 @@ import pytest
 
 from admin.pages.sidecars import Stand
 from agent.calling.request import Call
-from agent.calling.seen import DENIED, Outcome, Seen
+from agent.calling.seen import DENIED, Outcome, OwnAnswer, Seen
 from catalog.oracle.decide import Answer
 from cli.connectivity.facts import Agent, Brought, Endpoint, Facts, Sidecar, read_agent, read_facts
 from cli.connectivity.request import not_tried, planned
@@ -15,6 +15,7 @@ from cli.connectivity.verdict import Verdict
 from cli.errors import Status
 from mesh.host_port import HostPort
 from mesh.service import Protocol
+from sidecars.layout import Side
 
 BUYER = Sidecar("u2.buyer.shop", "shop/buyer-1", Stand.IN_STEP, called_at=("127.0.0.3:7001",))
 STORE = Sidecar("u1.store.shop", "shop/store-1", Stand.IN_STEP)
@@ -284,3 +285,40 @@ def test_what_envoy_answers_by_itself_is_not_blamed_on_the_application(
     found, _, do = verdict(FACTS, Point.REQUEST, seen=seen)
     assert (found, "see that the application" in do) == (Verdict.FAILED, False)
     assert named in do
+
+
+@pytest.mark.parametrize(
+    ("status", "own", "wanted", "said", "remedy"),
+    [
+        (404, OwnAnswer(Side.CALLER, ("NR",), "route_not_found"), "failed", "404 NR in", "has no route"),
+        (403, OwnAnswer(Side.CALLER, (), "upgrade_failed"), "failed", "403 in", "several protocols"),
+        (400, OwnAnswer(Side.CALLED, (), "path_normalization_failed"), "failed", "400 in", "escaped slash"),
+        (
+            431,
+            OwnAnswer(Side.CALLER, (), "request_headers_too_large"),
+            "failed",
+            "431 in",
+            "header_kibibytes",
+        ),
+        (503, OwnAnswer(Side.CALLER, ("UF", "URX")), "failed", "503 UF in", "TLS between them failed"),
+        (503, OwnAnswer(Side.CALLED, ("UC",)), "failed", "503 UC in", "ended the connection"),
+        (418, OwnAnswer(Side.CALLED, (), "new_in_envoy"), "failed", "418 in", "called sidecar answered"),
+        (503, OwnAnswer(Side.CALLER, ("FI",), "fault_filter_abort"), "ok", "503 FI in", ""),
+    ],
+    ids=lambda each: each.details or ",".join(each.flags) if isinstance(each, OwnAnswer) else "",
+)
+def test_an_answer_without_words_is_known_as_the_sidecar_s(
+    status: int, own: OwnAnswer, wanted: str, said: str, remedy: str
+) -> None:
+    """Side, flag and details are named with what to do; a RoutePolicy's fault is as policy says."""
+    found, text, do = verdict(FACTS, Point.REQUEST, seen=Seen(Outcome.ANSWERED, "here", status, own=own))
+    assert (found.value, said in text, own.details in text) == (wanted, True, True)
+    assert f"the {own.side.sidecar} answered by itself" in text
+    assert (remedy in do, bool(do)) == (True, bool(remedy))
+
+
+def test_a_sidecar_s_own_answer_has_not_come_through() -> None:
+    """Where policy refuses, or nobody is to be reached, an own 404 is no application's."""
+    seen = Seen(Outcome.ANSWERED, "here", 404, own=OwnAnswer(Side.CALLER, ("NR",), "route_not_found"))
+    assert verdict(REFUSED, Point.REQUEST, seen=seen)[0] is Verdict.UNKNOWN
+    assert verdict(UNREACHABLE, Point.REQUEST, seen=seen)[0] is Verdict.OK

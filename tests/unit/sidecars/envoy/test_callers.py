@@ -16,6 +16,7 @@ from mesh.service import Protocol
 from sidecars.contract.driver import Capability
 from sidecars.document.driver import DocumentDriver
 from sidecars.envoy.rbac import policy_name
+from sidecars.layout import OWN_ANSWER_HEADER
 from sidecars.requirements import Requirement, requirements
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import BUYER, BY, DEFAULT, decoded, inbound, only, policy
@@ -55,6 +56,27 @@ def test_a_network_has_a_chain_of_its_own_without_tls(access: Access, protocol: 
     }
     inside = OnlyRules(RULES[:1]) if isinstance(access, OnlyRules) else EveryoneInTheMesh()
     assert plain not in chains(inside, protocol)
+
+
+def test_callers_without_a_certificate_are_told_no_more_than_ever() -> None:
+    """The answer to a diagnosis says flags and details of Envoy to callers of the mesh alone."""
+    listener = only(policy(inbound=(inbound(OnlyRules(RULES)),)), LISTENER)
+    told = {
+        each["name"]: [
+            header["header"]
+            for mapper in each["filters"][-1]["typedConfig"]["localReplyConfig"]["mappers"]
+            for header in mapper["headersToAdd"]
+            if header["header"]["key"] == OWN_ANSWER_HEADER
+        ]
+        for each in listener["filterChains"]
+    }
+    flags, details = "called %RESPONSE_FLAGS%", "called %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%"
+    assert told == {
+        "inbound_default/shop_8080_http": [
+            {"key": OWN_ANSWER_HEADER, "value": each} for each in (flags, details)
+        ],
+        "inbound_default/shop_8080_http_plain": [],
+    }
 
 
 def test_a_port_for_outsiders_alone_is_open() -> None:
