@@ -1,0 +1,101 @@
+"""docs/envoy-defaults.md against the resources of a mesh whose objects change no default."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+from google.protobuf import any_pb2, json_format
+
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
+from tests.golden.cases import MESSAGES, case_groups
+from tests.unit.docs.fields import fields
+
+PAGE: Final = (Path(__file__).parents[3] / "docs" / "envoy-defaults.md").read_text("utf-8")
+MESHES: Final = ("several_ports", "http_overlap", "headless")
+"""Golden meshes of every protocol, without an object that changes how Envoy treats a request."""
+
+
+class Row(NamedTuple):
+    """A row of the page's tables: the fields, and the values that we choose, none where Envoy's count."""
+
+    fields: tuple[str, ...]
+    chosen: frozenset[str]
+    is_chosen: bool
+
+
+def rows() -> Iterator[Row]:
+    """Yield the rows that name fields of Envoy's API."""
+    for line in PAGE.splitlines():
+        cells = [each.strip() for each in line.strip("|").split(" | ")]
+        names = re.findall(r"`([A-Z]\w+(?:\.\w+)+)`", cells[1]) if len(cells) == 7 else []
+        if names:
+            is_chosen = not cells[3].startswith("\N{EN DASH}")
+            values = frozenset(re.findall(r"`([^`]*)`", cells[3])) if is_chosen else frozenset()
+            yield Row(tuple(names), values, is_chosen)
+
+
+@cache
+def ours() -> Mapping[str, frozenset[str]]:
+    """Return the values of every field that some resource or the bootstrap sets."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for document, root in documents():
+        for path, value in fields(document, root):
+            found[path].add(value)
+    return {path: frozenset(values) for path, values in found.items()}
+
+
+def documents() -> Iterator[tuple[Any, str]]:
+    """Yield every resource in its JSON form, with the name of its message."""
+    for case in MESHES:
+        for group in case_groups(case):
+            for each in group.resources:
+                wrapped = any_pb2.Any.FromString(each.body)
+                message = MESSAGES[wrapped.type_url]()
+                message.ParseFromString(wrapped.value)
+                document = json_format.MessageToDict(message, preserving_proto_field_name=True)
+                yield document, wrapped.type_url.rpartition(".")[2]
+    nowhere = Path("/nowhere")
+    settings = BootstrapSettings(
+        ProxyName.parse("u.shop.default"), TrustDomain("cluster.local"), "ads", 1, nowhere, nowhere, nowhere
+    )
+    yield json.loads(bootstrap(settings))["overloadManager"], "Bootstrap"
+
+
+@pytest.mark.parametrize("row", tuple(rows()), ids=lambda row: row.fields[0])
+def test_what_the_page_says_is_chosen_is_in_the_resources(row: Row) -> None:
+    """All values that a row gives, and no others; where it gives none no resource has the field."""
+    found = {name: values for name, values in ours().items() if name in row.fields or _below(name, row)}
+    if row.is_chosen:
+        assert set(found) == set(row.fields)
+        assert frozenset().union(*found.values()) == row.chosen
+    elif row.fields == ("Cluster.lb_policy",):
+        assert found == {"Cluster.lb_policy": frozenset({"CLUSTER_PROVIDED"})}
+    else:
+        assert found == {}
+
+
+def _below(name: str, row: Row) -> bool:
+    return any(name.startswith(f"{each}.") for each in row.fields)
+
+
+def test_the_page_has_all_that_we_choose_of_limits_and_times() -> None:
+    """Every duration and every bound of the resources is in some row."""
+    named = {field for row in rows() for field in row.fields}
+    telling = re.compile(
+        r"(?:^|[._])(?:max|min|timeout|time|interval|limit|attempts|count|retries|idle)(?:_|$|\.)"
+    )
+    ours_alone = {
+        name
+        for name, values in ours().items()
+        if re.fullmatch(r"[\d.]+s", next(iter(values))) or telling.search(name.rpartition(".")[2])
+    }
+    assert {
+        each for each in ours_alone if not each.startswith(("ClusterLoadAssignment", "StdoutAccessLog"))
+    } - named == set()
