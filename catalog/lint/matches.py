@@ -1,6 +1,5 @@
 """Problems of HTTP matches: said twice, without effect, or on headers that no rule sees as they were sent."""
 
-import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
 from catalog.lint.covering import Covering, Shape
+from catalog.lint.hosts import never_sent
 from catalog.lint.told import Place, say
 from catalog.oracle.expressions import fits_no_path, text_of
 from catalog.oracle.headers import SET, UNSEEN
@@ -21,9 +21,6 @@ from mesh.problems import Problem, Severity
 from mesh.service import EscapedSlashes
 
 _HOST: Final = ("host", ":authority")
-_SENT: Final = re.compile(r"(?:[A-Za-z0-9._%-]+|\[[0-9A-Fa-f:.]+\])(?::(?!80$)[0-9]{1,5})?")
-"""A host as clients send it: a name or an address, and a port that is not HTTP's own."""
-
 _READ: Final = 20
 """Steps that it takes to read a path's expression, which is compiled for that."""
 
@@ -48,7 +45,7 @@ def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) 
             field = f"spec.matches[{number}].pathRegex"
             yield say(view, key, Code.UNFIT_PATH, Severity.WARNING, field, match.path_regex, wanted)
         for header in match.headers:
-            if header.name.lower() in _HOST and (wanted := _never_sent(header.regex)):
+            if header.name.lower() in _HOST and (wanted := never_sent(header.regex)):
                 field = f"spec.matches[{number}].headers.{header.name}"
                 yield say(view, key, Code.UNSENT_HOST, Severity.WARNING, field, header.regex, wanted)
             if header.name in UNSEEN | SET:
@@ -56,19 +53,6 @@ def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) 
                 wanted = ends if header.name in UNSEEN else "is set by sidecars where nobody sent it"
                 field = f"spec.matches[{number}].headers"
                 yield say(view, key, Code.UNSEEN_HEADER, Severity.WARNING, field, header.name, wanted)
-
-
-def _never_sent(regex: str) -> str:
-    """Say why no usual client sends a host that an expression fits, empty if one may.
-
-    Expressions are looked at that are written as one text.
-    """
-    text = text_of(regex)
-    if text is None or _SENT.fullmatch(text):
-        return ""
-    if text.endswith(":80") and _SENT.fullmatch(text.removesuffix(":80")):
-        return "clients leave out port 80, which is HTTP's; leave it out here, so that any port fits"
-    return "no client sends this as a host: write a name or an address, such as shop.default, without URL"
 
 
 def _never_fits(regex: str) -> str:

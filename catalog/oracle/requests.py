@@ -7,6 +7,7 @@ from typing import Final
 
 from catalog.oracle.expressions import fits_in_full
 from catalog.oracle.headers import SINGLE, UNSEEN
+from catalog.oracle.methods import IN_HTTP1
 from catalog.oracle.paths import Passed, TurnedDown, passed_on
 from mesh.callers import Client
 from mesh.identity import ServiceIdentity
@@ -46,6 +47,8 @@ def passed(request: Request, slashes: EscapedSlashes) -> Request | TurnedDown:
     """Return a request as one sidecar passes it on; its path is in origin form then, and normalised."""
     if request.method == "CONNECT":
         return TurnedDown(404, "sidecars do not open tunnels (CONNECT)")
+    if request.method not in IN_HTTP1 and not request.http2:
+        return TurnedDown(400, f"in HTTP/1.1 Envoy knows no method {request.method[:40]}; HTTP/2 has any")
     found = passed_on(_bytes(request.path), slashes, method=request.method, http2=request.http2)
     if isinstance(found, TurnedDown):
         return found

@@ -5,6 +5,7 @@ import ssl
 
 import pytest
 
+from catalog.oracle.methods import IN_HTTP1
 from tests.e2e.policy.applications import ADMIN, HTTP
 from tests.e2e.policy.calls import raw
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, http, path, routes, split, target
@@ -87,6 +88,48 @@ async def test_answers_with_many_headers(mesh: PolicyMesh, count: int, status: i
     """They pass both sidecars back."""
     await mesh.enforce(*OPEN)
     assert (await mesh.get("client", "v1", f"/headers/{count}")).status == status
+
+
+async def test_methods_that_envoy_knows_and_no_others(mesh: PolicyMesh) -> None:
+    """In HTTP/1 a sidecar answers others by itself; an application's answer names its server."""
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    others = ("MKTICKET", "get", "GETX", "M-SEARCH", "MSEARCH", "LABEL", "PRI")
+    passed = set()
+    for method in (
+        *(IN_HTTP1 - {"HEAD", "CONNECT"}),
+        *others,
+    ):  # an answer to HEAD has no body, whatever it says
+        about = "Host: shop\r\nContent-Type: a/b\r\nContent-Length: 0\r\nConnection: close"
+        sent = f"{method} / HTTP/1.1\r\n{about}\r\n\r\n"
+        head, _ = await raw(mesh.place("client", "v1", 80), sent)
+        if "\nserver:" in head.lower():
+            passed.add(method)
+    assert passed == IN_HTTP1 - {"HEAD", "CONNECT"}
+
+
+@pytest.mark.parametrize(
+    ("host", "statuses"),
+    [
+        ("shop", [200, 403]),
+        ("SHOP.", [200, 403]),
+        ("shop:8080", [200, 200]),
+        ("shop:9090", [200, 403]),
+        ("shop.:8080", [200, 403]),
+        ("other:8080", [403, 403]),
+    ],
+)
+async def test_hosts_are_compared_as_clients_write_them(
+    mesh: PolicyMesh, host: str, statuses: list[int]
+) -> None:
+    """A host without a port fits any port; one with a port fits that port and no other."""
+    found = []
+    for regex in ("shop", "shop:8080"):
+        match = {"name": "some", "pathRegex": ".*", "methods": ["*"], "headers": [{"host": regex}]}
+        await mesh.enforce(routes("g", match), target("t", "shop/v1", ("shop/client",), http("g")))
+        sent = f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        head, _ = await raw(mesh.place("client", "v1", 80), sent)
+        found.append(int(head.split(" ")[1]))
+    assert found == statuses
 
 
 async def test_escaped_slashes_are_refused_unless_kept(mesh: PolicyMesh) -> None:
