@@ -127,8 +127,8 @@ class Service(Indexed):
     `other_addresses` are further ones at which it is called, as of the other family. With
     `publish_not_ready` calls go to workloads that are not ready as well. `created` is
     `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
-    `without_effect` are fields of `spec`, each with its value, that kube-proxy obeys and sidecars
-    do not.
+    `without_effect` are fields of `spec`, and annotations as `metadata.annotations[NAME]`, each with its
+    value, that kube-proxy obeys and sidecars do not.
     """
 
     key: ServiceKey

@@ -47,8 +47,8 @@ def never_sent(regex: str) -> str:
 def _needed(regex: str) -> list[str]:
     r"""Return the characters that every fitting text has, in their order; "" stands for anything else.
 
-    Such as `shop\.[a-z]+/books`: `shop.`, "" for the class, `/books`. Of expressions with alternatives, groups
-    or literals (`\Q`) nothing is known.
+    Such as `shop\.[a-z]+/books`: `shop.`, "" for the class, `/books`. Of expressions with alternatives,
+    groups or literals (`\Q`) nothing is known.
     """
     pieces = _PIECE.findall(regex)
     if any(each in "|()" or each == r"\Q" for each in pieces):

@@ -30,12 +30,13 @@ from mesh.workload import Endpoint, Explicit, PodTemplate, Workload
 
 _NAMED: Final = 8
 
+_NEARNESS: Final = "trafficDistribution"
 _INSTEAD: Final = {
     "externalIPs": "these addresses are no service of the mesh to them; call the Service by its name",
     "internalTrafficPolicy": "they call endpoints on every node",
     "sessionAffinity": "each request may go to another endpoint; an UpstreamPolicy that balances by "
     "ConsistentHash keeps a caller's requests together",
-    "trafficDistribution": "an UpstreamPolicy says how near endpoints must be",
+    _NEARNESS: "an UpstreamPolicy says how near endpoints must be",
 }
 """What sidecars do, and what is obeyed in the field's place."""
 
@@ -62,10 +63,13 @@ def _object(key: ServiceKey) -> ObjectKey:
 
 def _without_effect(view: View, service: Service) -> Iterator[Problem]:
     """Yield the fields that decide which endpoint kube-proxy chooses: sidecars choose by themselves."""
+    code = Code.SERVICE_FIELD_WITHOUT_EFFECT
     for name, value in service.without_effect:
-        severity = Severity.INFO if name == "trafficDistribution" else Severity.WARNING
-        wanted = f"has no effect on calls by sidecars: {_INSTEAD[name]}"
-        field, code = f"spec.{name}", Code.SERVICE_FIELD_WITHOUT_EFFECT
+        is_annotation = name.startswith("metadata.")
+        near = is_annotation or name == _NEARNESS
+        severity = Severity.INFO if near else Severity.WARNING
+        wanted = f"has no effect on calls by sidecars: {_INSTEAD[_NEARNESS if near else name]}"
+        field = name if is_annotation else f"spec.{name}"
         yield say(view, _object(service.key), code, severity, field, value, wanted)
 
 

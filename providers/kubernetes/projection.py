@@ -19,6 +19,7 @@ from mesh.kinds import (
     Kind,
 )
 from specs.core.endpoints import READY, SERVICE_LABEL
+from specs.core.services import TOPOLOGY_ANNOTATIONS
 from specs.own_names import is_own
 from specs.own_values import OSM
 
@@ -87,7 +88,12 @@ _CORE: Final[Mapping[Kind, Keep]] = {
     NAMESPACE: _fields(metadata=_fields(**_NAMES, labels=_whole, annotations=_named(_LAST_APPLIED.__ne__))),
     SERVICE_ACCOUNT: _fields(metadata=_fields(**_NAMES, labels=_OWN, annotations=_OWN)),
     SERVICE: _fields(
-        metadata=_fields(**_NAMES, labels=_OWN, annotations=_OWN, creationTimestamp=_whole),
+        metadata=_fields(
+            **_NAMES,
+            labels=_OWN,
+            annotations=_named(lambda name: is_own(name) or name in TOPOLOGY_ANNOTATIONS),
+            creationTimestamp=_whole,
+        ),
         spec=_fields(
             type=_whole,
             clusterIP=_whole,

@@ -5,6 +5,7 @@ Kubernetes has hundreds of fields in these kinds; only those used here are looke
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, is_dns_label
@@ -24,6 +25,14 @@ _OF_KUBE_PROXY = (
     ("trafficDistribution", ""),
 )
 """Fields with their defaults."""
+
+TOPOLOGY_ANNOTATIONS: Final = (
+    "service.kubernetes.io/topology-mode",
+    "service.kubernetes.io/topology-aware-hints",
+)
+"""By which kube-proxy prefers endpoints of its own zone; the second is the older name."""
+
+_OFF: Final = frozenset({"", "disabled"})
 
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -71,7 +80,7 @@ def service(manifest: Manifest) -> Service | None:
         dns_names=dns_names(annotations, ports),
         escaped_slashes=escaped_slashes(annotations),
         created=manifest.metadata.text("creationTimestamp") or "",
-        without_effect=tuple(_without_effect(spec)),
+        without_effect=(*_without_effect(spec), *_nearness(annotations)),
     )
     spec.skim("externalTrafficPolicy", "sessionAffinityConfig")
     return found
@@ -89,6 +98,14 @@ def _without_effect(spec: Fields) -> Iterator[tuple[str, str]]:
     external = spec.raw("externalIPs")
     if isinstance(external, list) and external:
         yield "externalIPs", ", ".join(map(str, external))
+
+
+def _nearness(annotations: Fields) -> Iterator[tuple[str, str]]:
+    """Yield the annotations by which kube-proxy prefers near endpoints, each as a place in the object."""
+    for name in TOPOLOGY_ANNOTATIONS:
+        value = annotations.raw(name)
+        if isinstance(value, str) and value.lower() not in _OFF:
+            yield f"metadata.annotations[{name}]", value
 
 
 def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from specs.core.services import TOPOLOGY_ANNOTATIONS
 from specs.protocols import BY_NAME
 from specs.reference.meaning import (
     ADDRESS,
@@ -75,6 +76,10 @@ SERVICE: Final[Meanings] = {
     ),
     "spec.clusterIPs": Meaning("All its addresses, where it has one of each family.", form=CLUSTER_IP),
     "spec.publishNotReadyAddresses": Meaning("Whether calls go to workloads that are not ready as well."),
+    **{
+        f"metadata.annotations.{each}": Meaning(f"Has no effect; `Auto` {_SAID}.", "`Disabled`", WHATEVER)
+        for each in TOPOLOGY_ANNOTATIONS
+    },
     "spec.internalTrafficPolicy": Meaning(f"Has no effect; `Local` {_SAID}.", "`Cluster`", WHATEVER),
     "spec.sessionAffinity": Meaning(f"Has no effect; `ClientIP` {_SAID}.", "`None`", WHATEVER),
     "spec.trafficDistribution": Meaning(f"Has no effect, which {_SAID}.", form=WHATEVER),

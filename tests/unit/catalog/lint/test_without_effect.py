@@ -7,6 +7,7 @@ from tests.meshes import values as a
 
 FIELDS = (
     ("externalIPs", "192.0.2.1"),
+    ("metadata.annotations[service.kubernetes.io/topology-mode]", "Auto"),
     ("internalTrafficPolicy", "Local"),
     ("sessionAffinity", "ClientIP"),
     ("trafficDistribution", "PreferClose"),
@@ -25,6 +26,7 @@ def found(*, sidecar: bool) -> list[tuple[str, str, str]]:
 def test_they_are_told() -> None:
     """Nearness is a preference, whose loss breaks nothing; the others are relied on."""
     assert found(sidecar=True) == [
+        ("info", "metadata.annotations[service.kubernetes.io/topology-mode]", "Auto"),
         ("warning", "spec.externalIPs", "192.0.2.1"),
         ("warning", "spec.internalTrafficPolicy", "Local"),
         ("warning", "spec.sessionAffinity", "ClientIP"),

@@ -438,3 +438,23 @@ def test_fields_of_kube_proxy_are_kept_where_they_are_not_its_defaults(
     found = value(text)
     assert isinstance(found, Service)
     assert (found.without_effect, complaints(text)) == (kept, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "kept"),
+    [
+        ("topology-mode", "Auto", True),
+        ("topology-aware-hints", "auto", True),
+        ("topology-mode", "example.com/own", True),
+        ("topology-mode", "Disabled", False),
+        ("topology-aware-hints", "disabled", False),
+    ],
+)
+def test_annotations_of_kube_proxy_are_kept_where_they_are_on(name: str, said: str, kept: bool) -> None:
+    """By them it prefers near endpoints, without a field of the Service that says so."""
+    full = f"service.kubernetes.io/{name}"
+    text = _service("{ports: [{port: 80}]}").replace("shop}", f'shop, annotations: {{{full}: "{said}"}}}}')
+    found = value(text)
+    assert isinstance(found, Service)
+    place = ((f"metadata.annotations[{full}]", said),)
+    assert (found.without_effect, complaints(text)) == (place if kept else (), [])

@@ -1,0 +1,116 @@
+"""docs/kubernetes-fields.md is whole: every field of Kubernetes' API once, obeyed where it is read."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[3]
+PAGE: Final = (ROOT / "docs" / "kubernetes-fields.md").read_text("utf-8")
+REFERENCE: Final = (ROOT / "docs" / "reference.md").read_text("utf-8")
+CODES: Final = (ROOT / "docs" / "codes.md").read_text("utf-8")
+VERDICTS: Final = {"obeyed", "without effect, said", "without effect", "irrelevant", "irrelevant here"}
+
+_PORT: Final = "name protocol appProtocol port"
+_CONTAINER: Final = (
+    "name image command args workingDir envFrom env resources resizePolicy restartPolicy restartPolicyRules "
+    "volumeMounts volumeDevices livenessProbe readinessProbe startupProbe lifecycle terminationMessagePath "
+    "terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty"
+)
+API: Final[Mapping[str, Mapping[str, str]]] = {
+    "Service": {
+        "spec.": "selector clusterIP clusterIPs type externalIPs sessionAffinity loadBalancerIP "
+        "loadBalancerSourceRanges externalName externalTrafficPolicy healthCheckNodePort "
+        "publishNotReadyAddresses sessionAffinityConfig ipFamilies ipFamilyPolicy "
+        "allocateLoadBalancerNodePorts loadBalancerClass internalTrafficPolicy trafficDistribution",
+        "spec.ports[].": f"{_PORT} targetPort nodePort",
+        "status.": "loadBalancer conditions",
+    },
+    "EndpointSlice": {
+        "": "addressType",
+        "endpoints[].": "addresses hostname targetRef deprecatedTopology nodeName zone",
+        "endpoints[].conditions.": "ready serving terminating",
+        "endpoints[].hints.": "forZones forNodes",
+        "ports[].": _PORT,
+    },
+    "Endpoints": {
+        "subsets[].addresses[].": "ip hostname nodeName targetRef",
+        "subsets[].notReadyAddresses[].": "ip",
+        "subsets[].ports[].": _PORT,
+    },
+    "Pod": {
+        "spec.": "volumes ephemeralContainers restartPolicy terminationGracePeriodSeconds "
+        "activeDeadlineSeconds dnsPolicy nodeSelector serviceAccountName serviceAccount "
+        "automountServiceAccountToken nodeName hostNetwork hostPID hostIPC shareProcessNamespace "
+        "securityContext imagePullSecrets hostname subdomain affinity schedulerName tolerations hostAliases "
+        "priorityClassName priority dnsConfig readinessGates runtimeClassName enableServiceLinks "
+        "preemptionPolicy overhead topologySpreadConstraints setHostnameAsFQDN os hostUsers schedulingGates "
+        "resourceClaims resources hostnameOverride workloadRef schedulingGroup",
+        "spec.containers[].": _CONTAINER,
+        "spec.containers[].ports[].": "name hostPort containerPort protocol hostIP",
+        "spec.initContainers[].": "restartPolicy",
+        "spec.initContainers[].ports[].": "name containerPort protocol",
+        "status.": "observedGeneration phase message reason nominatedNodeName hostIP hostIPs podIP startTime "
+        "initContainerStatuses containerStatuses qosClass ephemeralContainerStatuses resize "
+        "resourceClaimStatuses extendedResourceClaimStatus allocatedResources resources "
+        "nodeAllocatableResourceClaimStatuses",
+        "status.podIPs[].": "ip",
+        "status.conditions[].": "type observedGeneration status lastProbeTime lastTransitionTime reason "
+        "message",
+    },
+}
+"""Fields of core/v1 and discovery/v1 of Kubernetes 1.36, without apiVersion, kind and metadata."""
+
+
+@cache
+def page(kind: str) -> tuple[tuple[str, str], ...]:
+    """Return each field that the page has of a kind, and its verdict."""
+    section = re.search(rf"^## {kind}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    return tuple(_rows(section[1]))
+
+
+def _rows(section: str) -> Iterator[tuple[str, str]]:
+    for line in re.findall(r"^\| (`.*) \|$", section, re.MULTILINE):
+        names, verdict, _ = line.split(" | ", 2)
+        for name in re.findall(r"`([^`]*)`", names):
+            yield name, verdict
+
+
+def read_fields(kind: str) -> set[str]:
+    """Return the fields that the reader of a kind asks for, as docs/reference.md has them."""
+    section = re.search(rf"^## {kind}\n(.*?)(?=^## |\Z)", REFERENCE, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    every = re.findall(r"^\| `([^`]*)` \|", section[1], re.MULTILINE)
+    inside = {each.rpartition(".")[0].removesuffix("[]") for each in every}
+    ours = ("metadata.annotations.meshwright.dev/", "metadata.annotations.openservicemesh.io/")
+    return {each for each in every if each not in inside and not each.startswith(ours)}
+
+
+@pytest.mark.parametrize("kind", API)
+def test_every_field_of_the_api_has_one_row(kind: str) -> None:
+    """None is missing, none is there twice, and none is made up."""
+    wanted = Counter(f"{place}{name}" for place, names in API[kind].items() for name in names.split())
+    assert Counter(name for name, _ in page(kind) if not name.startswith("metadata.")) == wanted
+
+
+@pytest.mark.parametrize("kind", API)
+def test_what_is_read_is_obeyed_or_said(kind: str) -> None:
+    """A field that a reader asks for has an effect, or somebody hears that it has none; others have none."""
+    effective = {name for name, verdict in page(kind) if verdict == "obeyed" or "said (MW" in verdict}
+    labels = {"metadata.labels", "metadata.annotations"}
+    assert effective - labels == read_fields(kind) - labels
+
+
+@pytest.mark.parametrize("kind", API)
+def test_verdicts_and_codes_are_known(kind: str) -> None:
+    """Verdicts are those of the page's beginning, and a code that is named exists."""
+    for name, verdict in page(kind):
+        said = re.fullmatch(r"(.*?)(?: \((MW\d+)\))?", verdict)
+        assert said is not None
+        assert said[1] in VERDICTS, name
+        assert said[2] is None or f"| {said[2]} |" in CODES, name
