@@ -20,6 +20,9 @@ WITH_STATUS: Final = frozenset({WORKLOAD})
 _OTHERS: Final = frozenset({"", "apps", "batch", "discovery.k8s.io"})
 """The groups of Kubernetes' own kinds."""
 
+_RELIED_ON: Final = frozenset({Lint.SERVICE_FIELD_WITHOUT_EFFECT})
+"""Problems of fields that a cluster obeys and sidecars do not: their owners rely on them."""
+
 TOLD: Final = 3
 """Problems that a condition tells; of the others it says how many they are."""
 
@@ -68,8 +71,10 @@ def is_told(problem: Problem) -> bool:
     """Say whether an owner is told of a problem unasked: not of what is merely worth knowing.
 
     Who wrote a policy wants to know what to look at. Who wrote a Service or a Pod may not know of a mesh, and
-    is told what is not in force.
+    is told what is not in force: errors, and fields that have no effect any more, however little they matter.
     """
+    if problem.code in _RELIED_ON:
+        return True
     if problem.key is not None and problem.key.kind.group in _OTHERS:
         return problem.severity is Severity.ERROR
     return problem.severity is not Severity.INFO

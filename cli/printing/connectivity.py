@@ -70,6 +70,8 @@ def _seen(seen: Seen) -> dict[str, object]:
         "status": seen.status,
         "denied": seen.denied,
         "flag": seen.flag,
+        "details": seen.details,
+        "answered_by": None if seen.side is None else seen.side.value,
         "words": seen.words,
         "milliseconds": seen.milliseconds,
     }

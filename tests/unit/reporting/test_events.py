@@ -78,6 +78,15 @@ def test_whom_a_refusal_came_from_first_is_no_other_problem() -> None:
     assert notices(KEY, [replace(problem(), severity=Severity.INFO)]) == {}
 
 
+def test_the_owner_of_a_service_is_told_of_fields_without_effect() -> None:
+    """A cluster obeys them and sidecars do not: the owner relies on them, be it only for nearness."""
+    service = ObjectKey(SERVICE, Namespace("shop"), "cart")
+    for severity in (Severity.WARNING, Severity.INFO):
+        found = replace(problem(code="MW2027"), key=service, severity=severity)
+        assert [each.reason for each in notices(service, [found]).values()] == ["MW2027"]
+        assert notices(service, [replace(found, code="MW2021")]) == {}
+
+
 def test_who_may_not_know_of_a_mesh_is_told_what_is_not_in_force() -> None:
     """Most Services of a cluster are outside of it, and that is nobody's fault."""
     about = ObjectKey(SERVICE, Namespace("shop"), "till")
