@@ -105,7 +105,10 @@ def _decide(view: View, call: OutsideCall, *, inside: bool) -> OutsideDecision:
     return OutsideDecision(Answer.ALLOWED if view.config.egress else Answer.UNREACHABLE)
 
 
-def _of_http(view: View, call: OutsideCall, http: list[Egress]) -> OutsideDecision:
+def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecision:
+    call = replace(
+        asked, host=asked.host.removesuffix(".")
+    )  # with the dot of the DNS' root it is the same host
     ranged = [each for each in http if each.networks and (not each.hosts or _names(view, each, call))]
     exact = [each for each in http if not each.networks and _names(view, each, call, exactly=True)]
     if not ranged and not exact:
@@ -114,8 +117,8 @@ def _of_http(view: View, call: OutsideCall, http: list[Egress]) -> OutsideDecisi
         known = any(each.networks or _hosts(view, each, call.client) for each in http)
         return OutsideDecision(Answer.REFUSED if known else Answer.UNREACHABLE)
     rest = (*((name, each) for name, each in call.headers if name.lower() != "host"), ("host", call.host))
-    asked = Request(call.client, _NOBODY, call.port, call.method, call.path, rest)
-    request = passed(asked, EscapedSlashes.KEEP)
+    sent = Request(call.client, _NOBODY, call.port, call.method, call.path, rest)
+    request = passed(sent, EscapedSlashes.KEEP)
     if isinstance(request, TurnedDown):
         return OutsideDecision(Answer.REFUSED)
     judged = any(each.route_groups for each in (*ranged, *exact))

@@ -102,7 +102,8 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
 def outside(port: Port, to: OutsideRange) -> Resource:
     """Return the route configuration of a range of addresses outside, by the hosts that requests name.
 
-    A host that has the port is the same one; what no route of its host fits is answered 404.
+    A host that has the port, or the dot of the DNS' root, is the same one; what no route of its host fits is
+    answered 404.
     """
     hosts = [_outside_host(port, each) for each in to.hosts]
     message = route_pb2.RouteConfiguration(name=names.outside_routes(port, to), virtual_hosts=hosts)
@@ -119,9 +120,12 @@ def _outside_host(port: Port, host: OutsideHost) -> route_components_pb2.Virtual
     if any(route.matches is not None for route in host.routes):
         found.insert(0, paths.guard())
     shown = f"[{host.name}]" if ":" in host.name else host.name
-    domains = [shown] if host.name == ANY_HOST else [shown, f"{shown}:{port}"]
+    rooted = [] if ":" in host.name else [f"{shown}."]
+    domains = [each for name in (shown, *rooted) for each in (name, f"{name}:{port}")]
     return route_components_pb2.VirtualHost(
-        name=f"egress_virtual-host|{host.name}", domains=domains, routes=found
+        name=f"egress_virtual-host|{host.name}",
+        domains=[shown] if host.name == ANY_HOST else domains,
+        routes=found,
     )
 
 

@@ -100,7 +100,8 @@ async def test_http_goes_where_the_dns_says(pods: Pods) -> None:
     await pods.enforce(egress("e", CLIENT, (HTTP, "http"), hosts=(OUTSIDE, "localhost")))
     assert (await pods.get("client", OUTSIDE, HTTP)).by == "outside"
     assert (await pods.get("client", OUTSIDE, HTTP, host=f"localhost:{HTTP}")).by == BY_DNS
-    assert (await pods.get("client", OUTSIDE, HTTP, host="LOCALHOST")).by == BY_DNS
+    for same in ("LOCALHOST", "localhost.", f"localhost.:{HTTP}"):
+        assert (await pods.get("client", OUTSIDE, HTTP, host=same)).by == BY_DNS
     assert (await pods.get("client", "10.77.0.249", HTTP, host="localhost")).by == BY_DNS
     for other in ("other.example.org", "localhost:81", "sub.localhost", ADDRESSES[NODES[0]]):
         assert (await pods.get("client", OUTSIDE, HTTP, host=other)).status == 404, other

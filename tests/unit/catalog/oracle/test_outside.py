@@ -26,7 +26,7 @@ from tests.meshes.random_meshes import random_mesh
 
 MESHES = 150
 ADDRESSES = ("10.1.2.3", "10.96.7.7", "192.0.2.1", "fd00::99", "2001:db8::1")
-HOSTS = ("x.test", "a.x.test", "b.one", "10.96.0.1", "y.test", "X.Test")
+HOSTS = ("x.test", "a.x.test", "b.one", "10.96.0.1", "y.test", "X.Test", "x.test.", "b.one.")
 PATHS = ("/x", "/y", "/z", "/x/..%2fy", "/x?y", "/a/../x")
 CLIENT = a.identity("buyer")
 
@@ -49,6 +49,8 @@ WEB = a.egress("web", "buyer", (80, "http"), (443, "https"), hosts=("x.test", "*
     [
         ({"speaks": Speaks.HTTP}, Answer.ALLOWED),
         ({"speaks": Speaks.HTTP, "host": "X.TEST"}, Answer.ALLOWED),
+        ({"speaks": Speaks.HTTP, "host": "x.test."}, Answer.ALLOWED),
+        ({"speaks": Speaks.HTTP, "host": "x.test.."}, Answer.REFUSED),
         ({"speaks": Speaks.HTTP, "host": "other.test"}, Answer.REFUSED),
         ({"speaks": Speaks.HTTP, "host": "a.y.test"}, Answer.REFUSED),
         ({"speaks": Speaks.HTTP, "port": 8080}, Answer.UNREACHABLE),
@@ -164,7 +166,7 @@ def _narrowest(ranges: tuple[OutsideRange, ...], address: str) -> OutsideRange |
 
 
 def _by_hosts(hosts: tuple[OutsideHost, ...], asked: OutsideCall) -> tuple[bool, bool]:
-    name = asked.host.lower()
+    name = asked.host.lower().removesuffix(".")
     covering = [each for each in hosts if covers(each.name, name)]
     if not covering:
         return (False, False)
