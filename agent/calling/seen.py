@@ -110,6 +110,7 @@ _BELOW_500: Final = {
     (408, "request timeout"): "DT",
     (408, "stream timeout"): "SI",
     (429, "local_rate_limited"): "RL",
+    (431, "Request Header Fields Too Large"): "DPE",
 }
 """Whole answers of Envoy's own that say the request is at fault, and their flags."""
 

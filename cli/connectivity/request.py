@@ -1,5 +1,6 @@
 """The one real request: how it is to be made, and whether what was seen of it is what policy says."""
 
+from http import HTTPStatus
 from typing import Final
 
 from agent.calling.request import Call
@@ -141,11 +142,12 @@ _BY_DETAILS: Final = {
     "upgrade_failed": "the request offers several protocols of the setting http_upgrades at once: offer one",
     "path_normalization_failed": "the path has an escaped slash or a byte that no path has; "
     "`meshwright explain` says which, and which annotation of the Service lets escaped slashes pass",
-    "request_headers_too_large": "the headers are larger than the settings header_kibibytes and "
-    "headers_per_message allow",
 }
 """What to look at by Envoy's response code details, where no flag says it."""
 
+_TOO_LARGE: Final = (
+    "the headers are larger, or more, than the settings header_kibibytes and headers_per_message allow"
+)
 _OWN: Final = "the {} answered by itself: `meshwright explain` says what it makes of such a request"
 
 
@@ -178,6 +180,8 @@ def _application(facts: Facts, seen: Seen) -> str:
         return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"
     if seen.is_between_sidecars:
         return _BETWEEN.format(_shown(facts.callers, "secrets"), _shown(facts.servers, "listeners"))
+    if seen.is_own and seen.status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+        return _TOO_LARGE
     if found := _BY_DETAILS.get(seen.details) or _BY_FLAG.get(seen.flag):
         return found
     if seen.own is not None and seen.flag != "UF":

@@ -21,6 +21,7 @@ RESET = "upstream connect error or disconnect/reset before headers. reset reason
         (429, "local_rate_limited", "RL"),
         (408, "stream timeout", "SI"),
         (400, "Bad Request", "DPE"),
+        (431, "Request Header Fields Too Large", "DPE"),
     ],
 )
 def test_envoy_s_words_have_its_flag(status: int, text: str, flag: str) -> None:

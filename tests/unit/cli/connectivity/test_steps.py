@@ -270,6 +270,7 @@ def test_what_is_no_answer_is_said(found: dict[str, object]) -> None:
         ),
         (504, "upstream request timeout", "the timeout of a RoutePolicy or a Retry"),
         (429, "local_rate_limited", "a rate limit of an UpstreamTrafficSetting"),
+        (431, "Request Header Fields Too Large", "settings header_kibibytes and headers_per_message"),
         (
             502,
             "upstream connect error or disconnect/reset before headers. reset reason: protocol error",
@@ -293,13 +294,6 @@ def test_what_envoy_answers_by_itself_is_not_blamed_on_the_application(
         (404, OwnAnswer(Side.CALLER, ("NR",), "route_not_found"), "failed", "404 NR in", "has no route"),
         (403, OwnAnswer(Side.CALLER, (), "upgrade_failed"), "failed", "403 in", "several protocols"),
         (400, OwnAnswer(Side.CALLED, (), "path_normalization_failed"), "failed", "400 in", "escaped slash"),
-        (
-            431,
-            OwnAnswer(Side.CALLER, (), "request_headers_too_large"),
-            "failed",
-            "431 in",
-            "header_kibibytes",
-        ),
         (503, OwnAnswer(Side.CALLER, ("UF", "URX")), "failed", "503 UF in", "TLS between them failed"),
         (503, OwnAnswer(Side.CALLED, ("UC",)), "failed", "503 UC in", "ended the connection"),
         (418, OwnAnswer(Side.CALLED, (), "new_in_envoy"), "failed", "418 in", "called sidecar answered"),
