@@ -33,6 +33,7 @@ from catalog.policy.proxy import (
     admitted,
     divided,
 )
+from mesh.callers import AuthenticatedName
 from mesh.calling import RetryOn, RetryPolicy
 from mesh.identity import ServiceIdentity
 from protos.envoy.config.listener.v3 import listener_components_pb2
@@ -64,7 +65,7 @@ class Filters:
 def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None) -> Filters:
     """Return the filters of an inbound port, or of one caller at a TCP port: rules, then the application."""
     if port.protocol.is_http:
-        return _requests(policy, port, proven=True)
+        return _requests(policy, port, proven=not admitted(port.access, AuthenticatedName))
     if caller is None:
         rules = rbac.rules(divided(port.access).proven, policy.trust_domain)
     else:
@@ -95,7 +96,7 @@ def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
 
 
 def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filters:
-    """Return the filters of an HTTP port; `proven`: for callers with certificates of the mesh."""
+    """Return the filters of an HTTP port; `proven`: all of its callers are identities of the mesh."""
     route = names.inbound_routes(port.port)
     features = order.inbound(policy.trust_domain, policy.denials, port, proven=proven)
     manager = connection_manager(route, policy.terms, policy.primary, features)

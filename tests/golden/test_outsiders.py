@@ -23,6 +23,7 @@ from mesh.callers import AuthenticatedName, IpRange, Outsider
 from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import IpAddress
 from mesh.policy import HTTPMatch
+from sidecars.layout import DIAGNOSIS_HEADER, OWN_ANSWER_HEADER
 from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve
 from tests.golden.policies import GATEWAY, rule
 from tests.meshes.resources import resources
@@ -90,15 +91,16 @@ async def asked(
 ) -> int | None:
     """Return the status of a request from an address; None where the connection is closed.
 
-    Only who is `told` may hear why it was denied.
+    Only who is `told` may hear why it was denied, or whose answer it is, although all ask.
     """
     try:
         reader, writer = await asyncio.open_connection(SERVER, PORT, local_addr=(address, 0), ssl=tls)
+        header += f"{DIAGNOSIS_HEADER}: true\r\n"
         writer.write(f"GET {path} HTTP/1.1\r\nhost: shop\r\n{header}connection: close\r\n\r\n".encode())
         await writer.drain()
         status = await asyncio.wait_for(reader.readline(), 20)
         heads = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20) if status else b""
-        assert b"denied" not in heads or told
+        assert (b"denied" not in heads and OWN_ANSWER_HEADER.encode() not in heads) or told
         writer.close()
     except (ConnectionError, ssl.SSLError):
         return None

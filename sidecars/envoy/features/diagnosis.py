@@ -5,9 +5,10 @@ application's. Envoy's access log has them, as response flags and details; `mesh
 the answer. Its request therefore has a header of its own (`DIAGNOSIS_HEADER`), and an answer that a sidecar
 gives by itself to such a request says the side, the flags and the details: `caller NR route_not_found`.
 
-Requests without that header are answered as ever, and so are callers in plain text: their connection manager
-has no such header. Details of failed connections may have words of TLS, which Envoy has taken out of its
-answers; of these the header has the flag alone.
+Requests without that header are answered as ever, and so are callers from outside the mesh: the connection
+managers for plain text, and for ports that admit certificates by name (a gateway's, which may pass on what
+its own clients write), have no such mapper. Details of failed connections may have words of TLS, which Envoy
+has taken out of its answers; of these the header has the flag alone.
 """
 
 from dataclasses import dataclass

@@ -54,7 +54,7 @@ _ANSWERS_OF_CALLED: Final = (Diagnosis(Side.CALLED),)
 def inbound(
     trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort, *, proven: bool = True
 ) -> tuple[Feature, ...]:
-    """Return the features of an inbound port; `proven`: its callers are of the mesh, by their certificates.
+    """Return the features of an inbound port; `proven`: its callers are identities of the mesh.
 
     An own answer gets one header, the first that fits: the reason of a denial, that nothing was delivered,
     whose answer it is.

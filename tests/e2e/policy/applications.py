@@ -11,6 +11,8 @@ import grpc
 import grpc.aio
 from aiohttp import WSMsgType, web
 
+from sidecars.layout import OWN_ANSWER_HEADER
+
 HTTP, ADMIN, GRPC, DATABASE, GREETER, ECHO, GRPC_IN_TLS = 8080, 8081, 50051, 3306, 7000, 9000, 50052
 """Where an application listens: two ports of HTTP, gRPC, two whose server speaks first, one of bytes.
 
@@ -79,6 +81,8 @@ def _web(name: str, port: int) -> web.Application:
             return web.Response(text="\n".join(lines), headers=headers)
         if request.path == "/never":
             await asyncio.get_running_loop().create_future()  # until who asked has gone
+        if request.path == "/forged":
+            headers[OWN_ANSWER_HEADER] = "called NR route_not_found"
         if request.path.startswith("/headers/"):
             headers |= {f"x-{number}": "y" for number in range(int(request.path.split("/")[2]))}
         # What came is said as it was written, not as this library reads it.

@@ -50,8 +50,15 @@ async def test_an_own_answer_says_so_to_a_diagnosis(
         assert told(await raw(place, f"{sent}\r\n", tls)) == (status, "")
 
 
-async def test_the_called_sidecar_s_own_answer_comes_through(mesh: PolicyMesh) -> None:
-    """The caller's sidecar passes it on as it is; a denial has its reason in place of it."""
+async def test_an_application_cannot_say_it(mesh: PolicyMesh) -> None:
+    """Its own header of that name ends at its sidecar."""
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    sent = f"GET /forged HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n{DIAGNOSIS_HEADER}: true\r\n\r\n"
+    assert told(await raw(mesh.place("client", "v1", 80), sent)) == (200, "")
+
+
+async def test_a_denial_has_its_reason_in_place_of_it(mesh: PolicyMesh) -> None:
+    """Of the headers of own answers there is one."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     sent = f"GET / HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n{DIAGNOSIS_HEADER}: true\r\n\r\n"
     head, _ = await raw(V1, sent, mesh.certificate("v2"))

@@ -58,9 +58,14 @@ def test_a_network_has_a_chain_of_its_own_without_tls(access: Access, protocol: 
     assert plain not in chains(inside, protocol)
 
 
-def test_callers_without_a_certificate_are_told_no_more_than_ever() -> None:
-    """The answer to a diagnosis says flags and details of Envoy to callers of the mesh alone."""
-    listener = only(policy(inbound=(inbound(OnlyRules(RULES)),)), LISTENER)
+@pytest.mark.parametrize("by_name", [False, True], ids=["addresses", "certificates"])
+def test_callers_from_outside_are_told_no_more_than_ever(by_name: bool) -> None:
+    """An own answer to a diagnosis says flags and details where all callers are identities of the mesh.
+
+    Callers in plain text are not, nor is a gateway that shows a certificate for a name.
+    """
+    outsiders = replace(FROM_OUTSIDE, callers=(NETWORK, NAME) if by_name else (NETWORK,))
+    listener = only(policy(inbound=(inbound(OnlyRules((FROM_INSIDE, outsiders))),)), LISTENER)
     told = {
         each["name"]: [
             header["header"]
@@ -71,10 +76,9 @@ def test_callers_without_a_certificate_are_told_no_more_than_ever() -> None:
         for each in listener["filterChains"]
     }
     flags, details = "called %RESPONSE_FLAGS%", "called %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%"
+    wanted = [{"key": OWN_ANSWER_HEADER, "value": each} for each in (flags, details)]
     assert told == {
-        "inbound_default/shop_8080_http": [
-            {"key": OWN_ANSWER_HEADER, "value": each} for each in (flags, details)
-        ],
+        "inbound_default/shop_8080_http": [] if by_name else wanted,
         "inbound_default/shop_8080_http_plain": [],
     }
 
