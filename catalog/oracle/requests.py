@@ -7,7 +7,7 @@ from typing import Final
 
 from catalog.oracle.expressions import fits_in_full
 from catalog.oracle.headers import SINGLE, UNSEEN
-from catalog.oracle.methods import IN_HTTP1
+from catalog.oracle.methods import turned_down
 from catalog.oracle.paths import Passed, TurnedDown, passed_on
 from mesh.callers import Client
 from mesh.identity import ServiceIdentity
@@ -45,10 +45,9 @@ class Request:
 
 def passed(request: Request, slashes: EscapedSlashes) -> Request | TurnedDown:
     """Return a request as one sidecar passes it on; its path is in origin form then, and normalised."""
-    if request.method == "CONNECT":
-        return TurnedDown(404, "sidecars do not open tunnels (CONNECT)")
-    if request.method not in IN_HTTP1 and not request.http2:
-        return TurnedDown(400, f"in HTTP/1.1 Envoy knows no method {request.method[:40]}; HTTP/2 has any")
+    refused = turned_down(request.method, request.headers, http2=request.http2)
+    if refused is not None:
+        return refused
     found = passed_on(_bytes(request.path), slashes, method=request.method, http2=request.http2)
     if isinstance(found, TurnedDown):
         return found

@@ -126,8 +126,9 @@ _BY_FLAG: Final = {
     "caller's sidecar has sent nothing",
     "UT": "the timeout of a RoutePolicy or a Retry is over: the application has the request and has not "
     "answered",
-    "UPE": "the application speaks another protocol than the port: see appProtocol or the port's name in the "
-    "Service",
+    "UPE": "the application's answer is no valid message of the port's protocol: the application speaks "
+    "another protocol (see appProtocol or the port's name in the Service), or writes headers that HTTP "
+    "forbids, such as Transfer-Encoding twice or beside Content-Length",
     "RL": "a rate limit of an UpstreamTrafficSetting is reached: its rateLimit says how much may come",
     "DPE": "the sidecar takes no such request: see the header's and the path's characters",
     "UC": "the application, or the called sidecar, ended the connection before an answer: see its log",

@@ -124,22 +124,26 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Differ
         yield await DifferentialMesh.start(tmp_path_factory.mktemp("paths"), ends)
 
 
-def asked(written: bytes, number: int, name: str, *, http2: bool) -> Request:
+METHODS = ("GET", "PURGE", "PROPFIND", "MSEARCH", "BAN", "M-SEARCH", "get")
+
+
+def asked(written: bytes, number: int, name: str, *, http2: bool, method: str = "GET") -> Request:
     """Ask a service for a target, as number so and so."""
     namespace, service = name.split("/")
     key = ServiceKey(Namespace(namespace), ServiceName(service))
     headers = (("Host", "x"), ("x-number", str(number)))
-    made = Request(ALICE, key, Port(80), "GET", written.decode("utf-8", "surrogateescape"), headers)
+    made = Request(ALICE, key, Port(80), method, written.decode("utf-8", "surrogateescape"), headers)
     return over_http2(made) if http2 else made
 
 
 def requests() -> list[Request]:
-    """Return what is asked: targets of the table and random ones, in both protocols, of both services."""
+    """Return what is asked: targets and methods of the tables and random targets, each in both protocols."""
     random = Random(os.environ.get("MESHWRIGHT_SEED", "1"))  # noqa: S311 - test data
     targets = [*WRITTEN, *(target(random) for _ in range(COUNT))]
+    pairs = [*((each, "GET") for each in targets), *((b"/", each) for each in METHODS)]
     return [
-        asked(each, number, name, http2=http2)
-        for number, each in enumerate(targets)
+        asked(written, number, name, http2=http2, method=method)
+        for number, (written, method) in enumerate(pairs)
         for name in CALLED
         for http2 in (False, True)
     ]
