@@ -125,4 +125,5 @@ def resilience(settings: Settings) -> Resilience:
         ejected_seconds=settings.ejected_seconds,
         ejected_percent=settings.ejected_percent,
         silence_seconds=settings.peer_silence_seconds,
+        reuse_seconds=settings.connection_reuse_seconds,
     )

@@ -242,6 +242,9 @@ class Settings(BaseSettings):
     peer_silence_seconds: Annotated[int, Field(ge=0, le=3600)] = 10
     """A connection to a sidecar whose machine confirms nothing for so long ends; at least 4. 0: it may
     wait for a quarter of an hour."""
+    connection_reuse_seconds: Annotated[int, Field(ge=0, le=3600)] = 1
+    """How long a connection to an application, or to a host outside the mesh, waits for another HTTP request.
+    Less than these keep it themselves, else some requests are answered 503. 0: Envoy's own, an hour."""
     tcp_idle_seconds: Annotated[int, Field(ge=0, le=31_536_000)] = 604_800
     """A TCP connection on which neither side sends a byte for so long ends, at each sidecar on its way;
     probes of TCP's keep-alive are no bytes. 0: never (docs/envoy-defaults.md)."""

@@ -70,13 +70,15 @@ class Keepalive:
 class Resilience:
     """What holds for all calls in the mesh; None: nothing of that kind is done.
 
-    `connect_timeout` is how long a connection to a peer may take, its TLS handshake included.
+    `connect_timeout` is how long a connection to a peer may take, its TLS handshake included. `reuse` is how
+    long a connection to an application, or to a host outside the mesh, waits for another HTTP request.
     """
 
     connect_timeout: timedelta = timedelta(seconds=2)
     retry: RetryPolicy | None = field(default_factory=RetryPolicy)
     outliers: OutlierDetection | None = field(default_factory=OutlierDetection)
     keepalive: Keepalive | None = field(default_factory=Keepalive)
+    reuse: timedelta | None = timedelta(seconds=1)
 
     @classmethod
     def of(
@@ -89,8 +91,9 @@ class Resilience:
         ejected_seconds: float,
         ejected_percent: int,
         silence_seconds: int,
+        reuse_seconds: int,
     ) -> Self:
-        """Make it of what operators write: 0 retries, failures or seconds of silence are none of that kind.
+        """Build the value from settings: 0 retries, failures or seconds are none of that kind.
 
         Server errors are counted where failures are.
         """
@@ -102,4 +105,5 @@ class Resilience:
             RetryPolicy(retries=retries) if retries else None,
             outliers if failures else None,
             Keepalive(timedelta(seconds=silence_seconds)) if silence_seconds else None,
+            timedelta(seconds=reuse_seconds) if reuse_seconds else None,
         )

@@ -101,6 +101,7 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
             ejected_seconds=told["ejected_seconds"],
             ejected_percent=told["ejected_percent"],
             silence_seconds=told["peer_silence_seconds"],
+            reuse_seconds=told["connection_reuse_seconds"],
         ),
         IPv6Network(told["virtual_addresses_ipv6"]),
         MethodOverrides(told.get("method_override_headers", MethodOverrides.KEEP)),

@@ -1,5 +1,6 @@
 """Clusters (CDS): destinations in the mesh and outside, the application itself, and the way out."""
 
+from datetime import timedelta
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final, NamedTuple
@@ -65,16 +66,18 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
 
 
-def application(headers: HeaderLimits, primary: ServiceKey, port: InboundPort) -> Resource:
+def application(
+    headers: HeaderLimits, reuse: timedelta | None, primary: ServiceKey, port: InboundPort
+) -> Resource:
     """Return the cluster of the application behind an inbound port: one, at a fixed address, plain text."""
     name = names.local_cluster(primary, port.port)
     places = [port.application] if port.otherwise is None else [port.application, port.otherwise]
     message = _Cluster(name=name, load_assignment=_one_endpoint(name, *places))
-    message.MergeFrom(_unlimited(headers, is_http=port.protocol.is_http))
+    message.MergeFrom(_limited(headers, UNLIMITED, is_http=port.protocol.is_http, reuse=reuse))
     return encode(message, ())
 
 
-def external(headers: HeaderLimits, wanted: ExternalDestination) -> Resource:
+def external(headers: HeaderLimits, reuse: timedelta | None, wanted: ExternalDestination) -> Resource:
     """Return the cluster of a host outside the mesh: none of the mesh's TLS, its own where that is wanted.
 
     Envoy asks the DNS for a name, and lets connections be when the next answer is another one, as that of
@@ -82,7 +85,7 @@ def external(headers: HeaderLimits, wanted: ExternalDestination) -> Resource:
     IPv6 alone where a host has any, and those may lead nowhere from here.
     """
     where = HostPort(wanted.host.name, wanted.port)
-    alike = _limited(headers, wanted.limits, is_http=wanted.is_http)
+    alike = _limited(headers, wanted.limits, is_http=wanted.is_http, reuse=reuse)
     message = _of_host(names.cluster(wanted), where, alike)
     if wanted.tls is not None:
         message.transport_socket.CopyFrom(tls.origination(wanted.tls))
@@ -109,7 +112,8 @@ def collector(told: TracingProtocol, server: HostPort) -> Resource:
     """Return the cluster of the collector of spans, in plain text: HTTP/1.1 for Zipkin's, gRPC for OTLP."""
     match told:
         case TracingProtocol.ZIPKIN:
-            return encode(_of_host(names.TRACING_CLUSTER, server, _unlimited(HeaderLimits(), is_http=False)))
+            alike = _limited(HeaderLimits(), UNLIMITED, is_http=False)
+            return encode(_of_host(names.TRACING_CLUSTER, server, alike))
         case TracingProtocol.OTLP:
             return _grpc(names.TRACING_CLUSTER, server)
 
@@ -139,10 +143,10 @@ def passthrough() -> Resource:
     )
 
 
-def passthrough_http(headers: HeaderLimits) -> Resource:
+def passthrough_http(headers: HeaderLimits, reuse: timedelta | None) -> Resource:
     """Return the cluster by which requests leave the mesh to where they were going, in their own version."""
     message = _Cluster(name=names.PASSTHROUGH_HTTP_CLUSTER)
-    message.MergeFrom(_unlimited(headers, is_http=True))
+    message.MergeFrom(_limited(headers, UNLIMITED, is_http=True, reuse=reuse))
     message.type = _Cluster.DiscoveryType.ORIGINAL_DST
     message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
     return encode(message)
@@ -190,20 +194,23 @@ def _destination(terms: MeshTerms, kind: _Kind) -> _Cluster:
     return message
 
 
-def _unlimited(headers: HeaderLimits, *, is_http: bool) -> _Cluster:
-    return _limited(headers, UNLIMITED, is_http=is_http)
-
-
 @lru_cache(ALIKE)
 def _limited(
-    headers: HeaderLimits, limits: ConnectionLimits, *, is_http: bool, keepalive: Keepalive | None = None
+    headers: HeaderLimits,
+    limits: ConnectionLimits,
+    *,
+    is_http: bool,
+    keepalive: Keepalive | None = None,
+    reuse: timedelta | None = None,
 ) -> _Cluster:
     """Return what all clusters have in common that lead to somebody: of fixed addresses, as it stands."""
     return _Cluster(
         type=_Cluster.DiscoveryType.STATIC,
         connect_timeout=_connect_timeout(limits),
         circuit_breakers=circuit_breakers(limits),
-        typed_extension_protocol_options=_protocol_options(headers, limits, keepalive, is_http=is_http),
+        typed_extension_protocol_options=_protocol_options(
+            headers, limits, keepalive, reuse, is_http=is_http
+        ),
     )
 
 
@@ -239,12 +246,19 @@ def _is_address(host: str) -> bool:
 
 
 def _protocol_options(
-    headers: HeaderLimits, limits: ConnectionLimits, keepalive: Keepalive | None, *, is_http: bool
+    headers: HeaderLimits,
+    limits: ConnectionLimits,
+    keepalive: Keepalive | None,
+    reuse: timedelta | None,
+    *,
+    is_http: bool,
 ) -> dict[str, Any]:
     if not is_http:
         return {}
     options = http_protocol_options_pb2.HttpProtocolOptions(
         common_http_protocol_options=protocol_pb2.HttpProtocolOptions(
+            # Shorter than applications keep a connection: one that they end as a request comes is a 503.
+            idle_timeout=None if reuse is None else surviving.duration(reuse),
             max_headers_count=UInt32Value(value=headers.count),
             max_response_headers_kb=UInt32Value(value=headers.kibibytes),
             max_requests_per_connection=(

@@ -94,7 +94,7 @@ def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
 
 
 def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
-    headers, primary = policy.headers, policy.primary
+    headers, reuse, primary = policy.headers, policy.resilience.reuse, policy.primary
     # Egress is the outbound listener's affair, TPROXY the inbound one's.
     inbound = tuple(map(_port_of_listener, policy.inbound))
     called = replace(
@@ -118,7 +118,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
                 asked=None,
             )
             behind = replace(bare, access=OnlyRules(), rates=RateLimits(), named=(), tapped=())
-            yield _Judged(clusters.application, (headers, primary, behind), Application(port.services))
+            yield _Judged(clusters.application, (headers, reuse, primary, behind), Application(port.services))
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
                 terms = (policy.trust_domain, policy.denials, primary, bare, policy.method_overrides)
@@ -182,9 +182,9 @@ def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
     for number, to, limits in sorted(ways, key=str):
         if to is not None:
             place = ExternalDestination(to, number, is_http=True, limits=limits)
-            yield _Judged(clusters.external, (policy.headers, place), Leaving())
+            yield _Judged(clusters.external, (policy.headers, policy.resilience.reuse, place), Leaving())
     if any(to is None for _, to, _ in ways):
-        yield _Judged(clusters.passthrough_http, (policy.headers,), MeshWide())
+        yield _Judged(clusters.passthrough_http, (policy.headers, policy.resilience.reuse), MeshWide())
 
 
 def _ports_out(policy: ProxyPolicy) -> tuple[OutsidePort, ...]:
@@ -232,7 +232,7 @@ def _routes(service: OutboundService, retry: RetryPolicy | None) -> tuple[Piece]
 
 def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
     if isinstance(destination, ExternalDestination):
-        yield _Judged(clusters.external, (terms.headers, destination), AllOutbound())
+        yield _Judged(clusters.external, (terms.headers, terms.resilience.reuse, destination), AllOutbound())
         return
     # Of HTTP it is the rules that ask who calls: all callers share one cluster.
     caller = None if destination.is_http else destination.caller

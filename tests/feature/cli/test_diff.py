@@ -90,6 +90,7 @@ class Served:
             "ejected_seconds": 10.0,
             "ejected_percent": 50,
             "peer_silence_seconds": 10,
+            "connection_reuse_seconds": 1,
             "virtual_addresses_ipv6": "2001:2::/96",
             "http_upgrades": ["websocket"],
             "tcp_idle_seconds": 604800,

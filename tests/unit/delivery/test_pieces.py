@@ -37,13 +37,13 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
     for number, to, limits in ways:
         if to is not None:
             place = ExternalDestination(to, number, is_http=True, limits=limits)
-            yield clusters.external(policy.headers, place)
+            yield clusters.external(policy.headers, policy.resilience.reuse, place)
     if any(to is None for _, to, _ in ways):
-        yield clusters.passthrough_http(policy.headers)
+        yield clusters.passthrough_http(policy.headers, policy.resilience.reuse)
     yield from _asked_and_told(policy)
     opened = [*filter(inbound_listeners.is_open, policy.inbound)]
     for port in opened:
-        yield clusters.application(policy.headers, policy.primary, port)
+        yield clusters.application(policy.headers, policy.resilience.reuse, policy.primary, port)
         if port.protocol.is_http:
             yield routes.inbound(policy.trust_domain, policy.denials, policy.primary, port)
     yield from (

@@ -29,8 +29,9 @@ def test_all_can_be_turned_off() -> None:
         ejected_seconds=10,
         ejected_percent=50,
         silence_seconds=0,
+        reuse_seconds=0,
     )
-    assert off == Resilience(timedelta(seconds=5), None, None, None)
+    assert off == Resilience(timedelta(seconds=5), None, None, None, None)
     assert MessageToDict(surviving.peers(off, None, as_called=False)) == {}
     assert retries(None) is None
 

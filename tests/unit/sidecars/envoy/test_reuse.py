@@ -1,0 +1,42 @@
+"""How long connections to applications and to hosts outside the mesh wait for another HTTP request."""
+
+from datetime import timedelta
+
+import pytest
+from google.protobuf.any_pb2 import Any
+
+from catalog.policy.proxy import ExternalDestination, InboundPort, OnlyRules, SocketAddress
+from catalog.store.settings import HeaderLimits
+from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.service import ExternalHost, Protocol, ServiceKey
+from protos.envoy.config.cluster.v3 import cluster_pb2
+from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
+from sidecars.envoy import clusters
+from xds.protocol.resource import Resource
+
+SHOP = ServiceKey(Namespace("shop"), ServiceName("web"))
+APPLICATION = InboundPort(
+    Port(8080), Protocol.HTTP, (SHOP,), SocketAddress(IpAddress("127.0.0.1"), Port(8080)), OnlyRules()
+)
+OUTSIDE = ExternalDestination(ExternalHost("api.example"), Port(80), is_http=True)
+
+
+def _idle_seconds(resource: Resource) -> int | None:
+    """Return the idle timeout of a cluster's HTTP connections; None where Envoy's own holds."""
+    cluster = cluster_pb2.Cluster.FromString(Any.FromString(resource.body).value)
+    (written,) = cluster.typed_extension_protocol_options.values()
+    options = http_protocol_options_pb2.HttpProtocolOptions.FromString(written.value)
+    common = options.common_http_protocol_options
+    return common.idle_timeout.seconds if common.HasField("idle_timeout") else None
+
+
+@pytest.mark.parametrize("seconds", [1, 30, None])
+def test_idle_connections_end_before_their_server_ends_them(seconds: int | None) -> None:
+    """Servers end connections that are idle, and a request that is sent in that moment is lost (503, UC)."""
+    reuse = None if seconds is None else timedelta(seconds=seconds)
+    made = (
+        clusters.application(HeaderLimits(), reuse, SHOP, APPLICATION),
+        clusters.external(HeaderLimits(), reuse, OUTSIDE),
+        clusters.passthrough_http(HeaderLimits(), reuse),
+    )
+    assert [_idle_seconds(each) for each in made] == [seconds] * 3
