@@ -1,6 +1,6 @@
 """Problems of HTTP matches: said twice, without effect, or on headers that no rule sees as they were sent."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -9,14 +9,14 @@ from catalog.lint.codes import Code
 from catalog.lint.covering import Covering, Shape
 from catalog.lint.hosts import never_sent
 from catalog.lint.told import Place, say
-from catalog.oracle.expressions import fits_no_path, text_of
+from catalog.oracle.expressions import fits_in_full, fits_no_path, text_of
 from catalog.oracle.headers import SET, UNSEEN
 from catalog.oracle.paths import TurnedDown, passed_on
 from catalog.policy.access import in_force, rule_matches
 from catalog.store.view import View
 from mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
 from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
+from mesh.policy import HeaderMatch, HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
 from mesh.problems import Problem, Severity
 from mesh.service import EscapedSlashes
 
@@ -48,11 +48,27 @@ def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) 
             if header.name.lower() in _HOST and (wanted := never_sent(header.regex)):
                 field = f"spec.matches[{number}].headers.{header.name}"
                 yield say(view, key, Code.UNSENT_HOST, Severity.WARNING, field, header.regex, wanted)
-            if header.name in UNSEEN | SET:
-                ends = "ends at the client's sidecar, so this match never fits"
-                wanted = ends if header.name in UNSEEN else "is set by sidecars where nobody sent it"
+            if wanted := _unseen(header, view.settings.long_lived.upgrades):
                 field = f"spec.matches[{number}].headers"
                 yield say(view, key, Code.UNSEEN_HEADER, Severity.WARNING, field, header.name, wanted)
+
+
+def _unseen(header: HeaderMatch, upgrades: Iterable[str]) -> str:
+    """Say why the server's sidecar does not see a header as the application sent it, empty if it does."""
+    name = header.name.lower()
+    if name in SET:
+        return "is set by sidecars where nobody sent it"
+    passes: dict[str, tuple[tuple[str, ...], str]] = {
+        "te": (("trailers",), ", but for trailers"),
+        "connection": (("upgrade", "keep-alive, upgrade"), ", but for an upgrade that passes"),
+        "upgrade": (tuple(upgrades), f", but for {', '.join(upgrades)}"),
+    }
+    if name not in UNSEEN and name not in passes:
+        return ""
+    passing, beyond = passes.get(name, ((), ""))
+    if any(fits_in_full(f"(?i){header.regex}", each.encode()) for each in passing):
+        return ""
+    return f"ends at the client's sidecar{beyond}, so this match never fits"
 
 
 def _never_fits(regex: str) -> str:

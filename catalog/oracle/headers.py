@@ -35,19 +35,31 @@ SINGLE: Final = frozenset(
 
 UNSEEN: Final = frozenset(
     {
-        "connection",
         "keep-alive",
         "proxy-connection",
-        "te",
         "transfer-encoding",
-        "upgrade",
         "x-envoy-expected-rq-timeout-ms",
+        "x-envoy-force-trace",
+        "x-envoy-hedge-on-per-try-timeout",
         "x-envoy-internal",
+        "x-envoy-ip-tags",
+        "x-envoy-max-retries",
+        "x-envoy-original-url",
+        "x-envoy-retriable-header-names",
+        "x-envoy-retriable-status-codes",
+        "x-envoy-retry-grpc-on",
         "x-envoy-retry-on",
+        "x-envoy-upstream-alt-stat-name",
+        "x-envoy-upstream-rq-per-try-timeout-ms",
+        "x-envoy-upstream-rq-timeout-alt-response",
+        "x-envoy-upstream-rq-timeout-ms",
         "x-forwarded-client-cert",
     }
 )
 """Headers that end at a sidecar: what a rule would see of them is not what the application sent."""
+
+TE: Final = "te"
+"""A header of which only the token `trailers`, which gRPC's clients send, passes a sidecar."""
 
 SET: Final = frozenset({"x-forwarded-proto", "x-request-id"})
 """Headers that a sidecar writes where the application did not: a rule may see one that nobody sent."""

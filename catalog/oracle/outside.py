@@ -118,7 +118,7 @@ def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecis
         return OutsideDecision(Answer.REFUSED if known else Answer.UNREACHABLE)
     rest = (*((name, each) for name, each in call.headers if name.lower() != "host"), ("host", call.host))
     sent = Request(call.client, _NOBODY, call.port, call.method, call.path, rest)
-    request = passed(sent, EscapedSlashes.KEEP)
+    request = passed(sent, EscapedSlashes.KEEP, view.settings.long_lived.upgrades)
     if isinstance(request, TurnedDown):
         return OutsideDecision(Answer.REFUSED)
     judged = any(each.route_groups for each in (*ranged, *exact))

@@ -22,7 +22,8 @@ def at_client(view: View, request: Request, port: ServicePort) -> Request | Turn
         return request
     if (answer := too_many(offered(request, view.settings.long_lived.upgrades))) is not None:
         return answer
-    return passed(request, view.services[request.service].escaped_slashes)
+    slashes = view.services[request.service].escaped_slashes
+    return passed(request, slashes, view.settings.long_lived.upgrades)
 
 
 def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Request | TurnedDown:
@@ -30,7 +31,8 @@ def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Reques
     where, is_http = place
     if not is_http:
         return request
-    found = passed(sent(view, request), _slashes_at(view, where))
+    slashes = _slashes_at(view, where)
+    found = passed(sent(view, request), slashes, view.settings.long_lived.upgrades)
     if isinstance(found, TurnedDown):
         return found
     return hidden_dots(path_of(found).encode()) or found

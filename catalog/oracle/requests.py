@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from catalog.oracle.expressions import fits_in_full
-from catalog.oracle.headers import SINGLE, UNSEEN
+from catalog.oracle.headers import SINGLE, TE, UNSEEN
 from catalog.oracle.methods import turned_down
 from catalog.oracle.paths import Passed, TurnedDown, passed_on
 from mesh.callers import Client
@@ -43,8 +43,11 @@ class Request:
         return self.client if isinstance(self.client, ServiceIdentity) else None
 
 
-def passed(request: Request, slashes: EscapedSlashes) -> Request | TurnedDown:
-    """Return a request as one sidecar passes it on; its path is in origin form then, and normalised."""
+def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = ()) -> Request | TurnedDown:
+    """Return a request as one sidecar passes it on; its path is in origin form then, and normalised.
+
+    `upgrades` are the protocols, in lower case, whose offer in the header Upgrade passes.
+    """
     refused = turned_down(request.method, request.headers, http2=request.http2)
     if refused is not None:
         return refused
@@ -53,7 +56,14 @@ def passed(request: Request, slashes: EscapedSlashes) -> Request | TurnedDown:
         return found
     if any(_HOST_BYTES.fullmatch(_bytes(value)) is None for value in _hosts(request)):
         return TurnedDown(400, "its host has characters that no host has")
-    return replace(request, path=_text(found.target), headers=_headers(request, found))
+    headers = _forwarded(_headers(request, found), frozenset(upgrades))
+    return replace(request, path=_text(found.target), headers=headers)
+
+
+def _tokens(headers: Iterable[tuple[str, str]], name: str) -> tuple[str, ...]:
+    """Return the elements of a header whose value is a list, as they are written."""
+    values = (value for given, value in headers if given.lower() == name)
+    return tuple(each.strip() for value in values for each in value.split(","))
 
 
 def path_of(request: Request) -> str:
@@ -90,6 +100,8 @@ def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
 def _values(request: Request, name: str) -> Iterable[str]:
     if name.lower() in UNSEEN:
         return ()
+    if name.lower() == TE:
+        return ("trailers",) if "trailers" in _tokens(request.headers, TE) else ()
     if name.lower() in _HOST:
         found = _hosts(request)
         return _spellings(",".join(found)) if found else ()
@@ -118,6 +130,19 @@ def _headers(request: Request, found: Passed) -> tuple[tuple[str, str], ...]:
         return request.headers
     others = (each for each in request.headers if each[0].lower() not in _HOST)
     return (("host", found.authority.decode()), *others)
+
+
+def _forwarded(headers: tuple[tuple[str, str], ...], upgrades: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Return the headers without those that Connection names.
+
+    Connection and Upgrade themselves stay where an offer passes; Upgrade has what passes alone then.
+    """
+    named = {each.lower() for each in _tokens(headers, "connection")}
+    offered = _tokens(headers, "upgrade") if "upgrade" in named else ()
+    passing = [each for each in offered if each.lower() in upgrades]
+    ending = (named - {"te"}) | {"upgrade"} | (set() if passing else {"connection"})
+    kept = tuple(each for each in headers if each[0].lower() not in ending)
+    return (*kept, ("upgrade", ", ".join(passing))) if passing else kept
 
 
 def _bytes(text: str) -> bytes:

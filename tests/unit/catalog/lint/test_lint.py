@@ -119,7 +119,7 @@ TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
             "c",
         ),
         (
-            [a.route_group("g", a.match("a", headers=(("te", ".*"),)))],
+            [a.route_group("g", a.match("a", headers=(("te", "gzip"),)))],
             Code.UNSEEN_HEADER,
             "HTTPRouteGroup default/g",
             "spec.matches[0].headers",
