@@ -117,7 +117,7 @@ async def test_random_policies_find_it_too(mistaken: DifferentialMesh) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "mistaken", "kept"),
     [
-        (passing, "passed", lambda request, _: request, "dressed_paths"),
+        (passing, "passed", lambda request, *_: request, "dressed_paths"),
         (
             catalog.oracle.requests,
             "fits_in_full",
