@@ -5,7 +5,7 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy
-PACKAGES := admin admission agent catalog certs checks cli cni controller delivery deploy engine enrolment injector kube mesh meshwright observed processes providers reporting serving sidecars specs xds
+PACKAGES := catalog certs meshwright xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 
@@ -105,7 +105,7 @@ types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
 
 # The fast tests that can come to a loop are those that import one, or who makes one for them.
-LOOPS = $(shell grep -rlE '^from (delivery\.loop|tests\.unit\.delivery\.attended) ' tests/unit --include='test_*.py')
+LOOPS = $(shell grep -rlE '^from (meshwright\.delivery\.loop|tests\.unit\.delivery\.attended) ' tests/unit --include='test_*.py')
 verified: setup ## every loop of the fast tests and of those of the program compares itself with one from nothing
 	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.verifying $(LOOPS) tests/feature/serve
 

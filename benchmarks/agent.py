@@ -51,12 +51,12 @@ LEAST: Final = 100
 TARGET: Final = 45.0
 """MiB that an agent at rest may have."""
 BEFORE: Final = (
-    "cli.main",
-    "controller.process.logs",
-    "agent.app",
+    "meshwright.cli.main",
+    "meshwright.controller.process.logs",
+    "meshwright.agent.app",
     "envoy_data_plane.envoy.config.bootstrap.v3",
 )
-PROGRAM: Final = "cli.agent_program"
+PROGRAM: Final = "meshwright.cli.agent_program"
 """What the agent imports: its program, or where a checkout has none all that its command does."""
 
 

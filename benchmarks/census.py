@@ -157,17 +157,22 @@ def _engine_class(each: object) -> str:
 @functools.cache
 def _engine(kind: type) -> str:
     """Return which of the engine's classes a type is of, or nothing."""
-    names = (base.__name__ for base in kind.__mro__ if str(base.__module__).startswith("engine."))
+    names = (base.__name__ for base in kind.__mro__ if _module(base).startswith("engine."))
     return next((name for name in names if name in _ENGINE), "")
 
 
 @functools.cache
 def _room_of(kind: type) -> str | None:
-    module = str(kind.__module__)  # of a few of C's own types it is no text
+    module = _module(kind)
     package, _, rest = module.partition(".")
     if module.startswith(_PLAIN) or package not in (*_OURS, *_LIBRARIES):
         return None
     return f"{package} {rest.partition('.')[0]}" if package in _OURS else package
+
+
+def _module(kind: type) -> str:
+    """Return a type's module, of our own package the part behind `meshwright.`."""
+    return str(kind.__module__).removeprefix("meshwright.")  # of a few of C's own types it is no text
 
 
 def write_on_signal(folder: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Final, Protocol
 
 from benchmarks import meshes
 from benchmarks.manifests import MeshFolder
-from mesh.config import TlsVersion
-from mesh.objects import MeshObject, ObjectKey
+from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.objects import MeshObject, ObjectKey
 
 MOVED: Final = 17
 """The service whose endpoint moves; it is no backend of another service's split."""

@@ -8,9 +8,9 @@ from typing import Final
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import MeshSettings, View
-from mesh.config import MeshConfig
-from mesh.identity import ServiceIdentity
-from mesh.kinds import (
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import (
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
     ROUTE_POLICY,
@@ -20,15 +20,23 @@ from mesh.kinds import (
     WORKLOAD,
     Kind,
 )
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.objects import MeshObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.policy import HTTPMatch, HTTPRouteGroup, PolicyKey, RouteKind, Rule, TCPRoute, TrafficTarget
-from mesh.routing import RouteActions, RoutePolicy, RouteRule
-from mesh.service import Protocol, Service, ServiceKey, ServicePattern, ServicePort
-from mesh.workload import Workload, WorkloadKey
-from sidecars.contract.driver import each_piece
-from sidecars.envoy.pieces import parts
+from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
+from meshwright.mesh.objects import MeshObject, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.policy import (
+    HTTPMatch,
+    HTTPRouteGroup,
+    PolicyKey,
+    RouteKind,
+    Rule,
+    TCPRoute,
+    TrafficTarget,
+)
+from meshwright.mesh.routing import RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePattern, ServicePort
+from meshwright.mesh.workload import Workload, WorkloadKey
+from meshwright.sidecars.contract.driver import each_piece
+from meshwright.sidecars.envoy.pieces import parts
 from xds.protocol.resource import Resource
 
 SHOP: Final = Namespace("shop")

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from benchmarks.config_meshes import CLIENT, SERVER, Size, sent, view
 from benchmarks.programs import HERE
-from mesh.service import Protocol
+from meshwright.mesh.service import Protocol
 from protos.envoy.config.listener.v3 import listener_pb2
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, TypeUrl
 

@@ -19,10 +19,10 @@ from catalog.store.view import MeshSettings, View
 from certs.issuers.authority import CertificateAuthority
 from certs.manager import CertificateManager
 from certs.pair_files import PairFiles
-from delivery.snapshots.rendering import Rendering, resources
-from delivery.snapshots.translation import translation
-from mesh.names import TrustDomain
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.delivery.snapshots.rendering import Rendering, resources
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response, delta_response_body, with_nonce
 

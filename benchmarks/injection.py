@@ -22,13 +22,13 @@ from benchmarks.peers.istiod import injection, objects
 from benchmarks.peers.istiod.plane import definitions, istiod
 from benchmarks.programs import end_with_sigterm
 from benchmarks.real_parts import are_had
-from injector.configuration import InjectionConfig
-from injector.injecting import Known, injected
-from injector.shapes import checked
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.contract.errors import DriverError
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import DriverError
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tools.real_parts.cluster import cluster
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD
 

@@ -31,7 +31,7 @@ from benchmarks.quiet import settled
 from benchmarks.real_parts import are_had
 from benchmarks.results import Values, machine, place, write
 from benchmarks.sizes import Bench, Case, Plan, Repeated, Sized, few, measure, stage
-from mesh.workload import Workload
+from meshwright.mesh.workload import Workload
 from tools.real_parts.cluster import Cluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD
 

@@ -39,7 +39,7 @@ from benchmarks.quiet import settled
 from benchmarks.real_parts import are_had
 from benchmarks.results import Values, machine, name, place, write
 from benchmarks.sizes import connect
-from mesh.workload import Workload
+from meshwright.mesh.workload import Workload
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD
 

@@ -7,13 +7,20 @@ from typing import Any, Final
 
 import yaml
 
-from mesh.config import MeshConfig
-from mesh.identity import ServiceIdentity
-from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD
-from mesh.objects import MeshObject, ObjectKey
-from mesh.policy import HTTPMatch, HTTPRouteGroup, TrafficSplit, TrafficTarget
-from mesh.service import Service
-from mesh.workload import Workload
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import (
+    HTTP_ROUTE_GROUP,
+    MESH_CONFIG,
+    SERVICE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    WORKLOAD,
+)
+from meshwright.mesh.objects import MeshObject, ObjectKey
+from meshwright.mesh.policy import HTTPMatch, HTTPRouteGroup, TrafficSplit, TrafficTarget
+from meshwright.mesh.service import Service
+from meshwright.mesh.workload import Workload
 
 Document = dict[str, Any]
 

@@ -5,13 +5,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.manifests import document, text
-from mesh.config import MeshConfig, SidecarSettings, TlsVersion
-from mesh.identity import ServiceIdentity
-from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.objects import MeshObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.policy import (
+from meshwright.mesh.config import MeshConfig, SidecarSettings, TlsVersion
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import (
+    HTTP_ROUTE_GROUP,
+    MESH_CONFIG,
+    SERVICE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    WORKLOAD,
+)
+from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
+from meshwright.mesh.objects import MeshObject, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.policy import (
     Backend,
     HTTPMatch,
     HTTPRouteGroup,
@@ -21,8 +28,8 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import Workload, WorkloadKey, WorkloadPort
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import Workload, WorkloadKey, WorkloadPort
 
 NAMESPACES: Final = 10
 SPLIT_EVERY: Final = 10

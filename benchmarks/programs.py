@@ -58,7 +58,7 @@ class Checkout:
     @property
     def program(self) -> tuple[str, ...]:
         """Return the command of the program."""
-        return (str(self.python), "-c", "from cli.main import main; main()")
+        return (str(self.python), "-c", "from meshwright.cli.main import main; main()")
 
     @property
     def watched(self) -> tuple[str, ...]:

@@ -15,18 +15,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from agent.figures.counted import MOST_EDGES
-from agent.figures.increments import NOTHING, since
-from agent.figures.report import Reports
-from agent.figures.sending import send
-from agent.figures.statistics import Bin, Statistics
 from benchmarks import credentials, results
 from benchmarks.plane import ControlPlane, serving
 from benchmarks.processes import memory
 from demo.ports import free_port
-from mesh.host_port import HostPort
-from observed.pace import every_seconds
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from meshwright.agent.figures.counted import MOST_EDGES
+from meshwright.agent.figures.increments import NOTHING, since
+from meshwright.agent.figures.report import Reports
+from meshwright.agent.figures.sending import send
+from meshwright.agent.figures.statistics import Bin, Statistics
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from meshwright.traffic.pace import every_seconds
 
 A_SECOND = 50
 """Reports: some connections at a time, as of proxies, and no storm of a thousand."""

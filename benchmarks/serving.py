@@ -12,7 +12,7 @@ from benchmarks.sampling import sample_on_signal
 
 def main() -> None:
     """Run the program's command; from each SIGUSR1 to the next, it samples itself; at SIGUSR2 it counts."""
-    from cli.main import app
+    from meshwright.cli.main import app
 
     sample_on_signal(Path(sys.argv[1]))
     write_on_signal(Path(sys.argv[1]))

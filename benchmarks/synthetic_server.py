@@ -16,8 +16,8 @@ from typing import Final
 
 from benchmarks.synthetic_frame import control, flags, until_told
 from benchmarks.synthetic_resources import around, assignment
-from controller.process.memory import tended, tending
-from controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS
+from meshwright.controller.process.memory import tended, tending
+from meshwright.controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS
 
 os.environ.setdefault(EXPERIMENTS, READ_WHERE_IT_POLLS)  # as `serve` does, before gRPC is imported
 

@@ -16,7 +16,7 @@ from certs.pem import UNREADABLE, first_in, loaded
 from certs.possession import written
 from certs.profile import common_name
 from certs.serial import serial_text
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 _SPIFFE: Final = "spiffe://"
 _Extension = TypeVar("_Extension", bound=x509.ExtensionType)

@@ -15,8 +15,8 @@ from certs.leaf import stands_below
 from certs.material import ServiceCertificate
 from certs.pair import MAKING, Making, Pair
 from certs.stored import Pairs, holder_of, issued_pair, kept
-from mesh.identity import ServiceIdentity
-from mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
 
 JITTER_SHARE: Final = 0.1
 """How much of its validity a certificate may live longer or shorter, so that not all end at once."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NoReturn, SupportsIndex, final
 
-from mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
 
 _HIDDEN: Final = "PrivateKey(<hidden>)"
 

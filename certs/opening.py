@@ -25,7 +25,7 @@ from certs.sealing import Seal
 from certs.serial import read_serial
 from certs.stored import ADS_SERVER
 from certs.terms import VALIDITY
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 LEDGER_FILE: Final = "ledger.sqlite"
 REBUILDING_FILE: Final = "ledger.rebuilding.sqlite"

@@ -13,7 +13,7 @@ from certs.leaf import read_leaf
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry, LedgerState, Stamp
 from certs.material import PeerCertificate
-from mesh.identity import ProxyName, ProxyNameError
+from meshwright.mesh.identity import ProxyName, ProxyNameError
 
 
 def read_peer(pem: bytes) -> PeerCertificate:

@@ -10,7 +10,7 @@ from certs.material import ProxyCertificate, SignedProxy
 from certs.pair import issue_pair, sign
 from certs.possession import SignedRequest
 from certs.signing_request import SigningRequest
-from mesh.identity import ProxyName, ProxyNameError
+from meshwright.mesh.identity import ProxyName, ProxyNameError
 
 
 def issue_proxy(

@@ -8,7 +8,7 @@ from typing import Final
 
 from certs.errors import CertificateError
 from certs.renewal import LONGEST_RETRY, Lived, retry_after
-from mesh.identity import ServiceIdentity
+from meshwright.mesh.identity import ServiceIdentity
 
 _NUMBERS: Final = re.compile(r"\d+")
 

@@ -11,7 +11,7 @@ from certs.errors import RequestError
 from certs.issuers.contract import Issuer, Names, Usage
 from certs.material import ServerCertificate
 from certs.stored import ADS_SERVER, WEBHOOK, Holder, Pairs, kept_pair
-from mesh.names import TrustDomain, is_dns_subdomain
+from meshwright.mesh.names import TrustDomain, is_dns_subdomain
 
 VALIDITY: Final = timedelta(days=90)
 """How long it lives; it is renewed after about half of that, at a start or by whoever asks again."""

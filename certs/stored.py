@@ -12,7 +12,7 @@ from certs.issuers.contract import Issuer, Names, Usage
 from certs.leaf import stands_below
 from certs.pair import MAKING, Making, Pair, issue_pair
 from certs.renewal import due
-from mesh.identity import ServiceIdentity
+from meshwright.mesh.identity import ServiceIdentity
 
 Holder = NewType("Holder", str)
 """Whose a pair is: words with slashes between them, which are file names anywhere."""

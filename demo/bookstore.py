@@ -25,7 +25,7 @@ from demo.topology import (
     Role,
 )
 from demo.transparent import TransparentInterception
-from mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey
 
 _REPOSITORY: Final = Path(__file__).parent.parent
 _AT_ONCE: Final = 3

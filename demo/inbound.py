@@ -23,7 +23,7 @@ from demo.topology import (
     Place,
 )
 from demo.verdicts import Verdict
-from mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey
 
 REFUSED: Final = "refused by the sidecar"
 

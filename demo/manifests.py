@@ -7,7 +7,7 @@ from typing import Final
 import yaml
 
 from demo.topology import PLACES, Addresses, workload
-from mesh.workload import Explicit, Workload
+from meshwright.mesh.workload import Explicit, Workload
 
 SOURCE: Final = Path(__file__).parent / "manifests"
 """Where the variants stand, for people to copy from."""

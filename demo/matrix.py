@@ -21,7 +21,7 @@ from demo.topology import (
     WAREHOUSE,
     Place,
 )
-from mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey
 
 REQUESTS: Final = 10
 """Fresh requests per cell; each must have the expected outcome."""

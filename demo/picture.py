@@ -19,7 +19,7 @@ from demo.topology import (
     WAREHOUSE,
     Place,
 )
-from mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey
 
 CALLS: Final[tuple[tuple[Place, ServiceKey], ...]] = (
     (BOOKBUYER, BOOKSTORE),

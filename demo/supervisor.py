@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-import processes.command
+import meshwright.processes.command
 from demo import leftovers
 from demo.leftovers import ProcessId, Record
-from processes.command import Command
+from meshwright.processes.command import Command
 
 STOP_SECONDS: Final = 5.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _SHARE_OF_WAIT = 0.02, 0.25, 0.2
@@ -187,7 +187,7 @@ async def run(
     whole = {**os.environ, **(environment or {})}
     command = Command(bound_to_parent(argv), environment=whole, given=given.encode())
     try:
-        ended = await processes.command.run(command, deadline)
+        ended = await meshwright.processes.command.run(command, deadline)
     except TimeoutError as error:
         raise DemoError(f"no end after {deadline:.0f} s: {' '.join(argv)}") from error
     if ended.status:

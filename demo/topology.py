@@ -5,10 +5,18 @@ import uuid
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.service import ServiceKey
-from mesh.workload import Explicit, Interception, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import (
+    Explicit,
+    Interception,
+    Transparent,
+    Upstream,
+    Workload,
+    WorkloadKey,
+    WorkloadPort,
+)
 
 _UUIDS: Final = uuid.UUID("6d772d64-656d-4f00-8000-626f6f6b7321")
 HTTP_PORT: Final = Port(14001)

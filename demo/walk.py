@@ -41,7 +41,7 @@ from demo.topology import (
     Place,
 )
 from demo.verdicts import CellResult, Verdict, controls, wrong
-from mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey
 
 SETTLE_SECONDS: Final = 60.0
 """How long a change may take until real requests show it."""

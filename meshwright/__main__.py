@@ -1,5 +1,5 @@
 """`python -m meshwright`: the same as the command."""
 
-from meshwright import main
+from meshwright.guard import main
 
 main()

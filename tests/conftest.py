@@ -18,7 +18,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 from hypothesis.internal.intervalsets import IntervalSet
 
-from controller.process.polling import read_where_it_polls
+from meshwright.controller.process.polling import read_where_it_polls
 from tests.envoy import program
 from tests.launcher import installed
 from tests.trying import FRESH, STEADY

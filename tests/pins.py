@@ -2,16 +2,16 @@
 
 from typing import Generic, TypeVar, cast
 
-from engine.derived import Computed, Derived, P
-from engine.graph import sources
-from engine.node import Derivation, Source
+from meshwright.engine.derived import Computed, Derived, P
+from meshwright.engine.graph import sources
+from meshwright.engine.node import Derivation, Source
 
 S = TypeVar("S", bound=Computed)
 V = TypeVar("V")
 
 
 class Pin(Generic[V]):
-    """One derived value with whatever arguments, as `engine.derived.Observed` keeps those of one function."""
+    """One derived value with any arguments; `meshwright.engine.derived.Observed` keeps many."""
 
     def __init__(self, function: Derived[S, P, V], source: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
         self._graph = source.graph

@@ -118,7 +118,13 @@ class Executed(Commands):
 
     def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Process:
         """Start a command."""
-        words = (*self.enter, sys.executable, "-c", "from cli.main import main; main()", *command.arguments)
+        words = (
+            *self.enter,
+            sys.executable,
+            "-c",
+            "from meshwright.cli.main import main; main()",
+            *command.arguments,
+        )
         variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **command.environment}
         return subprocess.Popen(
             words, env=variables, cwd=command.folder, stdout=stdout, stderr=stderr, text=True
@@ -246,13 +252,13 @@ def _await_command(here: socket.socket) -> None:
 def preload() -> None:
     """Import what commands need, and the drivers."""
     for module in (
-        "admin.pages.decoding",
-        "cli.offline.bootstrap",
-        "cli.issuing",
-        "cli.main",
-        "cli.offline.mesh",
-        "cli.serving",
-        "cli.printing.table",
+        "meshwright.admin.pages.decoding",
+        "meshwright.cli.offline.bootstrap",
+        "meshwright.cli.issuing",
+        "meshwright.cli.main",
+        "meshwright.cli.offline.mesh",
+        "meshwright.cli.serving",
+        "meshwright.cli.printing.table",
     ):
         importlib.import_module(module)
     for package in (
@@ -262,14 +268,14 @@ def preload() -> None:
         "endpoint",
     ):  # what admin.pages.decoding imports when it is used
         importlib.import_module(f"envoy_data_plane.envoy.config.{package}.v3")
-    registry = importlib.import_module("sidecars.registry")
+    registry = importlib.import_module("meshwright.sidecars.registry")
     registry.DriverRegistry.discover()  # imports the drivers
 
 
 def command_ends() -> None:
     """Run the command in `sys.argv`, and end this process with its status."""
     try:
-        importlib.import_module("cli.main").main()
+        importlib.import_module("meshwright.cli.main").main()
     except SystemExit as end:
         sys.stdout.flush()
         sys.stderr.flush()

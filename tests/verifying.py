@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from delivery.verifying import Verification
+from meshwright.delivery.verifying import Verification
 
 
 class Verified:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks import meshes
-from mesh.workload import Workload
+from meshwright.mesh.workload import Workload
 
 Document = dict[str, Any]
 

@@ -10,10 +10,10 @@ from typing import Final
 from benchmarks import meshes
 from benchmarks.in_kubernetes.objects import Kind, Object
 from benchmarks.manifests import document
-from mesh.config import TlsVersion
-from mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
-from mesh.objects import MeshObject, ObjectKey
-from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
+from meshwright.mesh.objects import MeshObject, ObjectKey
+from meshwright.mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
 
 ROUTES: Final = Kind("/apis/specs.smi-spec.io/v1alpha4", "httproutegroups", "HTTPRouteGroup")
 TARGET: Final = Kind("/apis/access.smi-spec.io/v1alpha3", "traffictargets", "TrafficTarget")

@@ -8,7 +8,7 @@ from benchmarks import meshes
 from benchmarks.changes import MOVED, Change, Source
 from benchmarks.in_kubernetes import objects
 from benchmarks.in_kubernetes.objects import Object
-from mesh.config import TlsVersion
+from meshwright.mesh.config import TlsVersion
 
 
 class Writer(Protocol):

@@ -5,8 +5,8 @@ whatever else comes is read and thrown away. mTLS, the heaps, the thread that re
 loop are as ours.
 """
 
-from cli.structlog_alone import import_structlog
-from controller.process.polling import read_where_it_polls
+from meshwright.cli.structlog_alone import import_structlog
+from meshwright.controller.process.polling import read_where_it_polls
 
 import_structlog()
 read_where_it_polls()  # gRPC asks when it is imported
@@ -20,7 +20,7 @@ import grpc.aio
 
 from benchmarks.peers.bare_grpc import credentials
 from benchmarks.synthetic_frame import control, flags, until_told
-from controller.process.memory import returning
+from meshwright.controller.process.memory import returning
 from xds.server.limits import Limits
 from xds.server.listener import options
 from xds.server.services import AGGREGATED

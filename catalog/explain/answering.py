@@ -6,7 +6,7 @@ from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Place
 from catalog.oracle.requests import Request
 from catalog.store.view import View
-from mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey
 
 
 @dataclass(frozen=True, slots=True)

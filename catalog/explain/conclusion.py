@@ -6,7 +6,7 @@ from catalog.oracle.requests import Request
 from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
 from catalog.store.view import View
-from mesh.callers import Outsider
+from meshwright.mesh.callers import Outsider
 
 
 def conclusion(

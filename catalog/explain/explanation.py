@@ -15,10 +15,10 @@ from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Decision, TurnedDown
 from catalog.oracle.requests import Request
 from catalog.store.view import View
-from mesh.callers import Outsider
-from mesh.kinds import SERVICE
-from mesh.policy import TrafficSplit
-from mesh.service import ServiceKey, ServicePort
+from meshwright.mesh.callers import Outsider
+from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.policy import TrafficSplit
+from meshwright.mesh.service import ServiceKey, ServicePort
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,22 @@ from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
-from mesh.callers import Outsider
-from mesh.identity import ProxyName
-from mesh.ingress import IngressBackend
-from mesh.kinds import INGRESS_BACKEND, MESH_CONFIG, MUTUAL_TLS, NAMESPACE, TRAFFIC_SPLIT, TRAFFIC_TARGET
-from mesh.mutual_tls import MutualTLS
-from mesh.names import Port
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
-from mesh.workload import Workload
+from meshwright.mesh.callers import Outsider
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.ingress import IngressBackend
+from meshwright.mesh.kinds import (
+    INGRESS_BACKEND,
+    MESH_CONFIG,
+    MUTUAL_TLS,
+    NAMESPACE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+)
+from meshwright.mesh.mutual_tls import MutualTLS
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
+from meshwright.mesh.workload import Workload
 
 NAMED: Final = 5
 """How many sidecars are named of which it is not known what they have."""

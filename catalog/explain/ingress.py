@@ -10,9 +10,9 @@ from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Place, TurnedDown
 from catalog.oracle.requests import Request
 from catalog.store.view import View
-from mesh.callers import Outsider
-from mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, SERVICE
-from mesh.service import ServicePort
+from meshwright.mesh.callers import Outsider
+from meshwright.mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, SERVICE
+from meshwright.mesh.service import ServicePort
 
 
 def from_outside(view: View, request: Request, client: Outsider, port: ServicePort) -> Iterator[Step]:

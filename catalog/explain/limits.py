@@ -7,11 +7,11 @@ from catalog.oracle.limits import at_place, for_callers
 from catalog.oracle.requests import Request, fits
 from catalog.oracle.targets import Place
 from catalog.store.view import View
-from mesh.kinds import UPSTREAM_TRAFFIC_SETTING
-from mesh.limits import ConnectionLimits, RateLimit, UpstreamTrafficSetting
-from mesh.policy import HTTPMatch
-from mesh.rate_services import RateLimitService
-from mesh.service import ServiceKey
+from meshwright.mesh.kinds import UPSTREAM_TRAFFIC_SETTING
+from meshwright.mesh.limits import ConnectionLimits, RateLimit, UpstreamTrafficSetting
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.rate_services import RateLimitService
+from meshwright.mesh.service import ServiceKey
 
 _AT_ONCE = (
     ("connections", "connections"),

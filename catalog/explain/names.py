@@ -8,11 +8,11 @@ from catalog.oracle.requests import Request
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.kinds import SERVICE
-from mesh.service import Service
-from mesh.spelling import alike
-from mesh.workload import WorkloadKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.service import Service
+from meshwright.mesh.spelling import alike
+from meshwright.mesh.workload import WorkloadKey
 
 _SHOWN: Final = 3
 

@@ -16,14 +16,14 @@ from catalog.relations.outside import service_called, setting_named
 from catalog.relations.precedence import is_superseded
 from catalog.store.inventory import by_address, by_identity
 from catalog.store.view import View, config_in_force
-from mesh.egress import EgressProtocol
-from mesh.host_port import HostPort
-from mesh.identity import ServiceIdentity
-from mesh.kinds import EGRESS, SERVICE, SERVICE_ACCOUNT, UPSTREAM_TRAFFIC_SETTING
-from mesh.names import IpAddress, Port
-from mesh.objects import ObjectKey
-from mesh.service import ServiceKey
-from mesh.workload import Explicit, Workload, WorkloadKey
+from meshwright.mesh.egress import EgressProtocol
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import EGRESS, SERVICE, SERVICE_ACCOUNT, UPSTREAM_TRAFFIC_SETTING
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import Explicit, Workload, WorkloadKey
 
 SETTING: Final = "spec.traffic.enableEgress"
 _EXCLUDED: Final = (

@@ -8,9 +8,9 @@ from catalog.relations.membership import belongs_to_the_mesh, has_outsiders
 from catalog.relations.outside import service_called
 from catalog.store.osm import egresses_by_source
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Port
-from mesh.service import ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.service import ServiceKey
 
 
 def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> IpAddress | None:

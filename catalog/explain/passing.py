@@ -9,7 +9,7 @@ from catalog.oracle.upgrades import offered
 from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
 from catalog.store.view import View
-from mesh.service import ServicePort
+from meshwright.mesh.service import ServicePort
 
 
 def of_client(request: Request, arrived: Request | TurnedDown) -> Iterator[Step]:

@@ -9,9 +9,9 @@ from catalog.relations.ports import declared_protocol, spoken
 from catalog.relations.targets import served_by, target_numbers
 from catalog.store.objects import workload_object
 from catalog.store.view import View
-from mesh.names import Port
-from mesh.service import Service, ServiceKey, ServicePort
-from mesh.workload import Workload
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import Workload
 
 _BY: Final = {"appProtocol": "by its appProtocol", "name": "by its name", "port": "by its number"}
 

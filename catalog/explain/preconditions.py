@@ -13,14 +13,14 @@ from catalog.relations.readiness import why_withheld
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
-from mesh.host_port import HostPort
-from mesh.identity import ServiceIdentity
-from mesh.kinds import EXTERNAL_AUTHORIZATION, MESH_CONFIG
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.policy import TrafficSplit
-from mesh.service import ServiceKey, ServicePort
-from mesh.workload import Explicit, Health
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import EXTERNAL_AUTHORIZATION, MESH_CONFIG
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import TrafficSplit
+from meshwright.mesh.service import ServiceKey, ServicePort
+from meshwright.mesh.workload import Explicit, Health
 
 
 def scope(view: View, key: ServiceKey, told: Iterable[Told]) -> Iterator[Step]:

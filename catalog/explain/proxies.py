@@ -2,10 +2,10 @@
 
 from catalog.store.inventory import by_sidecar, claimant_of
 from catalog.store.view import View
-from mesh.identity import ProxyName
-from mesh.names import ProxyUuid
-from mesh.spelling import COMPARED, nearest
-from mesh.workload import Workload
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import ProxyUuid
+from meshwright.mesh.spelling import COMPARED, nearest
+from meshwright.mesh.workload import Workload
 
 
 def nobody_has(view: View, name: ProxyName) -> str:

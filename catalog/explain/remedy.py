@@ -9,10 +9,10 @@ from catalog.oracle.decide import Place, TurnedDown
 from catalog.oracle.expressions import literal
 from catalog.oracle.requests import Request, path_of
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE_ACCOUNT, TCP_ROUTE, TRAFFIC_TARGET, Kind
-from mesh.names import Namespace, Port
-from mesh.objects import ObjectKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, SERVICE_ACCOUNT, TCP_ROUTE, TRAFFIC_TARGET, Kind
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
 
 Manifest = dict[str, object]
 

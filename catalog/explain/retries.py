@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from catalog.explain.steps import Step, origin_of
 from catalog.oracle.retries import tried_again
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.kinds import RETRY
-from mesh.service import ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import RETRY
+from meshwright.mesh.service import ServiceKey
 
 
 def of_client(view: View, client: ServiceIdentity, key: ServiceKey) -> Iterator[Step]:

@@ -6,9 +6,9 @@ from catalog.explain.steps import Step, origin_of
 from catalog.oracle.requests import Request
 from catalog.oracle.routing import rule_for
 from catalog.store.view import View
-from mesh.kinds import ROUTE_POLICY
-from mesh.routing import HeaderChanges, RouteActions
-from mesh.service import ServicePort
+from meshwright.mesh.kinds import ROUTE_POLICY
+from meshwright.mesh.routing import HeaderChanges, RouteActions
+from meshwright.mesh.service import ServicePort
 
 
 def of_request(view: View, request: Request, port: ServicePort) -> Iterator[Step]:

@@ -9,9 +9,9 @@ from catalog.oracle.requests import Request
 from catalog.oracle.splits import backend_key
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
-from mesh.kinds import TRAFFIC_SPLIT
-from mesh.policy import TrafficSplit
-from mesh.service import ServicePort
+from meshwright.mesh.kinds import TRAFFIC_SPLIT
+from meshwright.mesh.policy import TrafficSplit
+from meshwright.mesh.service import ServicePort
 
 
 def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Step]:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from catalog.store.view import View
-from mesh.kinds import Kind
-from mesh.objects import ObjectKey
-from mesh.origins import Origin
-from mesh.policy import PolicyKey
-from mesh.service import ServiceKey
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import Origin
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import ServiceKey
 
 Objects = tuple[tuple[ObjectKey, Origin], ...]
 

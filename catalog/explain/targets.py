@@ -8,8 +8,8 @@ from catalog.oracle.decide import Place, Verdict
 from catalog.oracle.requests import Request, headers_missed, method_fits, path_fits
 from catalog.store.smi import http_route_groups, tcp_routes
 from catalog.store.view import View
-from mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_TARGET
-from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_TARGET
+from meshwright.mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
 
 _WITHOUT_RULES = frozenset({Verdict.OTHER_CLIENTS, Verdict.NO_RULES, Verdict.NOT_IN_FORCE})
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from catalog.explain.steps import Step, origin_of
 from catalog.oracle.upstreams import reaching
 from catalog.store.view import View
-from mesh.kinds import UPSTREAM_POLICY
-from mesh.service import ServiceKey
-from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, Nearest
+from meshwright.mesh.kinds import UPSTREAM_POLICY
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, Nearest
 
 _CHOSEN = {
     Balancing.ROUND_ROBIN: "one endpoint after the other",

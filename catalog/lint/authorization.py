@@ -12,11 +12,11 @@ from catalog.relations.extensions import server_of
 from catalog.store.osm import extension_services
 from catalog.store.own import external_authorizations, external_authorizations_in
 from catalog.store.view import View
-from mesh.authorization import ExternalAuthorization
-from mesh.kinds import EXTERNAL_AUTHORIZATION
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey
-from mesh.problems import Problem
+from meshwright.mesh.authorization import ExternalAuthorization
+from meshwright.mesh.kinds import EXTERNAL_AUTHORIZATION
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.problems import Problem
 
 
 def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from catalog.lint.codes import Code
 from catalog.lint.told import Place
-from mesh.problems import Problem, Severity
+from meshwright.mesh.problems import Problem, Severity
 
 MOST: Final = 50_000
 """Steps of one check of one object: some tens of milliseconds."""

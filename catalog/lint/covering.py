@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from catalog.lint.budget import Budget
-from mesh.policy import HeaderMatch, HTTPMatch
+from meshwright.mesh.policy import HeaderMatch, HTTPMatch
 
 _ANY = (None, ".*")
 """The path expressions that every path fits."""

@@ -15,14 +15,14 @@ from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.smi import http_route_groups, targets_by_destination, tcp_routes
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import Port
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
-from mesh.problems import Problem, Severity
-from mesh.service import Protocol
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import Protocol
 
 _COMPARED: Final = 64
 """TrafficTargets of one destination with equal rules that a TrafficTarget is compared with.

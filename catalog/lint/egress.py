@@ -16,17 +16,17 @@ from catalog.store.inventory import by_identity
 from catalog.store.osm import egresses_by_source, settings
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from mesh.egress import Egress, EgressPort, EgressProtocol
-from mesh.identity import ServiceIdentity
-from mesh.kinds import EGRESS
-from mesh.limits import RateLimits
-from mesh.names import Port
-from mesh.networks import NetworkSet
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey
-from mesh.problems import Problem, Severity
-from mesh.service import Protocol, ServiceKey
-from mesh.workload import Explicit
+from meshwright.mesh.egress import Egress, EgressPort, EgressProtocol
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import EGRESS
+from meshwright.mesh.limits import RateLimits
+from meshwright.mesh.names import Port
+from meshwright.mesh.networks import NetworkSet
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.mesh.workload import Explicit
 
 _HOSTS: Final = "spec.hosts"
 _ADDRESSES: Final = "spec.ipAddresses"

@@ -7,9 +7,9 @@ from catalog.lint.codes import Code
 from catalog.lint.told import Place
 from catalog.store.objects import workload_object
 from catalog.store.view import View
-from mesh.kinds import POD
-from mesh.problems import Problem
-from mesh.workload import Transparent, Workload
+from meshwright.mesh.kinds import POD
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.workload import Transparent, Workload
 
 _OF_WORKLOAD: Final = "spec.interception.ipv6"
 _OF_POD: Final = "metadata.annotations.meshwright.dev/interception-ipv6"

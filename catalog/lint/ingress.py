@@ -13,14 +13,14 @@ from catalog.relations.ports import served
 from catalog.relations.targets import given_ports, target_numbers
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.ingress import IngressBackend, IngressPort
-from mesh.kinds import HTTP_ROUTE_GROUP, INGRESS_BACKEND, SERVICE
-from mesh.names import Namespace, Port
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey
-from mesh.problems import Problem, Severity
-from mesh.service import Service, ServiceKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.ingress import IngressBackend, IngressPort
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, INGRESS_BACKEND, SERVICE
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import Service, ServiceKey
 
 
 def problems(view: View, found: IngressBackend) -> Iterator[Problem]:

@@ -11,13 +11,13 @@ from catalog.relations.backing import backing
 from catalog.relations.targets import served_by
 from catalog.store.osm import egresses_by_limits
 from catalog.store.view import View
-from mesh.host_port import HostPort
-from mesh.kinds import UPSTREAM_TRAFFIC_SETTING
-from mesh.limits import ConnectionLimits, RateLimits, UpstreamTrafficSetting
-from mesh.names import Namespace, ServiceName
-from mesh.objects import ObjectKey
-from mesh.problems import Problem
-from mesh.service import Service, ServiceKey
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.kinds import UPSTREAM_TRAFFIC_SETTING
+from meshwright.mesh.limits import ConnectionLimits, RateLimits, UpstreamTrafficSetting
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.service import Service, ServiceKey
 
 
 def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:

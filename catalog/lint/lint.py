@@ -3,11 +3,11 @@
 from typing import Any, Final, Protocol
 
 from catalog.store.view import View
-from engine.declared import Declarations, Declared
-from engine.derived import derived
-from engine.table import Table
-from mesh.problems import Problems
-from mesh.workload import WorkloadKey
+from meshwright.engine.declared import Declarations, Declared
+from meshwright.engine.derived import derived
+from meshwright.engine.table import Table
+from meshwright.mesh.problems import Problems
+from meshwright.mesh.workload import WorkloadKey
 
 _HERE: Final = "here"
 

@@ -14,11 +14,11 @@ from catalog.oracle.headers import SET, UNSEEN
 from catalog.oracle.paths import TurnedDown, passed_on
 from catalog.policy.access import in_force, rule_matches
 from catalog.store.view import View
-from mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
-from mesh.objects import ObjectKey
-from mesh.policy import HeaderMatch, HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
-from mesh.problems import Problem, Severity
-from mesh.service import EscapedSlashes
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HeaderMatch, HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import EscapedSlashes
 
 _HOST: Final = ("host", ":authority")
 _READ: Final = 20

@@ -8,8 +8,8 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from catalog.lint.codes import Code
-from mesh.objects import ObjectKey
-from mesh.problems import Problem
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem
 
 MISSING: Final = frozenset(
     {

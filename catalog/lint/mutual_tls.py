@@ -12,12 +12,12 @@ from catalog.relations.endpoints import addresses_behind
 from catalog.store.own import mutual_tls, mutual_tls_in
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from mesh.kinds import MUTUAL_TLS
-from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey
-from mesh.problems import Problem
-from mesh.service import Protocol
+from meshwright.mesh.kinds import MUTUAL_TLS
+from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.service import Protocol
 
 
 def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:

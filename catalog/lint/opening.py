@@ -15,14 +15,14 @@ from catalog.lint.told import say
 from catalog.policy.access import Everything, Matching, grant, in_force
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import Port
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey, RouteKind, TrafficTarget
-from mesh.problems import Problem, Severity
-from mesh.service import Protocol
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey, RouteKind, TrafficTarget
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import Protocol
 
 _Narrowed = tuple[PolicyKey, ServiceIdentity]
 """A target with HTTPRouteGroups, and a source that it shares."""

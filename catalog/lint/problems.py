@@ -49,15 +49,15 @@ from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets
 from catalog.store.view import View, config_in_force, configs
-from engine.derived import Observed, ObservedAll, derived
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import FromSource
-from mesh.policy import PolicyKey
-from mesh.problems import Problem, Problems, Severity, ordered
-from mesh.service import ServiceKey
-from mesh.tally import bounded
-from mesh.workload import Workload, WorkloadKey
+from meshwright.engine.derived import Observed, ObservedAll, derived
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.problems import Problem, Problems, Severity, ordered
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.tally import bounded
+from meshwright.mesh.workload import Workload, WorkloadKey
 
 _HERE: Final = "here"
 

@@ -11,14 +11,14 @@ from catalog.policy.access import rule_matches
 from catalog.store.inventory import by_identity, templates
 from catalog.store.smi import targets, tcp_routes
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
-from mesh.kinds import DAEMON_SET, DEPLOYMENT, STATEFUL_SET, TRAFFIC_TARGET
-from mesh.names import Namespace, ServiceAccountName
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
-from mesh.problems import Problem, Severity
-from mesh.workload import PodTemplate, Workload, WorkloadKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import DAEMON_SET, DEPLOYMENT, STATEFUL_SET, TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace, ServiceAccountName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.workload import PodTemplate, Workload, WorkloadKey
 
 _CONTROLLERS: Final = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
 _FEW = 2

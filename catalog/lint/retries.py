@@ -11,12 +11,12 @@ from catalog.policy.retries import in_force
 from catalog.relations.permissive import services_in
 from catalog.store.inventory import by_identity
 from catalog.store.view import View
-from mesh.kinds import RETRY
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.problems import Problem, Severity
-from mesh.retries import Retry
-from mesh.service import ServiceKey
+from meshwright.mesh.kinds import RETRY
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.retries import Retry
+from meshwright.mesh.service import ServiceKey
 
 
 def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:

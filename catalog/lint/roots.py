@@ -6,10 +6,10 @@ from catalog.lint.codes import Code
 from catalog.lint.told import Place
 from catalog.relations.roots import MOST, is_of_mesh, wanted
 from catalog.store.view import View
-from mesh.kinds import MESH_ROOT_CERTIFICATE
-from mesh.objects import ObjectKey
-from mesh.problems import Problem
-from mesh.roots import MeshRootCertificate, Role
+from meshwright.mesh.kinds import MESH_ROOT_CERTIFICATE
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.roots import MeshRootCertificate, Role
 
 
 def problems(view: View, root: MeshRootCertificate) -> Iterator[Problem]:

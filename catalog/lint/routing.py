@@ -9,13 +9,13 @@ from catalog.policy.outbound import protocol_of
 from catalog.policy.routing import mirrored, policy_of
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from mesh.kinds import ROUTE_POLICY
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey, Rule
-from mesh.problems import Problem
-from mesh.routing import RoutePolicy, RouteRule
-from mesh.service import ServiceKey
+from meshwright.mesh.kinds import ROUTE_POLICY
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey, Rule
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.routing import RoutePolicy, RouteRule
+from meshwright.mesh.service import ServiceKey
 
 
 def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:

@@ -7,11 +7,11 @@ from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.told import say
 from catalog.relations.permissive import services_in
-from engine.derived import derived
-from mesh.names import ServiceName
-from mesh.objects import ObjectKey
-from mesh.problems import Problem, Severity
-from mesh.service import Scope, Service, ServiceKey, ServicePattern
+from meshwright.engine.derived import derived
+from meshwright.mesh.names import ServiceName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import Scope, Service, ServiceKey, ServicePattern
 
 _FIELD: Final = "metadata.annotations.meshwright.dev/egress-services"
 

@@ -6,12 +6,12 @@ from catalog.lint.codes import Code
 from catalog.lint.told import say
 from catalog.relations.backing import backing
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.host_port import HostPort
-from mesh.names import Namespace, ServiceName
-from mesh.objects import ObjectKey
-from mesh.problems import Problem, Severity
-from mesh.service import ServiceKey
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import ServiceKey
 
 
 def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem]:

@@ -20,13 +20,13 @@ from catalog.store.objects import workload_object
 from catalog.store.precedence import age
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
-from mesh.host_port import HostPort
-from mesh.kinds import SERVICE
-from mesh.names import Port
-from mesh.objects import ObjectKey
-from mesh.problems import Problem, Severity
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import Endpoint, Explicit, PodTemplate, Workload
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import Endpoint, Explicit, PodTemplate, Workload
 
 _NAMED: Final = 8
 

@@ -16,12 +16,12 @@ from catalog.policy.outbound import protocol_of
 from catalog.relations.permissive import is_permissive
 from catalog.store.smi import http_route_groups, splits_by_apex, targets_by_destination
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.kinds import TRAFFIC_SPLIT
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey, TrafficSplit
-from mesh.problems import Problem
-from mesh.service import Protocol, ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_SPLIT
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey, TrafficSplit
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.service import Protocol, ServiceKey
 
 _NAMED: Final = 5
 """Clients that a problem names; of more it gives the number."""

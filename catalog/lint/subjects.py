@@ -9,13 +9,13 @@ from catalog.lint.reach import workloads_in
 from catalog.lint.told import Place, Suggestions, listed
 from catalog.relations.targets import served_by
 from catalog.store.view import View
-from mesh.authorization import ExternalAuthorization
-from mesh.identity import ServiceIdentity
-from mesh.mutual_tls import MutualTLS
-from mesh.names import Namespace, Port
-from mesh.problems import Problem
-from mesh.service import Protocol
-from mesh.workload import Workload
+from meshwright.mesh.authorization import ExternalAuthorization
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.mutual_tls import MutualTLS
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.workload import Workload
 
 Selecting = MutualTLS | ExternalAuthorization
 

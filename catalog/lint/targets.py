@@ -8,11 +8,11 @@ from catalog.lint.told import Suggestions, listed, say
 from catalog.policy.access import in_force, rule_matches, unknown_matches
 from catalog.store.smi import http_route_groups, tcp_routes
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
-from mesh.problems import Problem, Severity
+from meshwright.engine.derived import derived
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.problems import Problem, Severity
 
 
 def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:

@@ -12,10 +12,10 @@ from catalog.lint.told import Place, meant
 from catalog.relations.telemetry import of_namespace, selects
 from catalog.store.osm import extension_services
 from catalog.store.view import View
-from mesh.kinds import EXTENSION_SERVICE, TELEMETRY
-from mesh.objects import ObjectKey
-from mesh.problems import Problem
-from mesh.telemetry import AccessLog, ExtensionService, Telemetry
+from meshwright.mesh.kinds import EXTENSION_SERVICE, TELEMETRY
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.telemetry import AccessLog, ExtensionService, Telemetry
 
 _SECRET: Final = re.compile(
     r"%(?:REQ|RESP)\([^)]*\b(authorization|proxy-authorization|cookie|set-cookie|x-api-key)\b", re.IGNORECASE

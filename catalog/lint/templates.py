@@ -11,12 +11,12 @@ from catalog.relations.backing import Label, services_by_label, telling_label
 from catalog.relations.endpoints import endpoints
 from catalog.relations.ports import served, target_number
 from catalog.store.inventory import templates
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
-from mesh.names import Port
-from mesh.objects import ObjectKey
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import PodTemplate, Workload
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import PodTemplate, Workload
 
 
 def _labels(_: ObjectKey, template: PodTemplate) -> tuple[Label, ...]:

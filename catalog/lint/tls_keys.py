@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from catalog.lint.codes import Code
 from catalog.lint.told import say
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.objects import ObjectKey
-from mesh.problems import Problem, Severity
-from mesh.tls_keys import fitting_curves, fitting_suites
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.tls_keys import fitting_curves, fitting_suites
 
 
 def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem]:

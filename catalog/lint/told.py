@@ -6,10 +6,10 @@ from typing import Final
 
 from catalog.store.objects import origin_of
 from catalog.store.view import View
-from mesh.codes import ProblemCode
-from mesh.objects import ObjectKey
-from mesh.problems import Problem, Severity
-from mesh.spelling import nearest
+from meshwright.mesh.codes import ProblemCode
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.spelling import nearest
 
 _LONGEST: Final = 200
 

@@ -12,10 +12,10 @@ from catalog.lint.templates import behind
 from catalog.relations.backing import backing
 from catalog.relations.endpoints import endpoints
 from catalog.store.smi import splits_by_apex, splits_by_backend, targets_by_destination
-from engine.derived import derived
-from mesh.names import Namespace
-from mesh.service import ServiceKey
-from mesh.workload import Workload, WorkloadKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import Workload, WorkloadKey
 
 
 def _meshed(_: WorkloadKey, found: Workload) -> tuple[Namespace, ...]:

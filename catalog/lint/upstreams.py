@@ -13,12 +13,12 @@ from catalog.policy.outbound import protocol_of
 from catalog.policy.proxy import OnlyRules, admitted
 from catalog.policy.upstreams import policy_of
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.kinds import UPSTREAM_POLICY
-from mesh.objects import ObjectKey
-from mesh.problems import Problem
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.upstreams import HealthCheck, UpstreamPolicy
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import UPSTREAM_POLICY
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.upstreams import HealthCheck, UpstreamPolicy
 
 _NAMED: Final = 3
 """How many callers are named."""

@@ -53,14 +53,14 @@ from catalog.relations.endpoints import endpoints
 from catalog.relations.ports import spoken
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
-from mesh.callers import Outsider
-from mesh.identity import ServiceIdentity
-from mesh.ingress import IngressBackend
-from mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, TRAFFIC_SPLIT, TRAFFIC_TARGET
-from mesh.mutual_tls import MutualTLS
-from mesh.objects import ObjectKey
-from mesh.policy import TrafficTarget
-from mesh.service import ServiceKey, ServicePort
+from meshwright.mesh.callers import Outsider
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.ingress import IngressBackend
+from meshwright.mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, TRAFFIC_SPLIT, TRAFFIC_TARGET
+from meshwright.mesh.mutual_tls import MutualTLS
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.service import ServiceKey, ServicePort
 
 __all__ = [
     "Answer",

@@ -31,12 +31,12 @@ from catalog.store.inventory import by_identity
 from catalog.store.osm import ingress_by_service
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from mesh.callers import AuthenticatedName, Caller, Client, EncryptedRange, IpRange, Outsider
-from mesh.identity import ServiceIdentity
-from mesh.ingress import IngressBackend, IngressPort, Proof
-from mesh.names import Port
-from mesh.policy import PolicyKey
-from mesh.service import ServiceKey
+from meshwright.mesh.callers import AuthenticatedName, Caller, Client, EncryptedRange, IpRange, Outsider
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.names import Port
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import ServiceKey
 
 
 class IngressVerdict(enum.StrEnum):

@@ -12,8 +12,8 @@ from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.osm import settings_by_host
 from catalog.store.view import View
-from mesh.limits import RateLimits, UpstreamTrafficSetting
-from mesh.service import ServiceKey
+from meshwright.mesh.limits import RateLimits, UpstreamTrafficSetting
+from meshwright.mesh.service import ServiceKey
 
 
 def for_callers(view: View, key: ServiceKey) -> UpstreamTrafficSetting | None:

@@ -21,9 +21,9 @@ from catalog.relations.endpoints import addresses_behind
 from catalog.store.own import mutual_tls
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from mesh.callers import IpRange, Outsider
-from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.policy import PolicyKey
+from meshwright.mesh.callers import IpRange, Outsider
+from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.policy import PolicyKey
 
 
 class PlainVerdict(enum.StrEnum):

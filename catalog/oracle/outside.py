@@ -30,13 +30,13 @@ from catalog.relations.ports import spoken
 from catalog.store.osm import egresses_by_source
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from mesh.egress import Egress, EgressProtocol
-from mesh.identity import ServiceIdentity
-from mesh.kinds import EGRESS
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey
-from mesh.service import EscapedSlashes, Protocol, ServiceKey
+from meshwright.mesh.egress import Egress, EgressProtocol
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import EGRESS
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey
 
 
 class Speaks(enum.StrEnum):

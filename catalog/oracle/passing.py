@@ -13,7 +13,7 @@ from catalog.relations.ports import spoken
 from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.view import View
-from mesh.service import EscapedSlashes, ServicePort
+from meshwright.mesh.service import EscapedSlashes, ServicePort
 
 
 def at_client(view: View, request: Request, port: ServicePort) -> Request | TurnedDown:

@@ -1,7 +1,7 @@
 r"""What a sidecar makes of a request target before splits and rules judge its path: Envoy's normalisation.
 
 Every connection manager on the way does this, the client's and the server's, in this order (Envoy's
-HttpConnectionManager with `normalize_path`; `sidecars.envoy.chains`):
+HttpConnectionManager with `normalize_path`; `meshwright.sidecars.envoy.chains`):
 
 - A target that its codec takes for malformed is turned down. HTTP/1.1 has printable ASCII, and the absolute
   form, whose authority then stands for `host`; HTTP/2 has any byte from 0x80 on too, and no absolute form.
@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from mesh.service import EscapedSlashes
+from meshwright.mesh.service import EscapedSlashes
 
 
 @dataclass(frozen=True, slots=True)

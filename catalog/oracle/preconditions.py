@@ -15,12 +15,12 @@ from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject, ObjectKey
-from mesh.policy import TrafficSplit
-from mesh.service import Scope, ServiceKey, ServicePort
-from mesh.workload import Explicit
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject, ObjectKey
+from meshwright.mesh.policy import TrafficSplit
+from meshwright.mesh.service import Scope, ServiceKey, ServicePort
+from meshwright.mesh.workload import Explicit
 
 _PERMISSIVE = "meshwright.dev/permissive"
 

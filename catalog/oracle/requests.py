@@ -9,11 +9,11 @@ from catalog.oracle.expressions import fits_in_full
 from catalog.oracle.headers import SINGLE, TE, UNSEEN
 from catalog.oracle.methods import turned_down
 from catalog.oracle.paths import Passed, TurnedDown, passed_on
-from mesh.callers import Client
-from mesh.identity import ServiceIdentity
-from mesh.names import Port
-from mesh.policy import HeaderMatch, HTTPMatch
-from mesh.service import EscapedSlashes, ServiceKey
+from meshwright.mesh.callers import Client
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Port
+from meshwright.mesh.policy import HeaderMatch, HTTPMatch
+from meshwright.mesh.service import EscapedSlashes, ServiceKey
 
 _HOST: Final = (":authority", "host")
 _HOST_BYTES: Final = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=:@\[\]-]*")

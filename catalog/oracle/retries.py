@@ -2,9 +2,9 @@
 
 from catalog.store.osm import retries
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.retries import Retry
-from mesh.service import ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.retries import Retry
+from meshwright.mesh.service import ServiceKey
 
 
 def tried_again(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:

@@ -8,9 +8,9 @@ from catalog.relations.ports import spoken
 from catalog.store.own import route_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from mesh.policy import PolicyKey, Rule
-from mesh.routing import RoutePolicy, RouteRule
-from mesh.service import ServicePort
+from meshwright.mesh.policy import PolicyKey, Rule
+from meshwright.mesh.routing import RoutePolicy, RouteRule
+from meshwright.mesh.service import ServicePort
 
 
 def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePolicy, RouteRule] | None:

@@ -11,8 +11,8 @@ from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
 from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
-from mesh.policy import Backend, PolicyKey, TrafficSplit
-from mesh.service import ServiceKey, ServicePort
+from meshwright.mesh.policy import Backend, PolicyKey, TrafficSplit
+from meshwright.mesh.service import ServiceKey, ServicePort
 
 
 class SplitVerdict(enum.StrEnum):

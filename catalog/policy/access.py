@@ -20,11 +20,11 @@ from types import MappingProxyType
 from catalog.relations.permissive import is_permissive
 from catalog.store.smi import http_route_groups, targets_between, tcp_routes
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, Port
-from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
-from mesh.service import Protocol
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.service import Protocol
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from catalog.relations.extensions import server_of
 from catalog.store import mesh_wide
 from catalog.store.own import external_authorizations_in
 from catalog.store.view import View
-from mesh.authorization import ExternalAuthorization
-from mesh.identity import ServiceIdentity
-from mesh.names import Port
-from mesh.policy import PolicyKey
-from mesh.service import Protocol
+from meshwright.mesh.authorization import ExternalAuthorization
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Port
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import Protocol
 
 
 def precedence(found: ExternalAuthorization) -> tuple[bool, bool, bool, str, PolicyKey]:

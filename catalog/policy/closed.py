@@ -14,10 +14,10 @@ from catalog.relations.membership import belongs_to_the_mesh
 from catalog.relations.outside import services_by_port
 from catalog.store import mesh_wide
 from catalog.store.view import IN_VIEW, View
-from engine.derived import derived
-from mesh.hashing import Shared
-from mesh.names import Port
-from mesh.service import ServiceKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.hashing import Shared
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import ServiceKey
 
 
 def closed(view: View, parts: Iterable[Reachable]) -> Shared[SocketAddress]:

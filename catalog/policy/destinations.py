@@ -14,12 +14,12 @@ from catalog.policy.upstreams import policy_of
 from catalog.relations.permissive import asked_for
 from catalog.relations.readiness import taking_traffic
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.hashing import Shared
-from mesh.identity import ServiceIdentity
-from mesh.names import Port
-from mesh.service import Protocol, ServiceKey, ServicePort
-from mesh.upstreams import Balancing, HealthCheck, UpstreamPolicy
+from meshwright.engine.derived import derived
+from meshwright.mesh.hashing import Shared
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
+from meshwright.mesh.upstreams import Balancing, HealthCheck, UpstreamPolicy
 
 Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
 """Who may answer at the ports of a service, each with the port of its workload."""

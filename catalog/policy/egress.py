@@ -32,14 +32,14 @@ from catalog.relations.membership import service_of_the_mesh
 from catalog.relations.outside import setting_named
 from catalog.store.osm import egresses_by_source
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.egress import ANY_HOST, Egress, EgressProtocol, is_wildcard, patterns
-from mesh.identity import ServiceIdentity
-from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
-from mesh.names import Port
-from mesh.networks import Network, NetworkSet
-from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule
-from mesh.service import ExternalHost, Protocol
+from meshwright.engine.derived import derived
+from meshwright.mesh.egress import ANY_HOST, Egress, EgressProtocol, is_wildcard, patterns
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.limits import ConnectionLimits, UpstreamTrafficSetting
+from meshwright.mesh.names import Port
+from meshwright.mesh.networks import Network, NetworkSet
+from meshwright.mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule
+from meshwright.mesh.service import ExternalHost, Protocol
 
 _ELSEWHERE: Final = OutsideHost(ANY_HOST, (OutsideRoute(None),))
 """With passthrough: requests for hosts that no Egress names go on to where they were going."""

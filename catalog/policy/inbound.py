@@ -25,17 +25,17 @@ from catalog.relations.permissive import is_permissive
 from catalog.relations.ports import served
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.callers import EncryptedRange
-from mesh.identity import ServiceIdentity
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.limits import RateLimits
-from mesh.names import IpAddress, Port
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, PolicyKey, RouteKind
-from mesh.service import EscapedSlashes, Protocol, Service
-from mesh.tap import Tapped
-from mesh.workload import Explicit, Transparent
+from meshwright.engine.derived import derived
+from meshwright.mesh.callers import EncryptedRange
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.limits import RateLimits
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch, PolicyKey, RouteKind
+from meshwright.mesh.service import EscapedSlashes, Protocol, Service
+from meshwright.mesh.tap import Tapped
+from meshwright.mesh.workload import Explicit, Transparent
 
 LOOPBACK: Final = IpAddress("127.0.0.1")
 LOOPBACK_IPV6: Final = IpAddress("::1")

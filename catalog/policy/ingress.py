@@ -11,15 +11,15 @@ from catalog.relations.endpoints import addresses_behind
 from catalog.store.osm import ingress_by_service
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
-from mesh.hashing import Shared
-from mesh.ingress import IngressBackend, IngressPort, Proof
-from mesh.kinds import INGRESS_BACKEND
-from mesh.names import Namespace, Port
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, PolicyKey
-from mesh.service import ServiceKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
+from meshwright.mesh.hashing import Shared
+from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.kinds import INGRESS_BACKEND
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch, PolicyKey
+from meshwright.mesh.service import ServiceKey
 
 
 def precedence(found: IngressBackend) -> tuple[bool, str, PolicyKey]:

@@ -36,12 +36,12 @@ from catalog.policy.proxy import (
     RequestRule,
     ServiceDestination,
 )
-from mesh.hashing import Shared
-from mesh.kinds import RETRY, TELEMETRY, UPSTREAM_POLICY, UPSTREAM_TRAFFIC_SETTING
-from mesh.limits import ConnectionLimits, RateLimits
-from mesh.policy import HTTPMatch
-from mesh.retries import Retries
-from mesh.upstreams import Ejecting, HashKey, HealthCheck
+from meshwright.mesh.hashing import Shared
+from meshwright.mesh.kinds import RETRY, TELEMETRY, UPSTREAM_POLICY, UPSTREAM_TRAFFIC_SETTING
+from meshwright.mesh.limits import ConnectionLimits, RateLimits
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.retries import Retries
+from meshwright.mesh.upstreams import Ejecting, HashKey, HealthCheck
 
 Limiting = RateLimits | ConnectionLimits
 """What UpstreamTrafficSettings say."""

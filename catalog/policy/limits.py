@@ -7,10 +7,10 @@ Connections are limited at the callers, rates at the workloads behind the servic
 
 from catalog.store.osm import settings_by_host
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.limits import ConnectionLimits, RateLimits, UpstreamTrafficSetting
-from mesh.policy import PolicyKey
-from mesh.service import ServiceKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.limits import ConnectionLimits, RateLimits, UpstreamTrafficSetting
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import ServiceKey
 
 
 def precedence(setting: UpstreamTrafficSetting) -> tuple[bool, str, PolicyKey]:

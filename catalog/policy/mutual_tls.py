@@ -13,14 +13,14 @@ from catalog.policy.proxy import AccessRule
 from catalog.relations.permissive import is_permissive
 from catalog.store.own import mutual_tls_in
 from catalog.store.view import View
-from mesh.callers import IpRange
-from mesh.identity import ServiceIdentity
-from mesh.kinds import MUTUAL_TLS
-from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import Port
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey
-from mesh.service import Protocol
+from meshwright.mesh.callers import IpRange
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import MUTUAL_TLS
+from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import Protocol
 
 EVERYWHERE: Final = (IpRange("0.0.0.0/0"), IpRange("::/0"))
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from catalog.policy.proxy import Destination, Near, Reachable, ServiceDestination
 from catalog.policy.upstreams import policy_of
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.hashing import Shared
-from mesh.upstreams import prefix
+from meshwright.engine.derived import derived
+from meshwright.mesh.hashing import Shared
+from meshwright.mesh.upstreams import prefix
 
 
 @derived

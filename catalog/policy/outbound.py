@@ -23,12 +23,12 @@ from catalog.relations.permissive import is_permissive, open_services
 from catalog.relations.ports import spoken
 from catalog.store.smi import splits_by_backend, targets_by_source
 from catalog.store.view import IN_VIEW, View
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
-from mesh.names import Port
-from mesh.policy import TrafficSplit
-from mesh.service import EscapedSlashes, Protocol, ServiceKey, ServicePort
-from mesh.workload import Endpoint
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Port
+from meshwright.mesh.policy import TrafficSplit
+from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey, ServicePort
+from meshwright.mesh.workload import Endpoint
 
 
 @derived

@@ -6,11 +6,11 @@ proxy that looks for the narrowest, as Envoy does, never misses what another Egr
 
 from dataclasses import dataclass, field, replace
 
-from mesh.hashing import HashedOnce, hashed_once
-from mesh.limits import ConnectionLimits
-from mesh.names import Port
-from mesh.policy import HTTPMatch, PolicyKey
-from mesh.service import ExternalHost
+from meshwright.mesh.hashing import HashedOnce, hashed_once
+from meshwright.mesh.limits import ConnectionLimits
+from meshwright.mesh.names import Port
+from meshwright.mesh.policy import HTTPMatch, PolicyKey
+from meshwright.mesh.service import ExternalHost
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,11 @@ from catalog.relations.permissive import asked_for
 from catalog.relations.telemetry import told
 from catalog.store.objects import origin_of, slice_object, workload_object
 from catalog.store.view import View, config_in_force, kind_in
-from engine.derived import derived
-from engine.graph import sources
-from engine.node import Derivation, Source
-from mesh.identity import ServiceIdentity
-from mesh.kinds import (
+from meshwright.engine.derived import derived
+from meshwright.engine.graph import sources
+from meshwright.engine.node import Derivation, Source
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import (
     CERTIFICATE,
     ENDPOINT_SLICE,
     EXTENSION_SERVICE,
@@ -45,12 +45,12 @@ from mesh.kinds import (
     TRUST_BUNDLE,
     UPSTREAM_POLICY,
 )
-from mesh.names import Namespace, Port, TrustDomain
-from mesh.objects import EndpointSlice, ObjectKey
-from mesh.origins import FromSource, Origin
-from mesh.policy import PolicyKey
-from mesh.service import Protocol, ServiceKey, ServicePort
-from mesh.workload import WorkloadKey
+from meshwright.mesh.names import Namespace, Port, TrustDomain
+from meshwright.mesh.objects import EndpointSlice, ObjectKey
+from meshwright.mesh.origins import FromSource, Origin
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
+from meshwright.mesh.workload import WorkloadKey
 
 ISSUER: Final = FromSource("certificates")
 """The origin of certificates and roots."""

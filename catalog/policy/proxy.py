@@ -8,25 +8,25 @@ from typing import Any, Final, Self, TypeVar
 
 from catalog.policy.outside import OutsidePort
 from catalog.store.settings import DenialReasons, HeaderLimits, MethodOverrides
-from mesh.authorization import Authorizer
-from mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
-from mesh.calling import Resilience
-from mesh.config import TlsVersion, Tracing
-from mesh.hashing import HashedOnce, Shared, hashed_once
-from mesh.host_port import HostPort
-from mesh.identity import ServiceIdentity
-from mesh.limits import ConnectionLimits, RateLimits
-from mesh.long_lived import LongLived
-from mesh.names import IpAddress, Port, TrustDomain
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, PolicyKey
-from mesh.retries import Retries
-from mesh.routing import RouteActions
-from mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
-from mesh.tap import Tapped
-from mesh.telemetry import AccessLog, ExtensionService
-from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, Within
-from mesh.workload import Transparent
+from meshwright.mesh.authorization import Authorizer
+from meshwright.mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
+from meshwright.mesh.calling import Resilience
+from meshwright.mesh.config import TlsVersion, Tracing
+from meshwright.mesh.hashing import HashedOnce, Shared, hashed_once
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.limits import ConnectionLimits, RateLimits
+from meshwright.mesh.long_lived import LongLived
+from meshwright.mesh.names import IpAddress, Port, TrustDomain
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch, PolicyKey
+from meshwright.mesh.retries import Retries
+from meshwright.mesh.routing import RouteActions
+from meshwright.mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
+from meshwright.mesh.tap import Tapped
+from meshwright.mesh.telemetry import AccessLog, ExtensionService
+from meshwright.mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, Within
+from meshwright.mesh.workload import Transparent
 
 
 class InterceptionKind(enum.StrEnum):

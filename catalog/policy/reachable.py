@@ -33,12 +33,12 @@ from catalog.relations.permissive import asked_for, open_services
 from catalog.relations.scope import in_scope, scope_of
 from catalog.store.precedence import age
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Port
-from mesh.retries import Retry
-from mesh.service import Scope, ServiceKey
-from mesh.workload import Explicit, Transparent
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.retries import Retry
+from meshwright.mesh.service import Scope, ServiceKey
+from meshwright.mesh.workload import Explicit, Transparent
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from catalog.store.osm import retries_by_source
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.policy import PolicyKey
-from mesh.retries import Retry
-from mesh.service import ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.retries import Retry
+from meshwright.mesh.service import ServiceKey
 
 
 def precedence(retry: Retry) -> tuple[bool, str, PolicyKey]:

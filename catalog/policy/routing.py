@@ -13,9 +13,9 @@ from catalog.policy.proxy import RequestRule, WeightedBackend
 from catalog.policy.splits import backend_port
 from catalog.store.own import route_policies_by_service
 from catalog.store.view import View
-from mesh.policy import PolicyKey
-from mesh.routing import RouteActions, RoutePolicy
-from mesh.service import Protocol, ServiceKey, ServicePort
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.routing import RouteActions, RoutePolicy
+from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
 
 Place = tuple[ServiceKey, ServicePort]
 """A service's port."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
-from mesh.policy import HTTPMatch, PolicyKey, TrafficSplit
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.policy import HTTPMatch, PolicyKey, TrafficSplit
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
 
 GREATEST_TOTAL_WEIGHT: Final = 2**32 - 1
 """Shares are counted in 32 bits by proxies; a split with a greater sum is refused."""

@@ -8,7 +8,7 @@ from catalog.relations.telemetry import told
 from catalog.store import mesh_wide
 from catalog.store.osm import extension_services
 from catalog.store.view import View
-from mesh.config import Tracing
+from meshwright.mesh.config import Tracing
 
 
 def logging(view: View, group: ProxyGroup) -> Logging:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from catalog.policy.proxy import WeightedBackend
 from catalog.store.own import upstream_policies_by_service
 from catalog.store.view import View
-from mesh.policy import PolicyKey
-from mesh.service import Protocol, ServiceKey
-from mesh.upstreams import HashKey, UpstreamPolicy
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.mesh.upstreams import HashKey, UpstreamPolicy
 
 
 def precedence(policy: UpstreamPolicy) -> tuple[bool, str, PolicyKey]:

@@ -21,10 +21,10 @@ from catalog.policy.telemetry import logging, tracing
 from catalog.relations.groups import ProxyGroup
 from catalog.store import mesh_wide
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.hashing import Shared
-from mesh.tls_keys import fitting_curves, fitting_suites
-from mesh.workload import Explicit, Transparent
+from meshwright.engine.derived import derived
+from meshwright.mesh.hashing import Shared
+from meshwright.mesh.tls_keys import fitting_curves, fitting_suites
+from meshwright.mesh.workload import Explicit, Transparent
 
 __all__ = ["ProxyPolicy", "outline", "proxy_policy"]
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from catalog.store.precedence import age
 from catalog.store.view import IN_VIEW, View, services
-from engine.derived import derived
-from mesh.names import IpAddress
-from mesh.service import Service, ServiceKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.service import Service, ServiceKey
 
 
 def called_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:

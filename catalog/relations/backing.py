@@ -10,11 +10,11 @@ from catalog.store.inventory import (
     slices_by_service,
 )
 from catalog.store.view import IN_VIEW, View, services, workloads
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Namespace
-from mesh.service import Service, ServiceKey
-from mesh.workload import Workload, WorkloadKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import IpAddress, Namespace
+from meshwright.mesh.service import Service, ServiceKey
+from meshwright.mesh.workload import Workload, WorkloadKey
 
 Label = tuple[Namespace, str, str]
 """A label as one namespace has it: namespace, name, value."""

@@ -17,11 +17,11 @@ from catalog.relations.ports import GivenPorts, served
 from catalog.relations.targets import given_ports
 from catalog.store.precedence import age
 from catalog.store.view import IN_VIEW, View, workloads
-from engine.derived import derived
-from mesh.host_port import HostPort
-from mesh.names import IpAddress, Port
-from mesh.service import Service
-from mesh.workload import Explicit, Workload, WorkloadKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.service import Service
+from meshwright.mesh.workload import Explicit, Workload, WorkloadKey
 
 Place = tuple[str, str, Port]
 """Where claims may meet: on a machine's port, at an address and port, on every address of a machine."""

@@ -13,12 +13,12 @@ from catalog.relations.targets import target_numbers
 from catalog.store.inventory import by_address, slices_by_service
 from catalog.store.precedence import age, health_rank
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.identity import ProxyName
-from mesh.names import IpAddress, Namespace, Port
-from mesh.objects import EndpointSlice
-from mesh.service import Service, ServiceKey, ServicePort
-from mesh.workload import Endpoint, Health, Workload
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import IpAddress, Namespace, Port
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.service import Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import Endpoint, Health, Workload
 
 Place = tuple[IpAddress, Port]
 

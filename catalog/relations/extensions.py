@@ -2,8 +2,8 @@
 
 from catalog.store.osm import extension_services
 from catalog.store.view import View
-from mesh.authorization import ExternalAuthorization
-from mesh.host_port import HostPort
+from meshwright.mesh.authorization import ExternalAuthorization
+from meshwright.mesh.host_port import HostPort
 
 
 def server_of(view: View, found: ExternalAuthorization) -> HostPort | None:

@@ -11,13 +11,13 @@ from catalog.relations.targets import given_ports
 from catalog.relations.telemetry import telling
 from catalog.store.inventory import claimant_of
 from catalog.store.view import IN_VIEW, View, namespaces, workloads
-from mesh.hashing import HashedOnce, hashed_once
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import IpAddress, Namespace
-from mesh.objects import NamespaceObject
-from mesh.policy import PolicyKey
-from mesh.service import Scope, ServiceKey
-from mesh.workload import (
+from meshwright.mesh.hashing import HashedOnce, hashed_once
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import IpAddress, Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import Scope, ServiceKey
+from meshwright.mesh.workload import (
     DRIVER_ANNOTATION,
     Explicit,
     Interception,

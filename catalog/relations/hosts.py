@@ -6,9 +6,9 @@ from catalog.relations.addresses import own_addresses
 from catalog.relations.backing import backing
 from catalog.relations.endpoints import endpoints
 from catalog.store.view import View
-from mesh.names import IpAddress, Namespace
-from mesh.service import Service
-from mesh.workload import Health
+from meshwright.mesh.names import IpAddress, Namespace
+from meshwright.mesh.service import Service
+from meshwright.mesh.workload import Health
 
 
 def hosts(view: View, namespace: Namespace) -> tuple[tuple[IpAddress, tuple[str, ...]], ...]:

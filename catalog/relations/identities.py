@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from catalog.relations.backing import services_of
 from catalog.store.inventory import by_identity
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
 
 
 def service_identities(view: View) -> Mapping[ServiceIdentity, tuple[str, ...]]:

@@ -7,10 +7,10 @@ from catalog.store.inventory import slices_by_address
 from catalog.store.own import upstream_policies
 from catalog.store.precedence import health_rank
 from catalog.store.view import IN_VIEW, View
-from engine.derived import derived
-from mesh.names import IpAddress
-from mesh.objects import EndpointSlice
-from mesh.workload import Workload
+from meshwright.engine.derived import derived
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.workload import Workload
 
 
 @derived

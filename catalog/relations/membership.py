@@ -17,9 +17,9 @@ from catalog.relations.outside import service_called
 from catalog.store.inventory import by_address, slices_by_service
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.names import IpAddress, Namespace
-from mesh.service import ServiceKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.names import IpAddress, Namespace
+from meshwright.mesh.service import ServiceKey
 
 
 @derived

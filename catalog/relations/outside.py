@@ -5,11 +5,11 @@ from typing import Final
 from catalog.relations.addresses import by_own_address
 from catalog.store.osm import settings
 from catalog.store.view import IN_VIEW, View, services
-from mesh.egress import Egress
-from mesh.limits import UpstreamTrafficSetting
-from mesh.names import IpAddress, Namespace, ServiceName
-from mesh.policy import PolicyKey
-from mesh.service import ServiceKey
+from meshwright.mesh.egress import Egress
+from meshwright.mesh.limits import UpstreamTrafficSetting
+from meshwright.mesh.names import IpAddress, Namespace, ServiceName
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import ServiceKey
 
 services_by_port: Final = IN_VIEW.index(
     "services by port", services, lambda _, service: tuple({port.port: None for port in service.ports})

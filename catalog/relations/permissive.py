@@ -10,10 +10,10 @@ from typing import Final
 
 from catalog.store import mesh_wide
 from catalog.store.view import IN_VIEW, View, namespaces, services
-from engine.derived import derived
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace
-from mesh.service import ServiceKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.service import ServiceKey
 
 _said: Final = IN_VIEW.column(namespaces, lambda found: found.permissive)
 

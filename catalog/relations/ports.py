@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from catalog.store.precedence import age
-from mesh.names import Port
-from mesh.objects import EndpointSlice
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import Workload, WorkloadPort
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import Workload, WorkloadPort
 
 
 def target_number(port: ServicePort, workload_ports: Iterable[WorkloadPort]) -> Port | None:

@@ -7,7 +7,7 @@ has it, because a network gives an address again only after the former holder ha
 from catalog.store.inventory import by_address
 from catalog.store.precedence import age, health_rank
 from catalog.store.view import View
-from mesh.workload import Transparent, Workload
+from meshwright.mesh.workload import Transparent, Workload
 
 
 def is_superseded(view: View, workload: Workload) -> bool:

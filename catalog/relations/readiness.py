@@ -10,10 +10,10 @@ from typing import Final
 from catalog.relations.endpoints import endpoints
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.identity import ProxyName
-from mesh.service import ServiceKey, ServicePort
-from mesh.workload import Endpoint, Health
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.service import ServiceKey, ServicePort
+from meshwright.mesh.workload import Endpoint, Health
 
 _WAITS_FOR: Final = {
     EndpointAdmission.IDENTITY: "its sidecar has not connected with its certificate",

@@ -9,7 +9,7 @@ from typing import Final
 
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import IN_VIEW, View, namespaces
-from mesh.service import Scope, ServiceKey
+from meshwright.mesh.service import Scope, ServiceKey
 
 _of_namespace: Final = IN_VIEW.column(namespaces, lambda found: found.scope)
 """What a namespace narrows its workloads' proxies to."""

@@ -9,10 +9,10 @@ from catalog.relations.backing import services_of
 from catalog.relations.ports import GivenPorts, ServedPorts, served, slice_numbers, target_number
 from catalog.store.inventory import slices_by_service
 from catalog.store.view import View
-from engine.derived import derived
-from mesh.names import Port
-from mesh.service import Service, ServicePort
-from mesh.workload import Workload, WorkloadKey
+from meshwright.engine.derived import derived
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Service, ServicePort
+from meshwright.mesh.workload import Workload, WorkloadKey
 
 
 @derived

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from catalog.store.osm import telemetries, telemetries_in
 from catalog.store.view import View, config_in_force
-from engine.derived import derived
-from mesh.names import Namespace
-from mesh.policy import PolicyKey
-from mesh.telemetry import Telemetry
-from mesh.workload import Workload
+from meshwright.engine.derived import derived
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.telemetry import Telemetry
+from meshwright.mesh.workload import Workload
 
 
 def precedence(found: Telemetry) -> tuple[bool, bool, str, PolicyKey]:

@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from catalog.store.settings import Admission, MeshSettings
-from mesh.identity import ProxyName
-from mesh.kinds import ENDPOINT_SLICE, FORMS, WORKLOAD
-from mesh.objects import ObjectKey, Sourced
-from mesh.service import ServiceKey
-from mesh.tap import Tapped
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import ENDPOINT_SLICE, FORMS, WORKLOAD
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.tap import Tapped
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -4,13 +4,13 @@ from typing import Final
 
 from catalog.store.precedence import age, health_rank
 from catalog.store.view import IN_VIEW, View, kind, slices, workloads
-from engine.declared import Declared
-from engine.table import Table
-from mesh.identity import ProxyName, SidecarKey
-from mesh.names import IpAddress, Namespace, ServiceName
-from mesh.objects import EndpointSlice, ObjectKey
-from mesh.service import ServiceKey
-from mesh.workload import PodTemplate, Workload, WorkloadKey
+from meshwright.engine.declared import Declared
+from meshwright.engine.table import Table
+from meshwright.mesh.identity import ProxyName, SidecarKey
+from meshwright.mesh.names import IpAddress, Namespace, ServiceName
+from meshwright.mesh.objects import EndpointSlice, ObjectKey
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import PodTemplate, Workload, WorkloadKey
 
 templates: Final[Declared[View, Table[ObjectKey, PodTemplate]]] = kind(PodTemplate, None, "pod templates")
 """Pods to come, by the object that they will be made from; they back nothing."""

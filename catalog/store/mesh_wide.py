@@ -6,9 +6,9 @@ Very many read one of them and no other: who reads it here is not concerned wher
 from typing import Final
 
 from catalog.store.view import IN_VIEW, View
-from engine.derived import derived
-from mesh.authorization import Authorizer
-from mesh.config import SidecarSettings, Tracing
+from meshwright.engine.derived import derived
+from meshwright.mesh.authorization import Authorizer
+from meshwright.mesh.config import SidecarSettings, Tracing
 
 
 @derived

@@ -3,11 +3,11 @@
 from typing import Final
 
 from catalog.store.view import View
-from mesh.kinds import ENDPOINT_SLICE, WORKLOAD
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import FromSource, Origin
-from mesh.workload import WorkloadKey
+from meshwright.mesh.kinds import ENDPOINT_SLICE, WORKLOAD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import FromSource, Origin
+from meshwright.mesh.workload import WorkloadKey
 
 ELSEWHERE: Final = FromSource("no source")
 """The origin of what is not there, or no longer."""

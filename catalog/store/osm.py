@@ -3,10 +3,10 @@
 from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
-from mesh.egress import Egress
-from mesh.identity import ServiceIdentity
-from mesh.ingress import IngressBackend
-from mesh.kinds import (
+from meshwright.mesh.egress import Egress
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.ingress import IngressBackend
+from meshwright.mesh.kinds import (
     EGRESS,
     EXTENSION_SERVICE,
     INGRESS_BACKEND,
@@ -15,12 +15,12 @@ from mesh.kinds import (
     TELEMETRY,
     UPSTREAM_TRAFFIC_SETTING,
 )
-from mesh.limits import UpstreamTrafficSetting
-from mesh.policy import PolicyKey
-from mesh.retries import Retry
-from mesh.roots import MeshRootCertificate
-from mesh.service import ServiceKey
-from mesh.telemetry import ExtensionService, Telemetry
+from meshwright.mesh.limits import UpstreamTrafficSetting
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.retries import Retry
+from meshwright.mesh.roots import MeshRootCertificate
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.telemetry import ExtensionService, Telemetry
 
 retries: Final = kind(Retry, RETRY, "Retries", lambda found: found.key)
 settings: Final = kind(

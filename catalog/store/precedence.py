@@ -5,7 +5,7 @@ Age is `metadata.creationTimestamp` as Kubernetes writes it; objects without one
 
 from typing import Final
 
-from mesh.workload import Health
+from meshwright.mesh.workload import Health
 
 BEST_FIRST: Final = (Health.READY, Health.DRAINING, Health.UNREADY)
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
-from mesh.calling import Resilience
-from mesh.long_lived import LongLived
-from mesh.names import TrustDomain
-from mesh.tls_keys import ServiceKeys
+from meshwright.mesh.calling import Resilience
+from meshwright.mesh.long_lived import LongLived
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.tls_keys import ServiceKeys
 
 DEFAULT_TRUST_DOMAIN: Final = TrustDomain("cluster.local")
 

@@ -3,10 +3,10 @@
 from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
-from mesh.identity import ServiceIdentity
-from mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_SPLIT, TRAFFIC_TARGET
-from mesh.policy import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
-from mesh.service import ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_SPLIT, TRAFFIC_TARGET
+from meshwright.mesh.policy import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
+from meshwright.mesh.service import ServiceKey
 
 http_route_groups: Final = kind(HTTPRouteGroup, HTTP_ROUTE_GROUP, "HTTPRouteGroups", lambda found: found.key)
 tcp_routes: Final = kind(TCPRoute, TCP_ROUTE, "TCPRoutes", lambda found: found.key)

@@ -12,17 +12,17 @@ from typing import Any, Final, Self, TypeVar
 from catalog.store.edits import Edits, difference
 from catalog.store.precedence import age
 from catalog.store.settings import DEFAULT_TRUST_DOMAIN, Admission, MeshSettings
-from engine.declared import Declarations, Declared
-from engine.derived import derived
-from engine.graph import Edit, Graph
-from engine.table import Table
-from mesh.config import MeshConfig
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.kinds import ENDPOINT_SLICE, MESH_CONFIG, NAMESPACE, SERVICE, WORKLOAD, Kind
-from mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, Sourced
-from mesh.service import Service, ServiceKey
-from mesh.tap import Tapped
-from mesh.workload import Workload
+from meshwright.engine.declared import Declarations, Declared
+from meshwright.engine.derived import derived
+from meshwright.engine.graph import Edit, Graph
+from meshwright.engine.table import Table
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.kinds import ENDPOINT_SLICE, MESH_CONFIG, NAMESPACE, SERVICE, WORKLOAD, Kind
+from meshwright.mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.service import Service, ServiceKey
+from meshwright.mesh.tap import Tapped
+from meshwright.mesh.workload import Workload
 
 __all__ = ["DEFAULT_TRUST_DOMAIN", "IN_VIEW", "MeshSettings", "UnreadError", "View", "kind"]
 

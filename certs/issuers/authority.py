@@ -16,7 +16,7 @@ from certs.leaf import stands_below
 from certs.profile import PURPOSES, alternative_names, key_usage, subject
 from certs.sealing import PLAIN, Seal
 from certs.serial import new_serial
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 
 class CertificateAuthority:

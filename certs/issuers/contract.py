@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 
 class Usage(enum.StrEnum):

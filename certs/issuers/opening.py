@@ -167,8 +167,8 @@ def _cert_manager(
 ) -> "CertManagerIssuer":
     # Imported where it is asked for: nobody else needs what talks to a cluster in memory.
     from certs.issuers.cert_manager.issuer import Asked, CertManagerIssuer
-    from kube.connection import found
-    from kube.errors import ConfigError
+    from meshwright.kube.connection import found
+    from meshwright.kube.errors import ConfigError
 
     try:
         connection = found(told.kubeconfig, told.context)

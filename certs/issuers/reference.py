@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Self
 
-from mesh.names import is_dns_subdomain
+from meshwright.mesh.names import is_dns_subdomain
 
 CERT_MANAGER: Final = "cert-manager.io"
 """cert-manager's own group."""

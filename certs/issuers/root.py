@@ -21,7 +21,7 @@ from certs.profile import key_usage, subject
 from certs.sealing import PLAIN, Seal, UnopenedError
 from certs.serial import new_serial
 from certs.terms import BACKDATED
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 VALIDITY: Final = timedelta(days=3652)
 """How long a CA of our making lasts: ten years."""

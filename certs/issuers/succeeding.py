@@ -18,7 +18,7 @@ from certs.issuers.contract import CertificateRequest, Issuer
 from certs.issuers.succession import SETTLING, Former, Succession, followed, read, written
 from certs.leaf import stands_below
 from certs.pem import first_in
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 ISSUER_FILE: Final = "issuer.json"
 AUTHORITY_FILE: Final = "authority.json"

@@ -23,7 +23,7 @@ from certs.pair_files import PairFiles
 from certs.roots import kept
 from certs.roots.authority import ChangingAuthority
 from certs.sealing import Seal
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 LOOKING: Final = 5.0
 """So often, in seconds, it is looked whether the files of a CA hold another."""

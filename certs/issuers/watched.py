@@ -12,7 +12,7 @@ from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest
 from certs.issuers.root import CaFiles, read_root
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 _MEND: Final = "put the right files there"
 _DATA: Final = "..data"

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from certs.errors import RequestError
 from certs.ledger.entry import LedgerEntry
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 
 Judge = Callable[[tuple[LedgerEntry, ...]], None]
 """Looks at all that a ledger has of a name, and raises where there must be no other certificate of it."""

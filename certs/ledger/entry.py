@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
-from mesh.identity import ProxyName
-from mesh.names import ProxyUuid
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import ProxyUuid
 
 SEEN_EVERY: Final = timedelta(minutes=15)
 """So often at most it is noted that a certificate is in use: each note is a write, and proxies are many."""

@@ -16,7 +16,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.material import PeerCertificate
 from certs.serial import read_serial
 from certs.terms import term_shown
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 
 REBUILT: Final = "the ledger is being rebuilt: until then nobody is let in, and nothing is issued or revoked"
 

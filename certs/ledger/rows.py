@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
-from mesh.identity import ProxyName
-from mesh.names import ProxyUuid
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import ProxyUuid
 
 _Moment = int | None
 _Row = tuple[

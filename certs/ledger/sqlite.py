@@ -19,7 +19,7 @@ from certs.ledger.mark import RevocationMark
 from certs.ledger.seen import Seen
 from certs.ledger.unwritten import Unwritten
 from certs.serial import read_serial
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 
 
 class SqliteLedger:

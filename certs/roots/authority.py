@@ -13,7 +13,7 @@ from certs.leaf import stands_below
 from certs.roots import kept
 from certs.roots.rotation import Fingerprint, Rotation
 from certs.sealing import PLAIN, Seal
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 
 class ChangingAuthority:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from certs.roots.rotation import Fingerprint, Rotation, Stage
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from certs.errors import StateError
 from certs.issuers.root import Root, fingerprint_in, load_root, new_root, write_root
 from certs.roots.rotation import Fingerprint, Rotation, Stage, begun
 from certs.sealing import PLAIN, Seal
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 FILE: Final = "rotation.json"
 

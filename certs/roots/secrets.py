@@ -17,9 +17,9 @@ from certs.issuers.root import Root, read_root
 from certs.issuers.watched import WatchedFiles
 from certs.roots.declared import DeclaredRoot
 from certs.roots.rotation import Fingerprint
-from mesh.names import Namespace, SecretName, TrustDomain
-from mesh.policy import PolicyKey
-from mesh.roots import MeshRootCertificate, Role
+from meshwright.mesh.names import Namespace, SecretName, TrustDomain
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.roots import MeshRootCertificate, Role
 
 NOTES: Final = "declared-roots.json"
 

@@ -12,7 +12,7 @@ from demo.kubernetes.pods import pod_of
 from demo.kubernetes.store import PodStore
 from demo.topology import BOOKBUYER, BOOKTHIEF, DATABASE, SERVICE_PORTS, STORE_V1, WAREHOUSE, Place
 from demo.verdicts import Verdict
-from mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey
 from tools.real_parts.node import Node
 
 _STATE: Final = "/state/meshwright"

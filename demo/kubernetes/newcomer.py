@@ -16,7 +16,7 @@ from demo.kubernetes.plane import Images, Plane
 from demo.plane import COMMAND
 from demo.supervisor import DemoError, bound_to_parent
 from demo.verdicts import Verdict
-from processes.command import Command, run
+from meshwright.processes.command import Command, run
 
 MANIFESTS: Final = Path(__file__).parent / "manifests" / "newcomer"
 _CALL: Final = "kubectl -n shop exec deploy/buyer -c buyer -- /call http://seller.shop:14001/buy-a-book/new"

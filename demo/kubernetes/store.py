@@ -22,7 +22,7 @@ from demo.topology import (
     WAREHOUSE,
     Place,
 )
-from mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey
 
 APPS: Final = Path(__file__).parent / "manifests" / "apps"
 """The programs, as Open Service Mesh publishes them."""

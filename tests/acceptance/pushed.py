@@ -15,9 +15,9 @@ from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities
 from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
-from providers.directory.manifests import Manifests
-from sidecars.envoy.secrets import service_certificate, trust_root
-from sidecars.envoy.validation import faults
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.validation import faults
 from tests.acceptance.manifests import Document, mesh
 from tests.acceptance.values import Dice
 from tests.golden.live import TRUST_DOMAIN, LiveMesh

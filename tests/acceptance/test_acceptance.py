@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 
 from catalog.store.view import View
-from mesh.kinds import HTTP_ROUTE_GROUP
-from mesh.objects import ObjectKey, Sourced
-from mesh.policy import HTTPMatch, HTTPRouteGroup
-from providers.directory.manifests import Manifests
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.policy import HTTPMatch, HTTPRouteGroup
+from meshwright.providers.directory.manifests import Manifests
 from tests.acceptance.pushed import Counts, settings, try_case, try_view
 from tests.deadline import until
 from tests.golden.live import LiveMesh

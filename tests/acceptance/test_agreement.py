@@ -13,12 +13,12 @@ from google.protobuf.message import Message
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.sidecars.envoy.validation import faults
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
-from providers.directory.manifests import Manifests
-from sidecars.envoy.validation import faults
 from tests.acceptance.pushed import certified, settings
 from tests.deadline import until
 from tests.golden.cases import MESSAGES

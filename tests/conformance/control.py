@@ -12,8 +12,8 @@ from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from demo.ports import free_port
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from tests.deadline import until
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource, TypeUrl

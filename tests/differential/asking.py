@@ -5,8 +5,8 @@ from random import Random
 from typing import Final
 
 from catalog.oracle.decide import Request
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, Port, ServiceAccountName
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName
 from tests.differential.targets import target, written
 from tests.differential.topology import GRPC, SERVERS, SERVICES, WORKLOADS, Document, Offers, Runs, is_http
 from tests.differential.wire import over_http2

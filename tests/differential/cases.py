@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from catalog.oracle.decide import Request
-from specs.regexes import regex_fault
+from meshwright.specs.regexes import regex_fault
 from tests.differential.asking import asked
 from tests.differential.plain import mutual_tls
 from tests.differential.topology import GRPC, SERVERS, SERVICES, TCP, Document, Runs

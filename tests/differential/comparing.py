@@ -21,8 +21,8 @@ from catalog.oracle.decide import (
 )
 from catalog.oracle.requests import path_of
 from catalog.store.view import View
-from mesh.callers import Outsider
-from mesh.names import Port
+from meshwright.mesh.callers import Outsider
+from meshwright.mesh.names import Port
 from tests.differential.cases import RE2_PATTERNS, Case, case
 from tests.differential.running import DifferentialMesh
 from tests.differential.topology import GRPC, HTTP_A, HTTP_B, PLAIN, SERVERS, TCP, is_http

@@ -4,15 +4,15 @@ That was Open Service Mesh's: equal matches share their principals, overlapping 
 """
 
 from catalog.policy.proxy import InboundPort, OnlyRules, ProxyPolicy
-from mesh.identity import ServiceIdentity
-from mesh.policy import HTTPMatch
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.sidecars.envoy import matching, names
+from meshwright.sidecars.envoy.rbac import HTTP_FILTER
+from meshwright.sidecars.envoy.typed import packed, reference
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
 from protos.envoy.type.matcher.v3 import string_pb2
-from sidecars.envoy import matching, names
-from sidecars.envoy.rbac import HTTP_FILTER
-from sidecars.envoy.typed import packed, reference
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, Resource, encode
 

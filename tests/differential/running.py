@@ -13,9 +13,9 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from mesh.callers import Outsider
-from mesh.identity import ServiceIdentity
-from providers.directory.manifests import Manifests
+from meshwright.mesh.callers import Outsider
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.providers.directory.manifests import Manifests
 from tests.differential.topology import (
     GRPC,
     HTTP_A,

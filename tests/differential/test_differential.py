@@ -19,9 +19,9 @@ from catalog.oracle import passing
 from catalog.oracle.decide import Answer, Request
 from catalog.oracle.expressions import fits_in_full
 from catalog.oracle.headers import SINGLE, TE, UNSEEN
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.service import ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from meshwright.mesh.service import ServiceKey
 from tests.differential import first_match
 from tests.differential.cases import Case, case
 from tests.differential.comparing import Counts, compare, run

@@ -19,9 +19,9 @@ from catalog.oracle.decide import Place, Request, TurnedDown, arriving, at_serve
 from catalog.oracle.expressions import literal
 from catalog.oracle.requests import path_of
 from catalog.store.view import View
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.service import ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from meshwright.mesh.service import ServiceKey
 from tests.differential.running import DifferentialMesh
 from tests.differential.targets import target
 from tests.differential.topology import HTTP_A, WORKLOADS, Document

@@ -7,9 +7,9 @@ import os
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName
-from mesh.service import ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName
+from meshwright.mesh.service import ServiceKey
 
 Document = dict[str, Any]
 """A manifest."""

@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from mesh.host_port import HostPort
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from tests.feature.identity.conftest import Server
 from tests.golden.envoys import HERE, RunningEnvoy, keep
 

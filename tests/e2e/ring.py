@@ -19,9 +19,9 @@ from typing import Self
 
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
-from controller.drivers import ADS_DRIVER
-from controller.server import Bound
-from mesh.host_port import HostPort
+from meshwright.controller.drivers import ADS_DRIVER
+from meshwright.controller.server import Bound
+from meshwright.mesh.host_port import HostPort
 from tests.e2e.envoys import Envoy, running
 from tests.e2e.policy.calls import exchange
 from tests.feature.identity.conftest import Server as Plane

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT
+from meshwright.cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT
 from tests.e2e.systemd import PROXY, SECONDS, Condition, Systemd, booted, dropped_in, missing_for_systemd
 from tests.meshes import texts
 from tests.typed import Command, Typed

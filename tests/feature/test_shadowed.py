@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import meshwright
+from meshwright import guard
 from tests.wheels import install, wheel
 
 ROOT = Path(__file__).parents[2]
@@ -20,10 +20,10 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ours")
     files = {
         str(path.relative_to(ROOT)): path.read_text("utf-8")
-        for package in (*meshwright.PACKAGES, "meshwright")
+        for package in (*guard.PACKAGES, "meshwright")
         for path in sorted((ROOT / package).rglob("*.py"))
     }
-    script = "[console_scripts]\nmeshwright = meshwright:main\n"
+    script = "[console_scripts]\nmeshwright = meshwright.guard:main\n"
     return install(folder / "site", wheel(folder, "meshwright", files, script))
 
 
@@ -51,7 +51,7 @@ def test_alone_it_runs(ours: Path, module: bool) -> None:
     assert out.strip()
 
 
-@pytest.mark.parametrize("name", meshwright.PACKAGES)
+@pytest.mark.parametrize("name", guard.PACKAGES)
 def test_whoever_is_before_one_of_ours_is_named(ours: Path, name: str, tmp_path: Path) -> None:
     """With the path, the distribution and the reason, whichever it is: also what runs first."""
     files = {f"{name}/__init__.py": "raise SystemExit('not ours')\n"}
@@ -68,10 +68,10 @@ def test_whoever_is_before_one_of_ours_is_named(ours: Path, name: str, tmp_path:
 
 def test_a_file_of_nobodys_in_the_working_directory_is_named(ours: Path, tmp_path: Path) -> None:
     """`python -m` looks there first."""
-    (tmp_path / "mesh.py").touch()
+    (tmp_path / "catalog.py").touch()
     code, _, err = _run(ours, cwd=tmp_path, module=True)
     assert code == 2
-    assert f"'mesh' is shadowed by {tmp_path / 'mesh.py'}, which stands in the working directory" in err
+    assert f"'catalog' is shadowed by {tmp_path / 'catalog.py'}, which stands in the working directory" in err
 
 
 def test_what_is_imported_already_is_named(ours: Path, tmp_path: Path) -> None:
@@ -87,12 +87,12 @@ def test_what_is_imported_already_is_named(ours: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_without_init_shadows_nothing(ours: Path, tmp_path: Path) -> None:
-    """A directory of manifests that is called mesh is no package."""
-    (tmp_path / "mesh").mkdir()
+    """A directory of keys that is called certs is no package."""
+    (tmp_path / "certs").mkdir()
     assert _run(ours, cwd=tmp_path, module=True)[0] == 0
 
 
 def test_a_package_of_theirs_behind_ours_shadows_nothing(ours: Path, tmp_path: Path) -> None:
     """It is theirs that is not found then."""
-    (tmp_path / "cli.py").touch()
+    (tmp_path / "certs.py").touch()
     assert _run(ours, ours, tmp_path)[0] == 0

@@ -4,7 +4,8 @@ The number stands in a route configuration, the last kind of resource that Envoy
 """
 
 from catalog.policy.proxy import SocketAddress
-from mesh.names import IpAddress, Port
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
@@ -12,7 +13,6 @@ from protos.envoy.extensions.filters.http.router.v3 import router_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
-from sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
 from xds.protocol.resource import ROUTE, Resource, encode
 
 BEACON_PORT = 15999

@@ -24,16 +24,16 @@ from catalog.relations.groups import groups
 from catalog.store.inventory import by_sidecar
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.sidecars.envoy import access_log
+from meshwright.sidecars.envoy.features import diagnosis, tap
+from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.layout import Side
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
-from providers.directory.manifests import Manifests
-from sidecars.envoy import access_log
-from sidecars.envoy.features import diagnosis, tap
-from sidecars.envoy.secrets import service_certificate, trust_root
-from sidecars.layout import Side
 from tests.golden.policies import POLICIES
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import aiohttp
 
-from agent.envoy.command import EnvoyOptions
-from agent.envoy.lifecycle import Ending, Lifecycle, RestartSettings
-from agent.envoy.runtime import RuntimeDirectory
-from agent.envoy.supervisor import Supervisor
+from meshwright.agent.envoy.command import EnvoyOptions
+from meshwright.agent.envoy.lifecycle import Ending, Lifecycle, RestartSettings
+from meshwright.agent.envoy.runtime import RuntimeDirectory
+from meshwright.agent.envoy.supervisor import Supervisor
 from tests.golden.beacon import BEACON_PORT
 
 

@@ -14,8 +14,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
-from agent.envoy.environment import environment
-from agent.envoy.lifecycle import Ending
 from catalog.policy.inbound import LOOPBACK
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
@@ -31,15 +29,17 @@ from certs.pair_files import PairFiles
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
-from delivery.proxies.identity import Held
 from demo.ports import free_port
-from mesh.host_port import HostPort
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import IpAddress, TrustDomain
-from mesh.workload import Explicit, Workload
-from providers.directory.manifests import Manifests
-from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.agent.envoy.environment import environment
+from meshwright.agent.envoy.lifecycle import Ending
+from meshwright.delivery.proxies.identity import Held
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import IpAddress, TrustDomain
+from meshwright.mesh.workload import Explicit, Workload
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
 from tests.deadline import until
 from tests.envoy import program as envoy_program
 from tests.golden.beacon import beacon

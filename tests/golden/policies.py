@@ -21,15 +21,15 @@ from catalog.policy.proxy import (
     TlsRange,
     WeightedBackend,
 )
-from mesh.callers import AuthenticatedName, Caller, IpRange
-from mesh.config import TlsVersion
-from mesh.identity import ServiceIdentity
-from mesh.kinds import TRAFFIC_TARGET, Kind
-from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch
-from mesh.service import ExternalHost, Protocol, ServiceKey
-from mesh.workload import Transparent
+from meshwright.mesh.callers import AuthenticatedName, Caller, IpRange
+from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_TARGET, Kind
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.service import ExternalHost, Protocol, ServiceKey
+from meshwright.mesh.workload import Transparent
 
 GOLDEN: Final = Namespace("golden")
 SHOP: Final = ServiceKey(GOLDEN, ServiceName("shop"))

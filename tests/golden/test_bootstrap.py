@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.envoy.command import EnvoyOptions, validate
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from meshwright.agent.envoy.command import EnvoyOptions, validate
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from tests import envoy
 
 pytestmark = pytest.mark.envoy

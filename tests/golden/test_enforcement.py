@@ -16,8 +16,6 @@ import grpc.aio
 import pytest
 import pytest_asyncio
 
-from admin.pages.access_line import question
-from admin.pages.explain import read_request
 from catalog.explain import explain
 from catalog.oracle.decide import Answer, Request, decide
 from catalog.store.inventory import by_identity
@@ -26,9 +24,11 @@ from certs.issuers.contract import KeyKind
 from certs.manager import CertificateManager
 from certs.pair import Making
 from certs.pair_files import PairFiles
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.service import ServiceKey
+from meshwright.admin.pages.access_line import question
+from meshwright.admin.pages.explain import read_request
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from meshwright.mesh.service import ServiceKey
 from tests.deadline import until
 from tests.golden import rules_in_listeners
 from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve

@@ -15,8 +15,8 @@ from catalog.policy.proxy import ExternalDestination, TlsOrigination
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
 from demo.ports import free_port
-from mesh.names import Port
-from sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.mesh.names import Port
+from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
 from tests.deadline import until
 from tests.golden.live import LiveMesh
 from tests.golden.policies import ROOTS, calling, external

@@ -9,9 +9,9 @@ from google.protobuf import any_pb2, descriptor_pool, message_factory
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
+from meshwright.sidecars.envoy.validation import faults
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
-from sidecars.envoy.validation import faults
 from tests.golden.cases import CASES, EVERY, HERE, case_groups, decoded, masked_secrets, render
 from xds.protocol.resource import SECRET, Resource
 from xds.protocol.snapshot import Snapshot

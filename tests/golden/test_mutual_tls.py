@@ -15,9 +15,9 @@ import pytest
 import pytest_asyncio
 
 from catalog.oracle.decide import Request, decide
-from mesh.callers import Outsider
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.service import ServiceKey
+from meshwright.mesh.callers import Outsider
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.service import ServiceKey
 from tests.golden.live import LiveMesh, serve
 
 pytestmark = [

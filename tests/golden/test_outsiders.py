@@ -19,11 +19,11 @@ from catalog.oracle.callers import is_caller
 from catalog.policy.proxy import EveryoneInTheMesh, OnlyRules, ProxyPolicy
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
-from mesh.callers import AuthenticatedName, IpRange, Outsider
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import IpAddress
-from mesh.policy import HTTPMatch
-from sidecars.layout import DIAGNOSIS_HEADER, OWN_ANSWER_HEADER
+from meshwright.mesh.callers import AuthenticatedName, IpRange, Outsider
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.sidecars.layout import DIAGNOSIS_HEADER, OWN_ANSWER_HEADER
 from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve
 from tests.golden.policies import GATEWAY, rule
 from tests.meshes.resources import resources

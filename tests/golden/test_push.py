@@ -14,10 +14,10 @@ from google.protobuf import json_format
 from google.protobuf.duration_pb2 import Duration
 
 from catalog.relations.identities import service_identities
+from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
-from sidecars.envoy.secrets import service_certificate, trust_root
 from tests.deadline import until
 from tests.golden.cases import CASES, EVERY, MESSAGES, Group, case_groups, decoded, view
 from tests.golden.live import OF_OLDER_ENVOYS, LiveMesh

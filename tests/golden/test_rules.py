@@ -12,12 +12,12 @@ from catalog.oracle.mutual_tls import PlainVerdict, plain_verdict
 from catalog.policy.proxy import InboundPort, OnlyRules
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
-from mesh.callers import Outsider
-from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress
-from mesh.service import ServiceKey
-from sidecars.envoy import names
-from sidecars.envoy.rbac import HTTP_FILTER, LOOKING_FILTER, PERMISSIVE
+from meshwright.mesh.callers import Outsider
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.service import ServiceKey
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.rbac import HTTP_FILTER, LOOKING_FILTER, PERMISSIVE
 from tests.golden.cases import CASES, EVERY, Group, case_groups, decoded, view
 from xds.protocol.resource import LISTENER, ROUTE
 

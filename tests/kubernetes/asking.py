@@ -8,8 +8,8 @@ from ssl import SSLContext
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-from mesh.kinds import Kind
-from specs.reference.crds import plural_of
+from meshwright.mesh.kinds import Kind
+from meshwright.specs.reference.crds import plural_of
 from tests.deadline import wait_until
 from tools.real_parts.cluster import Cluster, RunningCluster
 

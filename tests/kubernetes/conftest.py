@@ -16,9 +16,9 @@ from typing import Final
 import pytest
 
 from certs.issuers.cert_manager.issuer import CertManagerIssuer
-from kube.api import Api
-from kube.connection import found
-from mesh.identity import ProxyName
+from meshwright.kube.api import Api
+from meshwright.kube.connection import found
+from meshwright.mesh.identity import ProxyName
 from tests import envoy
 from tests.kubernetes import containers, objects
 from tests.kubernetes import kubectl as tool

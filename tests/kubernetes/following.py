@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 from tests.deadline import wait_until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.program import Program, Server

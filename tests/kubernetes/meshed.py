@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from mesh.host_port import HostPort
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
 from tests import envoy
 from tests.deadline import until
 from tests.e2e.agent.machines import APPLICATION_UID, Machine, cable, machine

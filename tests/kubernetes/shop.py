@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 from tests.kubernetes import objects
 from tests.kubernetes.following import Following, following
 from tests.kubernetes.kubectl import Kubectl

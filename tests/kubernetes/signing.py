@@ -18,8 +18,8 @@ from certs.issuers.contract import Issuer, Names, Usage
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
 from certs.pair import Making, Pair, issue_pair
-from kube.connection import found
-from mesh.names import TrustDomain
+from meshwright.kube.connection import found
+from meshwright.mesh.names import TrustDomain
 from tests.deadline import wait_until
 from tests.kubernetes.asking import Answer, Asking
 from tests.unit.certs.issuers.cas import Ca, ca

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from injector.configuration import read
-from injector.injecting import Known, injected
-from injector.shapes import checked
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.contract.errors import DriverError
-from sidecars.contract.kubernetes import Pod
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.injection.restoring import restored
+from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import DriverError
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.injection.restoring import restored
 from tests.kubernetes.any_pods import Pods
 from tests.kubernetes.asking import DRY, Answer, Asking
 from tools.real_parts.cluster import RunningCluster

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 from tests.kubernetes import objects, spoiling
 from tests.kubernetes.accounts import Account, Accounts, Rule
 from tests.kubernetes.kubectl import Kubectl

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 from tests.kubernetes import objects
 from tests.kubernetes.following import Following
 from tests.kubernetes.kubectl import Kubectl

@@ -19,7 +19,7 @@ from certs.issuers.cert_manager.requests import LABEL, OURS, UNTIL
 from certs.issuers.contract import Issuer, Names
 from certs.pair import Pair
 from certs.profile import alternative_names
-from kube.api import Api
+from meshwright.kube.api import Api
 from tests.deadline import Deadline, wait_until
 from tests.kubernetes.kubectl import Kubectl
 from tests.kubernetes.signing import (

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from deploy.overriding import merged
-from deploy.rendering import defaults, manifests
+from meshwright.chart.overriding import merged
+from meshwright.chart.rendering import defaults, manifests
 from tests.kubernetes.helm import CHART, Helm, objects
 from tests.typed import Command, Typed
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import yaml
 
-from injector.configuration import InjectionConfig
-from injector.injecting import Known, injected
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.registry import DriverRegistry
+from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.registry import DriverRegistry
 from tests.kubernetes import objects
 from tests.kubernetes.kubectl import Document, Kubectl
 from tests.program import Program

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kube.api import Api
-from kube.errors import ApiError
-from kube.resource import Resource
+from meshwright.kube.api import Api
+from meshwright.kube.errors import ApiError
+from meshwright.kube.resource import Resource
 from tests.kubernetes import objects
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.granted import lines

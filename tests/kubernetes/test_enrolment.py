@@ -10,8 +10,8 @@ import grpc
 
 from certs.issuers.authority import CertificateAuthority
 from certs.leaf import read_leaf
-from mesh.host_port import HostPort
-from mesh.names import TrustDomain
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import TrustDomain
 from tests.feature.identity.enrolling import Answered, Machine, join
 from tests.kubernetes import objects
 from tests.kubernetes.kubectl import Kubectl

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from sidecars.injection.patching import MOST_ANNOTATED
+from meshwright.sidecars.injection.patching import MOST_ANNOTATED
 from tests.kubernetes.asking import DRY, Asking
 from tests.kubernetes.kubectl import Document, Kubectl
 from tests.unit.injector.test_by_hand import CASES, NAMES, injected, run

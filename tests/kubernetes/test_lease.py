@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from kube.api import Api
-from kube.connection import found
-from kube.errors import Unreachable
-from kube.lease import LEASES, Lease, Terms
-from kube.resource import Raw, Resource
+from meshwright.kube.api import Api
+from meshwright.kube.connection import found
+from meshwright.kube.errors import Unreachable
+from meshwright.kube.lease import LEASES, Lease, Terms
+from meshwright.kube.resource import Raw, Resource
 from tools.real_parts.cluster import RunningCluster
 
 SECONDS: Final = 60.0

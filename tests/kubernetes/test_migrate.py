@@ -5,7 +5,7 @@ import shlex
 
 import yaml
 
-from cli.migrating.installation import UNCONVERTED
+from meshwright.cli.migrating.installation import UNCONVERTED
 from tests.kubernetes import objects
 from tests.kubernetes.kubectl import Document, Kubectl
 from tests.program import Program

@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.kubectl import Kubectl
 from tests.program import Program

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.policy.calls import load

@@ -13,16 +13,16 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from injector.keeper import PodRoots
-from injector.pod_roots import Reach, at_home
-from kube.api import Api
-from kube.connection import found
-from mesh.kinds import NAMESPACE
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.picture import Picture
-from providers.merge import Merged
+from meshwright.kube.api import Api
+from meshwright.kube.connection import found
+from meshwright.kubernetes.injection.keeper import PodRoots
+from meshwright.kubernetes.injection.pod_roots import Reach, at_home
+from meshwright.mesh.kinds import NAMESPACE
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.picture import Picture
+from meshwright.providers.merge import Merged
 from tests.deadline import until, wait_until
 from tests.kubernetes import objects, spoiling
 from tests.kubernetes.accounts import Accounts

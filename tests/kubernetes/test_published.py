@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from cli.offline import reference
-from mesh.config import MeshConfig
-from mesh.origins import InCluster
-from mesh.policy import TrafficSplit, TrafficTarget
-from mesh.problems import Severity
-from specs.shown import read_shown
+from meshwright.cli.offline import reference
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.policy import TrafficSplit, TrafficTarget
+from meshwright.mesh.problems import Severity
+from meshwright.specs.shown import read_shown
 from tests.kubernetes.asking import STRICT, Asking, established, path
 from tests.kubernetes.published import DEFINITIONS
 from tools.real_parts.cluster import cluster

@@ -9,17 +9,17 @@ from typing import Any, Final
 
 import yaml
 
-from admission.configuration import NAME
 from demo.ports import free_port
-from injector.place import CONFIG_MAP
-from kube.api import Api
-from kube.builtin import MUTATING, VALIDATING
-from kube.connection import found as connection
-from kube.reflector import Reflector
-from kube.resource import Raw
-from mesh.identity import ProxyName
-from reporting.event_writer import SETTLED
-from reporting.events import MENDED
+from meshwright.kube.api import Api
+from meshwright.kube.builtin import MUTATING, VALIDATING
+from meshwright.kube.connection import found as connection
+from meshwright.kube.reflector import Reflector
+from meshwright.kube.resource import Raw
+from meshwright.kubernetes.admission.configuration import NAME
+from meshwright.kubernetes.injection.place import CONFIG_MAP
+from meshwright.kubernetes.status.event_writer import SETTLED
+from meshwright.kubernetes.status.events import MENDED
+from meshwright.mesh.identity import ProxyName
 from tests.kubernetes import objects, spoiling
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.following import following

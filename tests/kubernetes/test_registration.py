@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import yaml
 
-import admission.registration
-from admission.configuration import configuration
-from admission.place import Place
-from admission.registration import Registration
+import meshwright.kubernetes.admission.registration
 from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
-from kube.api import Api
-from kube.builtin import VALIDATING
-from kube.connection import found
-from kube.errors import ApiError
-from mesh.names import TrustDomain
+from meshwright.kube.api import Api
+from meshwright.kube.builtin import VALIDATING
+from meshwright.kube.connection import found
+from meshwright.kube.errors import ApiError
+from meshwright.kubernetes.admission.configuration import configuration
+from meshwright.kubernetes.admission.place import Place
+from meshwright.kubernetes.admission.registration import Registration
+from meshwright.mesh.names import TrustDomain
 from tests.deadline import until
 from tests.kubernetes import spoiling
 from tests.kubernetes.accounts import Accounts
@@ -156,7 +156,7 @@ async def test_the_role_suffices_where_lists_are_not_streamed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On API servers that are some years old, and on those where the feature is off."""
-    monkeypatch.setattr(admission.registration, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(meshwright.kubernetes.admission.registration, "LOOK_SECONDS", 3600.0)
     account = accounts.make("webhook", [_granted()])
     async with spoiling.spoiling(shared_cluster) as between:
         between.spoil = spoiling.without_streaming_lists

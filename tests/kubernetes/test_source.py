@@ -9,13 +9,13 @@ from typing import Any
 from catalog.relations.endpoints import endpoints
 from catalog.relations.readiness import taking_traffic
 from catalog.store.view import MeshSettings, View
-from kube.api import Api
-from kube.connection import found
-from mesh.names import Namespace, ServiceName
-from mesh.service import ServiceKey
-from mesh.workload import Health
-from providers.kubernetes.scope import Scope
-from providers.kubernetes.source import KubernetesSource
+from meshwright.kube.api import Api
+from meshwright.kube.connection import found
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import Health
+from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.source import KubernetesSource
 from tests.kubernetes import objects
 from tests.kubernetes.kubectl import Kubectl
 from tools.real_parts.cluster import RunningCluster

@@ -11,14 +11,14 @@ from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.material import ServiceCertificate
-from mesh.authorization import Authorizer, ExternalAuthorization
-from mesh.callers import IpRange
-from mesh.config import MeshConfig, SidecarSettings, TlsVersion
-from mesh.egress import Egress, EgressPort, EgressProtocol
-from mesh.host_port import HostPort
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.ingress import IngressBackend, IngressPort, Proof
-from mesh.kinds import (
+from meshwright.mesh.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.callers import IpRange
+from meshwright.mesh.config import MeshConfig, SidecarSettings, TlsVersion
+from meshwright.mesh.egress import Egress, EgressPort, EgressProtocol
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.kinds import (
     DEPLOYMENT,
     EGRESS,
     EXTENSION_SERVICE,
@@ -37,12 +37,27 @@ from mesh.kinds import (
     UPSTREAM_POLICY,
     UPSTREAM_TRAFFIC_SETTING,
 )
-from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
-from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
-from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.policy import (
+from meshwright.mesh.limits import (
+    ConnectionLimits,
+    RateLimit,
+    RateLimits,
+    RateUnit,
+    RouteRate,
+    UpstreamTrafficSetting,
+)
+from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.names import (
+    IpAddress,
+    Namespace,
+    Port,
+    ProxyUuid,
+    ServiceAccountName,
+    ServiceName,
+    TrustDomain,
+)
+from meshwright.mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.policy import (
     Backend,
     HTTPMatch,
     HTTPRouteGroup,
@@ -53,11 +68,11 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from mesh.rate_services import CountedConnections, CountedRequests, RateLimitService, RemoteAddress
-from mesh.retries import FailedWith, Retries, Retry
-from mesh.routing import RouteActions, RoutePolicy, RouteRule
-from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
-from mesh.telemetry import (
+from meshwright.mesh.rate_services import CountedConnections, CountedRequests, RateLimitService, RemoteAddress
+from meshwright.mesh.retries import FailedWith, Retries, Retry
+from meshwright.mesh.routing import RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
+from meshwright.mesh.telemetry import (
     AccessLog,
     ExtensionService,
     JsonFormat,
@@ -66,7 +81,7 @@ from mesh.telemetry import (
     Telemetry,
     TextFormat,
 )
-from mesh.upstreams import (
+from meshwright.mesh.upstreams import (
     Balancing,
     Ejecting,
     HashKey,
@@ -77,7 +92,7 @@ from mesh.upstreams import (
     UpstreamPolicy,
     Within,
 )
-from mesh.workload import (
+from meshwright.mesh.workload import (
     Capture,
     Explicit,
     Health,
@@ -89,7 +104,7 @@ from mesh.workload import (
     WorkloadKey,
     WorkloadPort,
 )
-from specs.annotations import PERMISSIVE
+from meshwright.specs.annotations import PERMISSIVE
 from tests.meshes import values as a
 
 NAMES = ("a", "b", "b")

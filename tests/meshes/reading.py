@@ -1,8 +1,8 @@
 """Short hands for tests of readers: manifests from YAML text, and problems as short tuples."""
 
-from mesh.objects import MeshObject
-from mesh.origins import InFile
-from specs.reader import Reading, read
+from meshwright.mesh.objects import MeshObject
+from meshwright.mesh.origins import InFile
+from meshwright.specs.reader import Reading, read
 from tests import libyaml
 
 ORIGIN = InFile("test.yaml", 1, 1)

@@ -1,8 +1,8 @@
 """What an Envoy is sent for a policy, all pieces made and put in order."""
 
 from catalog.policy.proxy import ProxyPolicy
-from sidecars.contract.driver import Piece, each_piece
-from sidecars.envoy.pieces import parts
+from meshwright.sidecars.contract.driver import Piece, each_piece
+from meshwright.sidecars.envoy.pieces import parts
 from xds.protocol.resource import TYPES, Resource
 
 

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
-from mesh.objects import EndpointSlice, ObjectKey, Sourced
-from mesh.picture import Picture
-from mesh.problems import Problems
-from providers.contract import Counts, Freshness
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.problems import Problems
+from meshwright.providers.contract import Counts, Freshness
 from tests.meshes import values as a
 
 

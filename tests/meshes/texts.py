@@ -5,9 +5,9 @@ What is not of every manifest of a kind is given as YAML in flow style: `spec="w
 
 from typing import Final
 
-from mesh.kinds import SERVICE_ACCOUNT, WORKLOAD
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
+from meshwright.mesh.kinds import SERVICE_ACCOUNT, WORKLOAD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
 
 DRIVER: Final = "meshwright.dev/sidecar-driver"
 _VERSIONS: Final = {

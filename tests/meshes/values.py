@@ -7,19 +7,19 @@ import catalog.store.osm
 import catalog.store.smi  # noqa: F401 - declares the policies that a view may be made of
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
-from mesh.authorization import ExternalAuthorization
-from mesh.callers import IpRange
-from mesh.config import MeshConfig
-from mesh.egress import Egress, EgressPort, EgressProtocol
-from mesh.identity import ServiceIdentity
-from mesh.ingress import IngressBackend, IngressPort, Proof
-from mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
-from mesh.limits import UpstreamTrafficSetting
-from mesh.mutual_tls import MutualTLS
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.policy import (
+from meshwright.mesh.authorization import ExternalAuthorization
+from meshwright.mesh.callers import IpRange
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.egress import Egress, EgressPort, EgressProtocol
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
+from meshwright.mesh.limits import UpstreamTrafficSetting
+from meshwright.mesh.mutual_tls import MutualTLS
+from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
+from meshwright.mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.policy import (
     Backend,
     HeaderMatch,
     HTTPMatch,
@@ -31,13 +31,13 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from mesh.retries import Retry
-from mesh.roots import MeshRootCertificate
-from mesh.routing import RoutePolicy
-from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
-from mesh.telemetry import ExtensionService, Telemetry
-from mesh.upstreams import UpstreamPolicy
-from mesh.workload import (
+from meshwright.mesh.retries import Retry
+from meshwright.mesh.roots import MeshRootCertificate
+from meshwright.mesh.routing import RoutePolicy
+from meshwright.mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
+from meshwright.mesh.telemetry import ExtensionService, Telemetry
+from meshwright.mesh.upstreams import UpstreamPolicy
+from meshwright.mesh.workload import (
     Explicit,
     Interception,
     PodTemplate,
@@ -47,8 +47,8 @@ from mesh.workload import (
     WorkloadKey,
     WorkloadPort,
 )
-from specs.annotations import PERMISSIVE
-from specs.kinds import kind_meant
+from meshwright.specs.annotations import PERMISSIVE
+from meshwright.specs.kinds import kind_meant
 
 DEFAULT = Namespace("default")
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """Views from manifests, for what is asked of a whole mesh."""
 
 from catalog.store.view import MeshSettings, View
-from providers.directory.manifests import Manifests
+from meshwright.providers.directory.manifests import Manifests
 from tests.meshes import texts
 
 POLICY = texts.joined(

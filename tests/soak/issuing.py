@@ -28,8 +28,8 @@ from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from certs.stored import ADS_SERVER, holder_of
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 
 DOMAIN: Final = TrustDomain("cluster.local")
 IDENTITY: Final = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))

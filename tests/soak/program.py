@@ -23,8 +23,8 @@ from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
 from certs.pair import Pair, issue_pair
 from certs.proxy import issue_proxy
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.meshes import texts
@@ -146,7 +146,7 @@ async def program(
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
             *("sh", "-c", LIMITED, *map(str, descriptors)),
-            *(sys.executable, "-c", "from cli.main import main; main()", "serve"),
+            *(sys.executable, "-c", "from meshwright.cli.main import main; main()", "serve"),
             *(part for name, value in flags.items() for part in (f"--{name}", value)),
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **given},
             stderr=errors,

@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-from controller.process.memory import TRIM_SECONDS
+from meshwright.controller.process.memory import TRIM_SECONDS
 from tests.deadline import until
 from tests.soak.program import Honest, program
 from tests.soak.requesters import Attacks

@@ -24,10 +24,10 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 
 from catalog.policy.proxy import ProxyPolicy
 from catalog.store.view import MeshSettings, View
-from mesh.calling import Resilience, RetryPolicy
+from meshwright.mesh.calling import Resilience, RetryPolicy
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.sidecars.envoy.features.retries import Retries
 from protos.envoy.config.route.v3 import route_pb2
-from providers.directory.manifests import Manifests
-from sidecars.envoy.features.retries import Retries
 from tests.deadline import until
 from tests.e2e.agent.scenes import Scene
 from tests.golden.live import TRUST_DOMAIN, LiveMesh

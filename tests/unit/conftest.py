@@ -13,7 +13,7 @@ import pytest
 
 from catalog.store.view import MeshSettings, View
 from certs.sealing import Stretching
-from providers.directory.source import DirectorySource
+from meshwright.providers.directory.source import DirectorySource
 from tests.meshes import texts
 
 SECONDS = 60.0

@@ -32,7 +32,7 @@ def environment() -> Files:
     version = sysconfig.get_python_version()
     interpreter, standard = base / "bin" / f"python{version}", Path(sysconfig.get_path("stdlib"))
     site = f"{HOME}/lib/python{version}/site-packages"
-    command = f"#!{HOME}/bin/python\nimport sys\nfrom meshwright import main\nsys.exit(main())\n"
+    command = f"#!{HOME}/bin/python\nimport sys\nfrom meshwright.guard import main\nsys.exit(main())\n"
     return {
         **program(interpreter),
         **tree(standard, str(standard), _UNUSED),
@@ -55,8 +55,9 @@ def ours(site: str) -> Files:
     """Return the packages that the wheel has, as they stand in this clone; a test compares them with it."""
     told = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))
     found: dict[str, Entry] = {}
-    for name in told["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
-        found.update(tree(_ROOT / name, f"{site}/{name}"))
+    wheel = told["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for source, target in (*((name, name) for name in wheel["packages"]), *wheel["force-include"].items()):
+        found.update(tree(_ROOT / source, f"{site}/{target}"))
     return found
 
 

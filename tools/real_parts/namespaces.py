@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agent.envoy import die_with_parent
+from meshwright.agent.envoy import die_with_parent
 from tools.netns import within
 from tools.real_parts import holding
 from tools.real_parts.building import PartError

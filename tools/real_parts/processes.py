@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from agent.envoy.die_with_parent import bound
+from meshwright.agent.envoy.die_with_parent import bound
 from tools.ending import end
 from tools.real_parts.building import PartError
 from tools.real_parts.namespaces import Namespaces

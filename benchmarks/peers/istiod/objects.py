@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from benchmarks import meshes
 from benchmarks.in_kubernetes.objects import CONFIG_MAP, MUTUAL, NODE, Document, Kind, Object, place
-from mesh.config import TlsVersion
-from mesh.workload import Workload
+from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.workload import Workload
 from protos.envoy.config.core.v3 import base_pb2
 
 SYSTEM: Final = "istio-system"

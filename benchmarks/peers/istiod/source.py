@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from benchmarks import meshes
 from benchmarks.in_kubernetes.objects import Object
 from benchmarks.peers.istiod import objects
-from mesh.config import TlsVersion
+from meshwright.mesh.config import TlsVersion
 
 
 def scopes(services: int) -> Iterator[Object]:

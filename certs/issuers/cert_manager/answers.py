@@ -12,8 +12,8 @@ from certs.bundle import TrustBundle
 from certs.issuers.chain import above
 from certs.leaf import signed_by
 from certs.pem import as_pem, certificates_in
-from kube.errors import shortened
-from kube.resource import Raw
+from meshwright.kube.errors import shortened
+from meshwright.kube.resource import Raw
 
 _UNAPPROVED: Final = (
     "nobody has approved it: cert-manager's own approver does unless it was told otherwise "

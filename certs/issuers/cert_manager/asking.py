@@ -12,10 +12,10 @@ from certs.errors import IssuerError
 from certs.issuers.cert_manager.answers import Refused, Signed, Waiting, judged, unfit
 from certs.issuers.cert_manager.requests import LABEL, OURS, REQUESTS, is_left_behind
 from certs.issuers.reference import CERT_MANAGER, IssuerReference
-from kube.api import Api
-from kube.errors import ApiError, KubeError, Nonsense, Reason
-from kube.resource import Raw, Resource
-from kube.streams import event
+from meshwright.kube.api import Api
+from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason
+from meshwright.kube.resource import Raw, Resource
+from meshwright.kube.streams import event
 
 _GRANTS: Final = "docs/kubernetes/cert-manager.yaml grants it"
 _REMOVING_SECONDS: Final = 5.0

@@ -21,10 +21,10 @@ from certs.issuers.given import given_roots
 from certs.issuers.reference import IssuerReference
 from certs.manager import service_names
 from certs.pair import issue_pair
-from kube.api import Api
-from kube.connection import Connection
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.kube.api import Api
+from meshwright.kube.connection import Connection
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 
 _ANSWER_SECONDS: Final = 30.0
 _PROBING: Final = timedelta(hours=1)

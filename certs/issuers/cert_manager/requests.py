@@ -6,7 +6,7 @@ from typing import Final
 
 from certs.issuers.contract import CertificateRequest, Usage
 from certs.issuers.reference import CERT_MANAGER, IssuerReference
-from kube.resource import Raw, Resource
+from meshwright.kube.resource import Raw, Resource
 
 REQUESTS: Final = Resource(CERT_MANAGER, "v1", "certificaterequests", "CertificateRequest")
 

@@ -16,7 +16,7 @@ from certs.issuers.vault.answers import roots, signed
 from certs.issuers.vault.http import Answer, VaultApi, VaultRefused, mount, segment
 from certs.issuers.vault.login import Login, Session
 from certs.leaf import stands_below
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 _FORBIDDEN: Final = 403
 _SAFE: Final = timedelta(seconds=60)

@@ -20,7 +20,7 @@ import aiohttp
 
 from demo.plane import COMMAND, ControlPlane, PlaneAddresses
 from demo.transparent import as_user
-from mesh.workload import Transparent
+from meshwright.mesh.workload import Transparent
 from tests.deadline import until
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID, Machine, machine
 from tests.e2e.agent.scenes import Agent, end, get_from

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from agent.envoy.runtime import shared_memory
 from certs.pair_files import PairFiles
 from demo.ports import free_port
+from meshwright.agent.envoy.runtime import shared_memory
 from tests.deadline import until
 from tests.e2e.agent.scenes import APPLICATION, CLIENT, NET, PORT, Agent, Scene, answered, get, is_alive, when
 from tests.e2e.policy.calls import load

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from demo.plane import COMMAND
-from mesh.workload import Capture, Transparent
-from sidecars.layout import STATUS_PORT
+from meshwright.mesh.workload import Capture, Transparent
+from meshwright.sidecars.layout import STATUS_PORT
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, V4, Meshed, policy

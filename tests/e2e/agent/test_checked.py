@@ -16,9 +16,9 @@ from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
 from certs.proxy import issue_proxy
 from demo.plane import COMMAND
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from mesh.workload import Capture, Transparent
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.workload import Capture, Transparent
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID, Servers

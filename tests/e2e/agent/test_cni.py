@@ -21,10 +21,10 @@ from typing import Any, Final
 
 import pytest
 
-from agent.interception.iptables import check, put
-from agent.interception.settings import Family, Interception
 from demo.ports import free_port
-from mesh.workload import Capture
+from meshwright.agent.interception.iptables import check, put
+from meshwright.agent.interception.settings import Family, Interception
+from meshwright.mesh.workload import Capture
 from tests.deadline import wait_until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import Machine, machine

@@ -9,19 +9,19 @@ import pytest
 import pytest_asyncio
 
 from demo.plane import COMMAND
-from mesh.config import Exclusions, MeshConfig
-from mesh.names import Namespace, Port, ProxyUuid
-from mesh.objects import NamespaceObject
-from mesh.workload import Transparent
-from sidecars.contract.kubernetes import Pod
-from sidecars.injection.context import (
+from meshwright.mesh.config import Exclusions, MeshConfig
+from meshwright.mesh.names import Namespace, Port, ProxyUuid
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.mesh.workload import Transparent
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.injection.context import (
     EXCLUDED_RANGES,
     OUTBOUND_PORTS,
     Injector,
     injector_context,
 )
-from sidecars.injection.interception import arguments
-from sidecars.injection.names import INBOUND_PORTS
+from meshwright.sidecars.injection.interception import arguments
+from meshwright.sidecars.injection.names import INBOUND_PORTS
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import ADDRESSES, SWITCH, V4, V6, Meshed, bound

@@ -18,12 +18,12 @@ from certs.opening import Opened, opened
 from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
-from controller.tokens import JoinTokens
 from demo.plane import COMMAND
-from enrolment.tokens import TokenRequest
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from mesh.workload import Capture, Transparent
+from meshwright.controller.tokens import JoinTokens
+from meshwright.enrolment.tokens import TokenRequest
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.workload import Capture, Transparent
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import PROXY_UID

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from demo.plane import COMMAND
-from mesh.workload import Transparent
+from meshwright.mesh.workload import Transparent
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import LOOPBACK, machine

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from agent.hosts.file import BEGIN
+from meshwright.agent.hosts.file import BEGIN
 from tests.deadline import until
 from tests.e2e.agent.scenes import (
     APPLICATION,

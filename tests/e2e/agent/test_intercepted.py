@@ -19,7 +19,7 @@ import structlog
 
 from demo.plane import COMMAND
 from demo.transparent import as_user
-from mesh.workload import Capture, Transparent
+from meshwright.mesh.workload import Capture, Transparent
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import PROXY_UID

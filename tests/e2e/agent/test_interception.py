@@ -17,12 +17,12 @@ from socket import AF_INET, AF_INET6, AddressFamily
 
 import pytest
 
-from agent.interception.iptables import Backend, check, put
-from agent.interception.ports import PortRange
-from agent.interception.settings import Family, Interception
-from mesh.names import InterfaceName
-from mesh.workload import Capture
-from sidecars.layout import INBOUND_PORT, TPROXY_PORT
+from meshwright.agent.interception.iptables import Backend, check, put
+from meshwright.agent.interception.ports import PortRange
+from meshwright.agent.interception.settings import Family, Interception
+from meshwright.mesh.names import InterfaceName
+from meshwright.mesh.workload import Capture
+from meshwright.sidecars.layout import INBOUND_PORT, TPROXY_PORT
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import (
     APPLICATION_UID,

@@ -4,15 +4,15 @@ import subprocess
 
 import pytest
 
-from mesh.config import MeshConfig
-from mesh.identity import ProxyName
-from mesh.names import Namespace
-from mesh.workload import Capture, Transparent
-from sidecars.contract.kubernetes import Container, Pod, SecurityContext
-from sidecars.contract.pod import InjectorContext, PodOs
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.injection.names import SIDECAR_CONTAINER
-from sidecars.selection import Selection
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.workload import Capture, Transparent
+from meshwright.sidecars.contract.kubernetes import Container, Pod, SecurityContext
+from meshwright.sidecars.contract.pod import InjectorContext, PodOs
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.injection.names import SIDECAR_CONTAINER
+from meshwright.sidecars.selection import Selection
 from tests.e2e.agent.conftest import missing_for_namespaces
 
 pytestmark = [

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from agent.interception.iptables import put
-from agent.interception.ports import PortRange
-from agent.interception.probing import not_led
-from agent.interception.settings import Family, Interception, InterceptionError
-from mesh.workload import Capture
+from meshwright.agent.interception.iptables import put
+from meshwright.agent.interception.ports import PortRange
+from meshwright.agent.interception.probing import not_led
+from meshwright.agent.interception.settings import Family, Interception, InterceptionError
+from meshwright.mesh.workload import Capture
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import PROXY_UID, WORKLOAD, Machine, machine, pair
 

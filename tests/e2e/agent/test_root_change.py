@@ -13,7 +13,7 @@ import pytest
 from certs.issuers.root import fingerprint_in
 from certs.leaf import read_leaf, stands_below
 from demo.plane import COMMAND
-from mesh.workload import Capture, Transparent
+from meshwright.mesh.workload import Capture, Transparent
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import APPLICATION_UID

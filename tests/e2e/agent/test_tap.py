@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from demo.plane import COMMAND
-from mesh.workload import Capture, Transparent
+from meshwright.mesh.workload import Capture, Transparent
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.meshed import CALLED_AT, V4, Meshed

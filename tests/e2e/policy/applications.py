@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 from aiohttp import WSMsgType, web
 
-from sidecars.layout import OWN_ANSWER_HEADER
+from meshwright.sidecars.layout import OWN_ANSWER_HEADER
 
 HTTP, ADMIN, GRPC, DATABASE, GREETER, ECHO, GRPC_IN_TLS = 8080, 8081, 50051, 3306, 7000, 9000, 50052
 """Where an application listens: two ports of HTTP, gRPC, two whose server speaks first, one of bytes.

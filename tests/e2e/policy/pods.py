@@ -20,7 +20,7 @@ import yaml
 from catalog.policy.inbound import LOOPBACK
 from catalog.relations.hosts import hosts
 from demo.transparent import as_user
-from mesh.names import Namespace
+from meshwright.mesh.names import Namespace
 from tests import envoy
 from tests.e2e.agent.machines import APPLICATION_UID, Machine, join, machine
 from tests.e2e.policy import applications, calls

@@ -8,14 +8,14 @@ import grpc.aio
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.figures.counted import Who
-from agent.figures.edges import Edges
-from agent.figures.exposition import written
-from agent.figures.increments import since
-from agent.figures.report import Reports
-from agent.figures.statistics import STATS_PATH, Statistics, read
-from enrolment.reports import report
-from observed.figures import Kind
+from meshwright.agent.figures.counted import Who
+from meshwright.agent.figures.edges import Edges
+from meshwright.agent.figures.exposition import written
+from meshwright.agent.figures.increments import since
+from meshwright.agent.figures.report import Reports
+from meshwright.agent.figures.statistics import STATS_PATH, Statistics, read
+from meshwright.enrolment.reports import report
+from meshwright.traffic.figures import Kind
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.deadline import until
 from tests.e2e.policy.applications import GRPC

@@ -17,9 +17,9 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName
-from sidecars.envoy import names
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName
+from meshwright.sidecars.envoy import names
 from tests.e2e.policy import applications
 from tests.e2e.policy.applications import ECHO, GREETER, HTTP
 from tests.e2e.policy.policies import PERMISSIVE, Document, Match, http, path, ports, routes, target, tcp

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sidecars.layout import DIAGNOSIS_HEADER, OWN_ANSWER_HEADER
+from meshwright.sidecars.layout import DIAGNOSIS_HEADER, OWN_ANSWER_HEADER
 from tests.e2e.policy.applications import HTTP
 from tests.e2e.policy.calls import raw
 from tests.e2e.policy.policies import ALL, EVERYTHING, target

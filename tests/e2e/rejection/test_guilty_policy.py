@@ -18,13 +18,13 @@ from aiohttp import web
 from certs.issuers.contract import Usage
 from certs.manager import service_names
 from certs.pair import issue_pair
-from controller.app import run
-from controller.kept import VERDICTS
-from controller.server import Bound
-from controller.settings import load
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, TrustDomain
-from sidecars.envoy.bootstrap import AdsProtocol
+from meshwright.controller.app import run
+from meshwright.controller.kept import VERDICTS
+from meshwright.controller.server import Bound
+from meshwright.controller.settings import load
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.sidecars.envoy.bootstrap import AdsProtocol
 from tests.deadline import until
 from tests.e2e.envoys import Envoy, rejections, running
 from tests.feature.identity.conftest import SERVICE, Server

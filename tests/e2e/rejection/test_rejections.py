@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from delivery.quarantine import backoff
-from sidecars.envoy.bootstrap import AdsProtocol
+from meshwright.delivery.quarantine import backoff
+from meshwright.sidecars.envoy.bootstrap import AdsProtocol
 from tests.deadline import until
 from tests.e2e.envoys import Envoy, rejections, running
 from tests.feature.identity.conftest import Server, serve

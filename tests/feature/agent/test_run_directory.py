@@ -14,7 +14,14 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a
 
 def _refused(tmp_path: Path, run: Path) -> str:
     """Run the agent, and return why it did not begin."""
-    command = [sys.executable, "-c", "from cli.main import main; main()", "agent", "--log-level", "error"]
+    command = [
+        sys.executable,
+        "-c",
+        "from meshwright.cli.main import main; main()",
+        "agent",
+        "--log-level",
+        "error",
+    ]
     command += ["--credentials", str(tmp_path), "--ads", "127.0.0.1:1", "--status", "127.0.0.1:0"]
     done = subprocess.run([*command, "--run", str(run)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

@@ -18,9 +18,9 @@ import pytest_asyncio
 from aiohttp import web
 from yarl import URL
 
-from admin.http.servers import SOCKET_NAME, serving, unix_socket
-from cli.client import api
-from cli.errors import NotUnderstood, Status
+from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
+from meshwright.cli.client import api
+from meshwright.cli.errors import NotUnderstood, Status
 from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import AFTER, DOCUMENTS, ONE, TWO, mesh
 from tests.typed import Command, Done, Typed

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
-from admin.api.events import CHANGED, CLIENTS
+from meshwright.admin.api.events import CHANGED, CLIENTS
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.feature.identity.conftest import Server, serving
 from tests.feature.rejection.conftest import joining

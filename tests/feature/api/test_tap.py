@@ -11,12 +11,12 @@ import grpc
 import grpc.aio
 import pytest
 
-from admin.api.tap import GONE_SECONDS
 from certs.pair import Pair
-from observed.taps import MOST_TAPS, PER_SECOND
+from meshwright.admin.api.tap import GONE_SECONDS
+from meshwright.sidecars.envoy.access_log_service import METHOD
+from meshwright.traffic.taps import MOST_TAPS, PER_SECOND
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.accesslog.v3 import als_pb2
-from sidecars.envoy.access_log_service import METHOD
 from tests.feature.identity.conftest import Server, serving
 from tests.meshes import texts
 

@@ -22,8 +22,8 @@ from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy, sign_proxy
 from certs.server import ads_server_certificate, webhook_certificate
 from certs.signing_request import judged
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from tests.unit.certs.issuers.cas import ca
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")

@@ -17,7 +17,7 @@ from certs.issuers.exchanges import Answered, Exchanges, Line, Question
 from certs.issuers.vault.http import VaultApi
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByAppRole
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import ca
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from meshwright import ROOT
+from meshwright.guard import ROOT
 from tests.unit.agent.credentials_of import write_credentials
 
 SECONDS = 60.0
@@ -25,7 +25,7 @@ def _at_a_terminal(folder: Path, *words: str) -> tuple[int, str]:
     def takes_it() -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-    program = "from meshwright import main; main()"
+    program = "from meshwright.guard import main; main()"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "1000", "NO_COLOR": "1"}
     with subprocess.Popen(
         [sys.executable, "-c", program, *words],

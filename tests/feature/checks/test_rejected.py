@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from checks.check import Check, Status
-from cli.checking import running
+from meshwright.checks.check import Check, Status
+from meshwright.cli.checking import running
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts

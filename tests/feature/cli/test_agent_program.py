@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.handover import PROGRAM
+from meshwright.cli.handover import PROGRAM
 
 HEAVY = (
     *(
@@ -24,7 +24,9 @@ HEAVY = (
     *("yaml", "dns", "re2", "prometheus_client", "protos", "specs", "catalog", "providers", "delivery"),
 )
 SHOWN = (
-    f"import {PROGRAM}, sys; print(*{{name.split(chr(46))[0] for name, each in sys.modules.items() if each}})"
+    f"import {PROGRAM}, sys\n"
+    "names = (name.removeprefix('meshwright.') for name, module in sys.modules.items() if module)\n"
+    "print(*{name.partition('.')[0] for name in names})"
 )
 
 
@@ -50,7 +52,7 @@ def test_it_imports_what_it_needs(imported: frozenset[str]) -> None:
 def test_it_goes_on_whatever_its_process_is_called(name: bytes) -> None:
     """A name is any 15 bytes, maybe cut within a character."""
     script = (
-        "from cli.handover import Told, become_agent; from pathlib import Path; "
+        "from meshwright.cli.handover import Told, become_agent; from pathlib import Path; "
         f"Path('/proc/self/comm').write_bytes({name!r}); "
         "become_agent(Told(None, 'loud', False, frozenset()))"
     )
@@ -77,7 +79,14 @@ def test_an_agent_that_cannot_begin_says_why(mode: int | None, sentence: str, tm
         run.mkdir()
         (run / "bootstrap.json").write_text("{}")
         run.chmod(mode)
-    command = [sys.executable, "-c", "from cli.main import main; main()", "agent", "--log-level", "error"]
+    command = [
+        sys.executable,
+        "-c",
+        "from meshwright.cli.main import main; main()",
+        "agent",
+        "--log-level",
+        "error",
+    ]
     command += ["--credentials", str(tmp_path), "--ads", "127.0.0.1:1", "--status", "127.0.0.1:0"]
     done = subprocess.run([*command, "--run", str(run)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

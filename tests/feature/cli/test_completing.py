@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from admin.http.servers import SOCKET_NAME, serving, unix_socket
-from cli.completing import proxies, serials
+from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
+from meshwright.cli.completing import proxies, serials
 from tests.typed import PATH, ROOT
 
 Complete = Callable[..., list[str]]
 PROGRAM = f"""\
 #!{sys.executable}
-from cli.main import main
+from meshwright.cli.main import main
 main()
 """
 PRESSED = """\

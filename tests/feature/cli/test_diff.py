@@ -12,10 +12,10 @@ import pytest
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from cli.offline.mesh import read
-from delivery.proxies.status import ProxyState, ProxyStatus
-from delivery.snapshots.changes import Change, Changed, Comparison, Kind, compare
-from mesh.identity import ProxyName
+from meshwright.cli.offline.mesh import read
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.delivery.snapshots.changes import Change, Changed, Comparison, Kind, compare
+from meshwright.mesh.identity import ProxyName
 from tests.meshes import texts
 from tests.meshes.resources import resources
 from tests.typed import Done

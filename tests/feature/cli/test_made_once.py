@@ -8,9 +8,9 @@ from typing import IO, Any, cast
 
 import pytest
 
-from cli import tokens
-from cli.errors import IssuingError
-from enrolment.tokens import TokenRequest
+from meshwright.cli import tokens
+from meshwright.cli.errors import IssuingError
+from meshwright.enrolment.tokens import TokenRequest
 from tests.typed import Done
 from tests.volumes import short_files
 

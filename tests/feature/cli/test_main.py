@@ -13,8 +13,8 @@ import pytest
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
-from mesh.identity import ProxyName
-from meshwright import ROOT
+from meshwright.guard import ROOT
+from meshwright.mesh.identity import ProxyName
 from tests.typed import Done
 
 Run = Callable[..., Done]
@@ -29,7 +29,7 @@ def _issue(run: Run) -> str:
 
 def test_help_imports_nothing_heavy() -> None:
     """It comes at once: no gRPC, no aiohttp, no pydantic, no generated code."""
-    program = "import sys, cli.main; print([m for m in sys.argv[1:] if m in sys.modules])"
+    program = "import sys, meshwright.cli.main; print([m for m in sys.argv[1:] if m in sys.modules])"
     heavy = ["grpc", "aiohttp", "pydantic", "cryptography", "google.protobuf", "yaml", "rich.table"]
     done = subprocess.run([sys.executable, "-c", program, *heavy], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -38,12 +38,12 @@ def test_help_imports_nothing_heavy() -> None:
 def test_a_server_imports_nothing_that_it_may_never_need(tmp_path: Path) -> None:
     """Imports are memory for as long as it runs, and a part of its start."""
     program = (
-        "import sys, cli.main\n"
-        "try: cli.main.app(['serve', '--mesh', 'none', '--state', 'state'])\n"
+        "import sys, meshwright.cli.main as main\n"
+        "try: main.app(['serve', '--mesh', 'none', '--state', 'state'])\n"
         "finally: print(*(m for m in sys.argv[1:] if m in sys.modules))"
     )
-    unneeded = ("rich", "dns", "kube", "watchfiles", "multiprocessing")
-    needed = ("structlog", "providers.directory.watch", "providers.dns.source", "grpc")
+    unneeded = ("rich", "dns", "meshwright.kube", "watchfiles", "multiprocessing")
+    needed = ("structlog", "meshwright.providers.directory.watch", "meshwright.providers.dns.source", "grpc")
     done = subprocess.run(
         [sys.executable, "-c", program, *unneeded, *needed],
         capture_output=True,
@@ -59,11 +59,12 @@ def test_a_server_imports_nothing_that_it_may_never_need(tmp_path: Path) -> None
 def test_a_server_without_a_cluster_imports_nothing_of_it() -> None:
     """Neither the API nor the source: imports are memory for as long as it runs."""
     program = (
-        "import sys, cli.serving, controller.wiring\n"
-        "print([n for n in sys.modules if n == 'kube' or n.startswith(('kube.', 'providers.kubernetes.s'))])"
+        "import sys, meshwright.cli.serving, meshwright.controller.wiring\n"
+        "theirs = ('meshwright.kube.', 'meshwright.providers.kubernetes.s')\n"
+        "print([name for name in sys.modules if name == 'meshwright.kube' or name.startswith(theirs)])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "['providers.kubernetes.scope']\n"
+    assert done.stdout == "['meshwright.providers.kubernetes.scope']\n"
 
 
 def test_the_version_is_the_package_s(run: Run) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS, read_where_it_polls
+from meshwright.controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS, read_where_it_polls
 
 _SERVE = """
 import os, sys
@@ -18,12 +18,12 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 sys.argv[1:] = ["serve", "--config", "there-is-none.yaml"]
-from cli.main import main
+from meshwright.cli.main import main
 main()
 """
 _SERVER = """
 import asyncio
-from controller.process.polling import read_where_it_polls
+from meshwright.controller.process.polling import read_where_it_polls
 read_where_it_polls()
 import grpc.aio
 async def served():

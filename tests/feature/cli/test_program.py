@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import typer
 
-from cli import main
-from cli.errors import CommandFailed, Status
-from enrolment.tokens import read_token
+from meshwright.cli import main
+from meshwright.cli.errors import CommandFailed, Status
+from meshwright.enrolment.tokens import read_token
 from tests.typed import ROOT, Done
 
 Run = Callable[..., Done]
@@ -242,7 +242,7 @@ def test_a_file_or_standard_input_is_linted(run: Run, folder: Path) -> None:
     (folder / "shop.txt").write_text(GOOD)
     assert run("lint", "shop.txt").stdout == "nothing to say\n"
     assert run("lint", "bad.yaml").stdout.startswith("error: MW1101 bad.yaml:2 (document 1): ")
-    command = [sys.executable, "-c", "from cli.main import main; main()", "lint", "-"]
+    command = [sys.executable, "-c", "from meshwright.cli.main import main; main()", "lint", "-"]
     done = subprocess.run(command, input=BAD, capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("error: MW1101 standard input:2 (document 1): ")

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
-from providers.contract import Counts
-from providers.dns.kept import Kept
-from providers.dns.nameserver import Nameserver
-from providers.dns.records import Failed, Found, Question, RecordType
-from providers.dns.resolver import Resolver
-from providers.dns.schedule import Pacing
-from providers.dns.source import DnsSource
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from meshwright.providers.contract import Counts
+from meshwright.providers.dns.kept import Kept
+from meshwright.providers.dns.nameserver import Nameserver
+from meshwright.providers.dns.records import Failed, Found, Question, RecordType
+from meshwright.providers.dns.resolver import Resolver
+from meshwright.providers.dns.schedule import Pacing
+from meshwright.providers.dns.source import DnsSource
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
 from tests.meshes.sources import instead, slices
 from tests.unit.providers.directory import watched

@@ -9,10 +9,10 @@ import dns.message
 import dns.rcode
 import dns.rrset
 
-from mesh.names import IpAddress
-from providers.dns.nameserver import Nameserver
-from providers.dns.records import Failed, Found, Question, RecordType
-from providers.dns.resolver import Resolver
+from meshwright.mesh.names import IpAddress
+from meshwright.providers.dns.nameserver import Nameserver
+from meshwright.providers.dns.records import Failed, Found, Question, RecordType
+from meshwright.providers.dns.resolver import Resolver
 
 NAME = Question("db.mesh.test", RecordType.A)
 

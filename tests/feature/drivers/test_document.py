@@ -18,11 +18,11 @@ import pytest
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
-from controller import driver_runner
-from controller.app import run
-from controller.errors import StartupError
-from controller.settings import load
-from mesh.names import TrustDomain
+from meshwright.controller import driver_runner
+from meshwright.controller.app import run
+from meshwright.controller.errors import StartupError
+from meshwright.controller.settings import load
+from meshwright.mesh.names import TrustDomain
 from tests.feature.drivers.consumer import enforcing, mutual
 from tests.meshes import texts
 

@@ -14,18 +14,18 @@ from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.material import ServiceCertificate
 from certs.pair import issue_pair
-from controller.driver_runner import DriverTasks
-from controller.probing import carry_out
-from mesh.config import MeshConfig
-from mesh.identity import ServiceIdentity
-from mesh.names import TrustDomain
-from sidecars.contract.contexts import Clients, ControllerContext, DebugAnswer
-from sidecars.contract.driver import SidecarDriver
-from sidecars.contract.events import Broker
-from sidecars.contract.health import HealthProbes
-from sidecars.document.driver import DocumentDriver
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.snapshots import OwnSnapshots
+from meshwright.controller.driver_runner import DriverTasks
+from meshwright.controller.probing import carry_out
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.contract.contexts import Clients, ControllerContext, DebugAnswer
+from meshwright.sidecars.contract.driver import SidecarDriver
+from meshwright.sidecars.contract.events import Broker
+from meshwright.sidecars.contract.health import HealthProbes
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.snapshots import OwnSnapshots
 from xds.cache import NodeKey, SnapshotCache
 from xds.server.hooks import AnyNode, Unobserved
 from xds.server.limits import Limits

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 METADATA = "Metadata-Version: 2.1\nName: paper-sidecars\nVersion: 1.0\n"
-ASKED = "from sidecars.registry import DriverRegistry; print(*DriverRegistry.discover().drivers)"
+ASKED = "from meshwright.sidecars.registry import DriverRegistry; print(*DriverRegistry.discover().drivers)"
 
 
 @pytest.fixture

@@ -22,11 +22,11 @@ from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
 from certs.pair import Pair, issue_pair
-from controller.app import run
-from controller.server import Bound
-from controller.settings import load
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.controller.app import run
+from meshwright.controller.server import Bound
+from meshwright.controller.settings import load
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.deadline import until

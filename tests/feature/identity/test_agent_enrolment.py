@@ -18,21 +18,21 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent import certificates, reading
-from agent.apart import ApartFailed
-from agent.certificates import certificate
-from agent.enrolment import files, program
-from agent.enrolment.keeping import Enrolled, monotonic
-from agent.enrolment.settings import Asking, EnrolmentSettings, Failed, Obtained
-from agent.errors import AgentError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
 from certs.pair_files import PairFiles
 from certs.server import VALIDITY, ads_server_certificate
-from enrolment.tokens import read_token
-from mesh.host_port import HostPort
-from mesh.names import TrustDomain
+from meshwright.agent import certificates, reading
+from meshwright.agent.apart import ApartFailed
+from meshwright.agent.certificates import certificate
+from meshwright.agent.enrolment import files, program
+from meshwright.agent.enrolment.keeping import Enrolled, monotonic
+from meshwright.agent.enrolment.settings import Asking, EnrolmentSettings, Failed, Obtained
+from meshwright.agent.errors import AgentError
+from meshwright.enrolment.tokens import read_token
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import TrustDomain
 from tests.feature.identity.enrolling import JOIN, TOKEN, call, channel
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import NAME, workload

@@ -25,7 +25,7 @@ Serve = Callable[..., Awaitable[Any]]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look more often."""
-    monkeypatch.setattr("controller.following.LOOKING", 0.1)
+    monkeypatch.setattr("meshwright.controller.following.LOOKING", 0.1)
     monkeypatch.setattr("certs.issuers.opening._LOOKING", 0.1)
 
 

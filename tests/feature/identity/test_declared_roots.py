@@ -28,8 +28,8 @@ HELD = "MeshRootCertificates do not want"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look more often."""
-    monkeypatch.setattr("controller.root_change.LOOK_SECONDS", 0.1)
-    monkeypatch.setattr("controller.declared_roots.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("meshwright.controller.root_change.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("meshwright.controller.declared_roots.LOOK_SECONDS", 0.1)
 
 
 def root(name: str, day: int, said: str = "") -> str:

@@ -19,12 +19,12 @@ from certs.material import PrivateKey
 from certs.pair import matched_pair
 from certs.pair_files import PairFiles
 from certs.server import ads_server_certificate
-from controller.process.logs import redact
-from enrolment.limits import EnrolmentLimits
-from enrolment.server import JOINING, EnrolmentPort
-from enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
-from enrolment.tokens import JoinToken, TokenRequest, recorded
-from mesh.names import TrustDomain
+from meshwright.controller.process.logs import redact
+from meshwright.enrolment.limits import EnrolmentLimits
+from meshwright.enrolment.server import JOINING, EnrolmentPort
+from meshwright.enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
+from meshwright.enrolment.tokens import JoinToken, TokenRequest, recorded
+from meshwright.mesh.names import TrustDomain
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.feature.identity.enrolling import (
     EJECT,

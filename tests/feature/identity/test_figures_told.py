@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent.figures.sending import NotTaken, send
 from certs.pair import Pair
-from mesh.host_port import HostPort
+from meshwright.agent.figures.sending import NotTaken, send
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from tests.feature.identity.conftest import serve
 from tests.feature.identity.test_enrolment import PORTS, Serve
 from tests.feature.identity.test_identity import NAME, workload

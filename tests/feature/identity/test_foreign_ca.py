@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from agent import certificates
-from agent.credentials import CredentialsError
-from agent.errors import AgentError
 from certs.bundle import TrustBundle
 from certs.errors import StateError
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.leaf import stands_below
-from cli.printing.files import write_credentials
-from mesh.names import TrustDomain
+from meshwright.agent import certificates
+from meshwright.agent.credentials import CredentialsError
+from meshwright.agent.errors import AgentError
+from meshwright.cli.printing.files import write_credentials
+from meshwright.mesh.names import TrustDomain
 from tests.feature.identity.test_agent_enrolment import Joining, joining
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import NAME, workload

@@ -14,7 +14,7 @@ import pytest
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 from tests.program import Program, Server
 from tests.typed import Executed
 from tests.unit.agent.credentials_of import authority
@@ -99,7 +99,7 @@ async def test_what_is_no_line_of_grpcs_goes_on_as_it_is(tmp_path: Path) -> None
     """Such as the last words of an interpreter, and of whatever else is in the process."""
     script = (
         "import os, sys\n"
-        "from controller.process.native_lines import NativeLines\n"
+        "from meshwright.controller.process.native_lines import NativeLines\n"
         "with NativeLines() as native:\n"
         "    os.write(2, b'native words\\nE1122 09:58:06.809797    7106 a/b.cc:102] raw\\nno end')\n"
         "    print('python words', file=sys.stderr)\n"

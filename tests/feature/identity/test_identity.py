@@ -11,7 +11,7 @@ import pytest
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 from tests.meshes import texts
 
 Serve = Callable[..., Awaitable[Any]]

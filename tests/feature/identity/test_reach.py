@@ -16,17 +16,17 @@ import grpc
 import pytest
 from aiohttp import web
 
-from agent.certificates import certificate, trust_domain
-from agent.reach.asking import DISCOVERY, REASON
-from agent.reach.observations import Observed
-from agent.reach.probing import Dialling, observe
-from agent.reach.reasons import Reason, Unreached, unreached
 from certs.files import write_private
 from certs.issuers.contract import Names, Usage
 from certs.pair import Pair, issue_pair
-from controller import delivering
 from demo.ports import free_port
-from mesh.host_port import HostPort
+from meshwright.agent.certificates import certificate, trust_domain
+from meshwright.agent.reach.asking import DISCOVERY, REASON
+from meshwright.agent.reach.observations import Observed
+from meshwright.agent.reach.probing import Dialling, observe
+from meshwright.agent.reach.reasons import Reason, Unreached, unreached
+from meshwright.controller import delivering
+from meshwright.mesh.host_port import HostPort
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import CLIENT, WORKLOAD, pair
 from tests.feature.identity.test_identity import workload

@@ -15,8 +15,8 @@ from certs.opening import LEDGER_FILE, opened
 from certs.proxy import issue_proxy
 from certs.roots import kept
 from certs.roots.rotation import advanced
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from tests.deadline import Deadline
 from tests.feature.identity.following import Follower
 from tests.feature.identity.test_enrolment import PORTS
@@ -33,7 +33,7 @@ MESH = (workload("one", host=1), workload("two", host=2), workload("three", host
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look more often."""
-    monkeypatch.setattr("controller.root_change.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("meshwright.controller.root_change.LOOK_SECONDS", 0.1)
 
 
 async def until(server: Any, stage: str | None, **waiting: list[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from certs.bundle import TrustBundle
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByToken, Login
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 from tests.openbao import OpenBao, openbao, program
 
 DOMAIN = TrustDomain("mesh.example")

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from admin.api.events import CLIENTS
+from meshwright.admin.api.events import CLIENTS
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.browser import Browser
 from tests.feature.identity.conftest import Server, serving

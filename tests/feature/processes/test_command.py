@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from processes.command import Command, Ended, run
+from meshwright.processes.command import Command, Ended, run
 from tests.deadline import until
 from tests.started import children, gone
 

@@ -15,11 +15,11 @@ import aiohttp
 import pytest
 import yaml
 
-from agent.figures.counted import Who
-from agent.figures.edges import Edges
-from agent.figures.exposition import written
-from agent.figures.statistics import read
 from demo.ports import free_port
+from meshwright.agent.figures.counted import Who
+from meshwright.agent.figures.edges import Edges
+from meshwright.agent.figures.exposition import written
+from meshwright.agent.figures.statistics import read
 from tests.feature.identity.conftest import serve
 from tests.feature.identity.test_enrolment import Serve
 from tests.feature.identity.test_identity import workload

@@ -16,7 +16,7 @@ from benchmarks.manifests import MeshFolder
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from xds.protocol.resource import SECRET

@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks.credentials import issue_each
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
-from cli.client import ask
-from cli.errors import ServerRefused
+from meshwright.cli.client import ask
+from meshwright.cli.errors import ServerRefused
 from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts

@@ -8,7 +8,7 @@ def test_glibc_gives_back_what_is_free_again() -> None:
     """Large blocks freed beside small ones that stay: told, a process is smaller than one that was not."""
     program = """
 import sys
-from controller.process.memory import returning
+from meshwright.controller.process.memory import returning
 if sys.argv[1] == "told":
     returning()
 held = [b"x" * 5000 for _ in range(4000)]  # what imports have left free takes none of what follows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 _BEGIN = """
 import os, sys, time
-from controller.process.native_lines import NativeLines
+from meshwright.controller.process.native_lines import NativeLines
 def until(condition):
     limit = time.monotonic() + 30
     while not condition():

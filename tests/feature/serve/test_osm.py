@@ -11,7 +11,7 @@ from typing import Any
 from tests.unit.cli import osm_demo
 from tests.unit.cli.commands.test_lint_osm import BESIDE, TO_COME, UNENFORCED
 
-COMMAND = (sys.executable, "-c", "from cli.main import main; main()")
+COMMAND = (sys.executable, "-c", "from meshwright.cli.main import main; main()")
 ROOT = Path(__file__).parents[3]
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.app import run
-from controller.errors import StartupError
-from controller.process.tasks import TaskEnded
-from controller.settings import Settings, load
-from providers.directory.files import DirectoryError
-from providers.directory.source import DirectorySource
+from meshwright.controller.app import run
+from meshwright.controller.errors import StartupError
+from meshwright.controller.process.tasks import TaskEnded
+from meshwright.controller.settings import Settings, load
+from meshwright.providers.directory.files import DirectoryError
+from meshwright.providers.directory.source import DirectorySource
 
 
 def _settings(tmp_path: Path) -> Settings:

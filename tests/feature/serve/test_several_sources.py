@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from controller import wiring
-from controller.settings import Settings
-from mesh.config import MeshConfig
-from mesh.objects import ObjectKey, Sourced
-from mesh.origins import InCluster
+from meshwright.controller import wiring
+from meshwright.controller.settings import Settings
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InCluster
+from meshwright.providers.directory.source import DirectorySource
+from meshwright.providers.sources import Sources
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from providers.directory.source import DirectorySource
-from providers.sources import Sources
 from tests.feature.identity.conftest import serve
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource

@@ -10,18 +10,18 @@ import grpc.aio
 import pytest
 from structlog.testing import capture_logs
 
-from admin.metrics.registry import Metrics
-from admin.spans.span import Kind, Span
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
 from certs.server import ads_server_certificate
-from controller.app import run, utc_now
-from controller.errors import StartupError
-from controller.settings import load
-from controller.span_export import QUEUE, SpanExport, collector_tls
 from demo.ports import free_port
-from mesh.host_port import HostPort
-from mesh.names import TrustDomain
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.admin.spans.span import Kind, Span
+from meshwright.controller.app import run, utc_now
+from meshwright.controller.errors import StartupError
+from meshwright.controller.settings import load
+from meshwright.controller.span_export import QUEUE, SpanExport, collector_tls
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import TrustDomain
 from protos.opentelemetry.proto.common.v1 import common_pb2
 from protos.opentelemetry.proto.trace.v1 import trace_pb2
 from tests.deadline import until

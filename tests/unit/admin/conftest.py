@@ -7,27 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from admin.reading import LateMoment
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View
 from certs.issuers.contract import IssuerKind
 from certs.issuers.succeeding_authority import Standing
 from certs.ledger.entry import LedgerEntry
 from certs.material import PrivateKey, ServiceCertificate
-from delivery.history.push import Answer, Push, Trigger
-from delivery.proxies.held_certificates import HeldCertificate
-from delivery.proxies.status import ProxyState, ProxyStatus
-from delivery.quarantine.left_out import LeftOut
-from delivery.wave import Cause, Change, Wave
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.kinds import TRAFFIC_TARGET, Kind
-from mesh.names import Namespace, ProxyUuid, ServiceAccountName
-from mesh.objects import ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.problems import Problem, Problems, Severity
-from observed.traffic import Traffic
-from providers.contract import Counts, Freshness
-from providers.directory.source import DirectorySource
+from meshwright.admin.reading import LateMoment
+from meshwright.delivery.history.push import Answer, Push, Trigger
+from meshwright.delivery.proxies.held_certificates import HeldCertificate
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.delivery.quarantine.left_out import LeftOut
+from meshwright.delivery.wave import Cause, Change, Wave
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_TARGET, Kind
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceAccountName
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.problems import Problem, Problems, Severity
+from meshwright.providers.contract import Counts, Freshness
+from meshwright.providers.directory.source import DirectorySource
+from meshwright.traffic.traffic import Traffic
 from xds.cache import NodeKey
 from xds.protocol.resource import CLUSTER, ROUTE, Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot

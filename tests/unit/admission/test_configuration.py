@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from admission.configuration import configuration, home_of, is_as, is_of_a_control_plane
-from admission.place import Place
-from injector.registration import configuration as injection
-from mesh.kinds import UDP_ROUTE
-from providers.kubernetes.scope import Scope
-from specs.kinds import READ
+from meshwright.kubernetes.admission.configuration import configuration, home_of, is_as, is_of_a_control_plane
+from meshwright.kubernetes.admission.place import Place
+from meshwright.kubernetes.injection.registration import configuration as injection
+from meshwright.mesh.kinds import UDP_ROUTE
+from meshwright.providers.kubernetes.scope import Scope
+from meshwright.specs.kinds import READ
 
 SERVICE = Place.parse("mesh-system/meshwright")
 

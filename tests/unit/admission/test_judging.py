@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from admission import judging, turns
-from admission.judging import NOT_LOOKED, NOT_READ, Judge, Now, Verdict
-from admission.review import asked
-from admission.trial import Trial
 from catalog.store.view import MeshSettings
-from mesh.picture import Picture
-from providers.merge import merge
-from specs.shown import read_shown
+from meshwright.kubernetes.admission import judging, turns
+from meshwright.kubernetes.admission.judging import NOT_LOOKED, NOT_READ, Judge, Now, Verdict
+from meshwright.kubernetes.admission.review import asked
+from meshwright.kubernetes.admission.trial import Trial
+from meshwright.mesh.picture import Picture
+from meshwright.providers.merge import merge
+from meshwright.specs.shown import read_shown
 from tests.meshes import values as a
 
 TARGET: dict[str, Any] = {
@@ -212,7 +212,10 @@ async def test_one_client_s_reviews_do_not_hold_up_another_s() -> None:
 async def test_without_time_to_read_an_object_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is let through with a warning: nobody has refused it, and nobody has looked at it."""
     go = threading.Event()
-    monkeypatch.setattr("admission.judging.read_shown", lambda *given: go.wait(60) and read_shown(*given))
+    monkeypatch.setattr(
+        "meshwright.kubernetes.admission.judging.read_shown",
+        lambda *given: go.wait(60) and read_shown(*given),
+    )
     judge = Judge("kubernetes", "here", _now, _trial)
     body = {"uid": "7", "operation": "CREATE", "object": BAD}
     review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-import admission.registration
-from admission.configuration import (
+import meshwright.kubernetes.admission.registration
+from certs.bundle import TrustBundle
+from meshwright.kube.builtin import VALIDATING
+from meshwright.kubernetes.admission.configuration import (
     HOME,
     NAME,
     WEBHOOK,
@@ -18,17 +20,15 @@ from admission.configuration import (
     is_as,
     names_of,
 )
-from admission.place import Place
-from admission.registration import (
+from meshwright.kubernetes.admission.place import Place
+from meshwright.kubernetes.admission.registration import (
     DISPUTED,
     LONGEST_SECONDS,
     REST_SECONDS,
     Registration,
     rest,
 )
-from admission.roots import believed
-from certs.bundle import TrustBundle
-from kube.builtin import VALIDATING
+from meshwright.kubernetes.admission.roots import believed
 from tests.unit.certs.issuers.cas import ca
 from tests.unit.kube.played import Asked, Line, Played, api_of, older
 
@@ -228,8 +228,8 @@ async def test_that_it_is_not_watched_is_said() -> None:
 
 async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another control plane, or who deploys it from elsewhere: neither is kept busy for ever."""
-    monkeypatch.setattr(admission.registration, "REST_SECONDS", 0.001)
-    monkeypatch.setattr(admission.registration, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(meshwright.kubernetes.admission.registration, "REST_SECONDS", 0.001)
+    monkeypatch.setattr(meshwright.kubernetes.admission.registration, "LOOK_SECONDS", 0.001)
     versions = itertools.count(1)
 
     async def play(asked: Asked, line: Line) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from admission.review import BadReviewError, Operation, answered, asked
-from mesh.kinds import TCP_ROUTE
-from mesh.objects import ObjectKey
+from meshwright.kubernetes.admission.review import BadReviewError, Operation, answered, asked
+from meshwright.mesh.kinds import TCP_ROUTE
+from meshwright.mesh.objects import ObjectKey
 
 ROUTE: dict[str, Any] = {
     "apiVersion": "specs.smi-spec.io/v1alpha4",

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from admission.configuration import Configuration, configuration, is_as
-from admission.place import Place
-from admission.roots import KEPT, MOST, RENEWED, SAID, trusting
 from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
-from mesh.names import TrustDomain
+from meshwright.kubernetes.admission.configuration import Configuration, configuration, is_as
+from meshwright.kubernetes.admission.place import Place
+from meshwright.kubernetes.admission.roots import KEPT, MOST, RENEWED, SAID, trusting
+from meshwright.mesh.names import TrustDomain
 
 PLACE = Place.parse("https://10.0.0.5:9443")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

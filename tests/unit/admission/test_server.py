@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from admission.judging import Judge
-from admission.server import LARGEST, application, patience
+from meshwright.kubernetes.admission.judging import Judge
+from meshwright.kubernetes.admission.server import LARGEST, application, patience
 from tests.unit.admission.test_judging import BAD, TARGET, _now, _trial
 
 

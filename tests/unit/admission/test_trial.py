@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from admission.trial import PART, Trial
-from admission.turns import LateError
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
-from mesh.objects import ObjectKey, Sourced
-from mesh.picture import Picture
-from mesh.problems import Problem, Severity, ordered
-from providers.merge import Merged, merge
+from meshwright.kubernetes.admission.trial import PART, Trial
+from meshwright.kubernetes.admission.turns import LateError
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.problems import Problem, Severity, ordered
+from meshwright.providers.merge import Merged, merge
 from tests.meshes import values as a
 from tests.meshes.random_meshes import changed, random_mesh
 from tests.trying import examples

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from structlog.testing import capture_logs
 
-from admission import turns
-from admission.turns import Check, FullError, LateError, Turns
+from meshwright.kubernetes.admission import turns
+from meshwright.kubernetes.admission.turns import Check, FullError, LateError, Turns
 
 
 class Thread:

@@ -1,11 +1,11 @@
 """Problems as kubectl prints them."""
 
-from admission.words import LONGEST, MOST, refusal, shortened, warnings
-from mesh.kinds import TCP_ROUTE, TRAFFIC_TARGET
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import InCluster
-from mesh.problems import Problem, Severity
+from meshwright.kubernetes.admission.words import LONGEST, MOST, refusal, shortened, warnings
+from meshwright.mesh.kinds import TCP_ROUTE, TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.problems import Problem, Severity
 
 KEY = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buy")
 

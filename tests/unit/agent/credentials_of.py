@@ -8,8 +8,8 @@ from certs.ledger.sqlite import SqliteLedger
 from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 
 
 def authority(state: Path) -> CertificateAuthority:

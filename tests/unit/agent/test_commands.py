@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.main import app
+from meshwright.cli.main import app
 from tests.invoked import CliRunner
 
 TOKEN = f"0123456789ab.{'s' * 43}.{'0' * 64}"

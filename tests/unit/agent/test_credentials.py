@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.certificates import read
-from agent.credentials import CredentialsError, digest
-from agent.envoy.runtime import RuntimeDirectory, merged
-from agent.watching import changes
+from meshwright.agent.certificates import read
+from meshwright.agent.credentials import CredentialsError, digest
+from meshwright.agent.envoy.runtime import RuntimeDirectory, merged
+from meshwright.agent.watching import changes
 from tests.unit.agent.credentials_of import write_credentials
 
 

@@ -9,10 +9,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from agent import certificates
-from agent.enrolment import files, keeping
-from agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
-from agent.enrolment.times import alarming, clock_words, planned, retry_after
 from certs import files as whole
 from certs.errors import StateError
 from certs.ledger.sqlite import SqliteLedger
@@ -21,8 +17,12 @@ from certs.own_request import new_key, request_for
 from certs.pins import pinned, pins
 from certs.proxy import sign_proxy
 from certs.signing_request import judged
-from mesh.host_port import HostPort
-from mesh.identity import ProxyName
+from meshwright.agent import certificates
+from meshwright.agent.enrolment import files, keeping
+from meshwright.agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
+from meshwright.agent.enrolment.times import alarming, clock_words, planned, retry_after
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
 from tests.unit.agent.credentials_of import authority, write_credentials
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -171,8 +171,8 @@ async def waits_between(
 
     monkeypatch.setattr(keeping, "now", lambda: clock)
     monkeypatch.setattr(keeping, "monotonic", passed)
-    monkeypatch.setattr("agent.enrolment.keeping.asyncio.sleep", asleep)
-    monkeypatch.setattr("agent.enrolment.keeping.random.random", lambda: 0.5)
+    monkeypatch.setattr("meshwright.agent.enrolment.keeping.asyncio.sleep", asleep)
+    monkeypatch.setattr("meshwright.agent.enrolment.keeping.random.random", lambda: 0.5)
     settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
     with pytest.raises(EnoughError):
         await keeping.Enrolled(settings, out, replace, shown, ask=ask).run()
@@ -234,7 +234,7 @@ async def test_a_clock_that_was_ahead_and_is_set_right_stops_nothing(
 
     monkeypatch.setattr(keeping, "monotonic", lambda: passed)
     monkeypatch.setattr(keeping, "now", lambda: NOW + timedelta(seconds=passed) + set_by)
-    monkeypatch.setattr("agent.enrolment.keeping.asyncio.sleep", asleep)
+    monkeypatch.setattr("meshwright.agent.enrolment.keeping.asyncio.sleep", asleep)
     settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
     with pytest.raises(EnoughError):
         await keeping.Enrolled(settings, tmp_path, _never_replaced, shown, ask=ask).run()

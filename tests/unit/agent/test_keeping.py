@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from agent import keeping, reading
-from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from agent.envoy.command import EnvoyOptions
-from agent.envoy.draining import DrainSettings
-from agent.keeping import Agent
-from agent.settings import AgentSettings
-from mesh.host_port import HostPort
+from meshwright.agent import keeping, reading
+from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from meshwright.agent.envoy.command import EnvoyOptions
+from meshwright.agent.envoy.draining import DrainSettings
+from meshwright.agent.keeping import Agent
+from meshwright.agent.settings import AgentSettings
+from meshwright.mesh.host_port import HostPort
 from tests.unit.agent.credentials_of import write_credentials
 
 

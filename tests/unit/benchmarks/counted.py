@@ -5,9 +5,9 @@ import sys
 from dataclasses import dataclass, field
 
 from benchmarks.census import census
-from engine.derived import derived
-from engine.graph import Graph
-from engine.table import Table
+from meshwright.engine.derived import derived
+from meshwright.engine.graph import Graph
+from meshwright.engine.table import Table
 
 BIG = 1_000_000
 

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.config_meshes import CLIENT, SERVER, Size
 from benchmarks.config_size import Found, Growth, Series, all_growths, listeners
-from mesh.service import Protocol
+from meshwright.mesh.service import Protocol
 
 STEPS = (10, 20, 40)
 """Fewer than the benchmark has: the first and the last unit can be compared from three steps on."""

@@ -7,10 +7,10 @@ from benchmarks.in_kubernetes.source import InKubernetes, turning
 from benchmarks.kubernetes import PEER, RELISTS, Size, arguments, plans
 from benchmarks.manifests import text
 from benchmarks.peers.istiod.source import Istio
-from mesh.kinds import HTTP_ROUTE_GROUP
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from providers.directory.manifests import Manifests
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.providers.directory.manifests import Manifests
 
 SERVICES = 40
 

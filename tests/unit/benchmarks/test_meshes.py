@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks import meshes
 from benchmarks.manifests import MeshFolder
-from mesh.policy import TrafficTarget
-from providers.directory.source import DirectorySource
+from meshwright.mesh.policy import TrafficTarget
+from meshwright.providers.directory.source import DirectorySource
 
 SERVICES = 60
 

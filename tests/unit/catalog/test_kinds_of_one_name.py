@@ -13,8 +13,8 @@ from catalog.policy.provenance import MadeFrom, Whole, made_from
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import IN_VIEW, View, kind
-from mesh.config import MeshConfig
-from mesh.kinds import (
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import (
     DEPLOYMENT,
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
@@ -25,11 +25,11 @@ from mesh.kinds import (
     TRAFFIC_TARGET,
     Kind,
 )
-from mesh.names import Namespace, Port
-from mesh.objects import ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.policy import PolicyKey
-from mesh.service import Protocol
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import Protocol
 from tests.meshes import values as a
 
 GROUP = "gateway.example.net"

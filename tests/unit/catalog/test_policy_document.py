@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from admin.pages.explain import read_request
 from catalog.oracle.decide import Decision, Request, decide
 from catalog.store.view import MeshSettings, View
-from providers.directory.manifests import Manifests
+from meshwright.admin.pages.explain import read_request
+from meshwright.providers.directory.manifests import Manifests
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()
 SECTIONS = {part.partition("\n")[0]: part for part in DOCUMENT.split("\n## ")[1:]}

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from admin.pages.explain import QueryError, answer
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
-from mesh.config import MeshConfig
-from mesh.egress import Egress
-from mesh.names import Namespace
-from mesh.objects import EndpointSlice
+from meshwright.admin.pages.explain import QueryError, answer
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.egress import Egress
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import EndpointSlice
 from tests.meshes import values as a
 
 BUYER = a.workload("buyer", "10.0.0.9")

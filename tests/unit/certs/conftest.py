@@ -8,7 +8,7 @@ import pytest
 
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 
 @pytest.fixture

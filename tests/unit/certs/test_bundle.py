@@ -8,7 +8,7 @@ import pytest
 
 from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.hosts.file import HostsFile
 from certs import files, links
 from certs.errors import StateError
-from cli.printing import files as printed
-from controller.errors import StartupError
-from controller.process import lock
+from meshwright.agent.hosts.file import HostsFile
+from meshwright.cli.printing import files as printed
+from meshwright.controller.errors import StartupError
+from meshwright.controller.process import lock
 
 MALLORY = 12345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a link away")

@@ -16,7 +16,7 @@ from certs.issuers.contract import CertificateRequest, Names, Usage
 from certs.pair import Making, Pair, issue_pair
 from certs.profile import PURPOSES, alternative_names, key_usage, subject
 from certs.renewal import alarm_at, renew_at
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import Ca, ca
 
 DAY = timedelta(days=1)

@@ -18,8 +18,8 @@ from certs.issuers.authority import CertificateAuthority
 from certs.manager import CertificateManager, jittered
 from certs.pair_files import PairFiles
 from certs.renewal import renew_at
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from tests.unit.certs.leaf import LEAF
 from tests.volumes import short_files
 

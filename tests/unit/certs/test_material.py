@@ -19,8 +19,8 @@ from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from certs.terms import VALIDITY
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName
 
 SECRET = b"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
 _IDENTITY = ServiceIdentity(Namespace("default"), ServiceAccountName("shop"))

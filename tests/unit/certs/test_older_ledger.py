@@ -13,8 +13,8 @@ from certs.ledger.mark import RevocationMark
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE, Opened, opened, rebuilt
 from certs.proxy import issue_proxy
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.ledger.entries import START
 
 DOMAIN = TrustDomain("mesh.example")

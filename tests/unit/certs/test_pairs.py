@@ -13,8 +13,8 @@ from certs.issuers.contract import Names, Usage
 from certs.pair import Pair, issue_pair
 from certs.pair_files import PairFiles
 from certs.stored import ADS_SERVER, Holder, Pairs, holder_of, kept_pair
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName
 
 SHOP = holder_of(ServiceIdentity(Namespace("default"), ServiceAccountName("shop")))
 NAMES = Names("ads", dns_names=("localhost",))

@@ -22,8 +22,8 @@ from certs.peer import authorize, read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from certs.terms import VALIDITY
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import Namespace, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
 
 START = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

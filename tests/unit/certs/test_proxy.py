@@ -24,8 +24,8 @@ from certs.peer import authorize, read_peer
 from certs.possession import SignedRequest
 from certs.proxy import issue_proxy
 from certs.terms import VALIDITY
-from mesh.identity import ProxyName
-from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
 from tests.trying import examples
 from tests.unit.certs.leaf import LEAF
 

@@ -6,8 +6,8 @@ import pytest
 
 from certs.errors import CertificateError, IssuerError, RequestError
 from certs.retries import Retries
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
 STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))

@@ -23,8 +23,8 @@ from certs.roots.rotation import advanced
 from certs.sealing import Seal, new_data_key, read_wrapped, wrapped
 from certs.server import ads_server_certificate
 from certs.stored import ADS_SERVER, WEBHOOK, Holder
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from tests import planted
 from tests.unit.certs.issuers.cas import ca
 

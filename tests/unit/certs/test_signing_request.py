@@ -22,7 +22,7 @@ from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerState
 from certs.proxy import sign_proxy
 from certs.signing_request import MOST_BYTES, judged
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 
 NAME = ProxyName.parse("5d1a4f0e-1f0c-4f5e-9c1d-0a5b6c7d8e9f.shop.market")
 P256 = ec.generate_private_key(ec.SECP256R1())

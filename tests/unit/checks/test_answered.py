@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from admin.metrics.registry import Metrics
-from checks import answered
-from checks.check import Status
-from cli.checking.answered import Measured, measured
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.checks import answered
+from meshwright.checks.check import Status
+from meshwright.cli.checking.answered import Measured, measured
 
 DAY = timedelta(days=1)
 

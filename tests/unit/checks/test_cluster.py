@@ -4,16 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from checks import cluster, installed
-from checks.check import Status, Unseen
-from checks.cluster import Injector
-from checks.installed import Offer, PodFound, Registered, Runner
-from checks.permissions import Need, granted, permitted, to_apply, unserved
-from cli.checking.pods import selects
-from cli.checking.streams import remark
-from injector.pod_roots import Standing
-from mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
-from specs.kinds import READ
+from meshwright.checks import cluster, installed
+from meshwright.checks.check import Status, Unseen
+from meshwright.checks.cluster import Injector
+from meshwright.checks.installed import Offer, PodFound, Registered, Runner
+from meshwright.checks.permissions import Need, granted, permitted, to_apply, unserved
+from meshwright.cli.checking.pods import selects
+from meshwright.cli.checking.streams import remark
+from meshwright.kubernetes.injection.pod_roots import Standing
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
+from meshwright.specs.kinds import READ
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 ROLE = {

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from agent.interception.iptables import Led
-from agent.interception.rules import rules
-from agent.interception.settings import Family, Interception
-from agent.reach.reasons import Reason, Unreached
-from agent.sockets import Holder, Owner
-from checks import certificates, clock, fitness, machine
-from checks.certificates import Certificate
-from checks.check import Check, Status
-from checks.clock import Clock
-from checks.fitness import Directory
-from checks.machine import Agent, Envoy, Hosts, Listener
-from mesh.host_port import HostPort
-from mesh.names import IpAddress
-from mesh.workload import Capture
-from sidecars.envoy.versions import NEWEST, OLDEST, Version, is_tried, read_version
+from meshwright.agent.interception.iptables import Led
+from meshwright.agent.interception.rules import rules
+from meshwright.agent.interception.settings import Family, Interception
+from meshwright.agent.reach.reasons import Reason, Unreached
+from meshwright.agent.sockets import Holder, Owner
+from meshwright.checks import certificates, clock, fitness, machine
+from meshwright.checks.certificates import Certificate
+from meshwright.checks.check import Check, Status
+from meshwright.checks.clock import Clock
+from meshwright.checks.fitness import Directory
+from meshwright.checks.machine import Agent, Envoy, Hosts, Listener
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.workload import Capture
+from meshwright.sidecars.envoy.versions import NEWEST, OLDEST, Version, is_tried, read_version
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 CN, AT, CREDENTIALS, HOSTS = "u.s.n", HostPort("10.0.0.1", 15128), Path("/c"), Path("/etc/hosts")

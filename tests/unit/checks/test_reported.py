@@ -1,7 +1,7 @@
 """What Events report of the control plane's own objects, judged: what stops something is a failure."""
 
-from checks.check import Check
-from checks.reported import NAME, Reported, reported
+from meshwright.checks.check import Check
+from meshwright.checks.reported import NAME, Reported, reported
 
 GATEWAY = Reported(
     "MeshConfig mesh/osm-mesh-config",

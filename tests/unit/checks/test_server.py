@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.sockets import Holder
-from checks import certificates, clock, fitness, ports, server
-from checks.certificates import Certificate
-from checks.check import Check, Status, Unseen, worst
-from checks.clock import Clock
-from checks.ports import Port
-from checks.problems import Found
-from checks.server import Answer, Moment, Proxy, Source, State
-from mesh.host_port import HostPort
-from mesh.problems import Severity
+from meshwright.agent.sockets import Holder
+from meshwright.checks import certificates, clock, fitness, ports, server
+from meshwright.checks.certificates import Certificate
+from meshwright.checks.check import Check, Status, Unseen, worst
+from meshwright.checks.clock import Clock
+from meshwright.checks.ports import Port
+from meshwright.checks.problems import Found
+from meshwright.checks.server import Answer, Moment, Proxy, Source, State
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.problems import Severity
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 STATE = State(Path("/s"), there=True, free=2**40)

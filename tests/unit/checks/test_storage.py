@@ -2,9 +2,9 @@
 
 import pytest
 
-from checks import storage
-from checks.check import Status
-from checks.storage import StorageClass
+from meshwright.checks import storage
+from meshwright.checks.check import Status
+from meshwright.checks.storage import StorageClass
 
 FAST, SLOW = StorageClass("fast"), StorageClass("slow", default=True)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from aiohttp import web
 
-from admin.api.mesh import Api
-from admin.api.routes import add_api
-from admin.http.servers import SOCKET_NAME, serving, unix_socket
-from admin.pages.trying import Trying
-from admin.reading import MeshReading
-from controller.sources import as_read
+from meshwright.admin.api.mesh import Api
+from meshwright.admin.api.routes import add_api
+from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
+from meshwright.admin.pages.trying import Trying
+from meshwright.admin.reading import MeshReading
+from meshwright.controller.sources import as_read
 
 
 @asynccontextmanager

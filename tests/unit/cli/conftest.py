@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import app
+from meshwright.cli.main import app
 from tests.invoked import CliRunner
 from tests.typed import Done
 

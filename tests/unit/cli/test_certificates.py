@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from cli.certificates import about
-from cli.printing.certificates import certificates_lines
+from meshwright.cli.certificates import about
+from meshwright.cli.printing.certificates import certificates_lines
 
 OLD = {"cn": "u1.store.shop", "serial": "a1", "state": "revoked", "in_force": False, "revoked_at": "t3"}
 OLD |= {"revoked_why": "stolen", "issued_at": "t0", "not_after": "t9", "claimed_from": "10.0.0.1:5"}

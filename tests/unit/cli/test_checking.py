@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.calling.request import NOBODY
-from cli.checking import envoy
+from meshwright.agent.calling.request import NOBODY
+from meshwright.cli.checking import envoy
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.client import SOCKET_NAME, api, ask, proxy_path
-from cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
-from cli.main import app
+from meshwright.cli.client import SOCKET_NAME, api, ask, proxy_path
+from meshwright.cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
+from meshwright.cli.main import app
 from tests.invoked import CliRunner
 
 ANSWERS: Mapping[str, tuple[int, object]] = {

@@ -1,7 +1,7 @@
 """Variables of ours that nobody reads are named, with what may be meant."""
 
-from cli.environment import of_program, unknown
-from controller.settings import Settings, variables
+from meshwright.cli.environment import of_program, unknown
+from meshwright.controller.settings import Settings, variables
 
 
 def test_a_slip_in_a_variable_is_asked_about() -> None:

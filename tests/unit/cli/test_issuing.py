@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import cli.issuing
-from admin.http.commands import ProxyRequest
-from cli.errors import IssuingError, NotRunning
-from cli.issuing import issue
-from controller.process.lock import held
+import meshwright.cli.issuing
+from meshwright.admin.http.commands import ProxyRequest
+from meshwright.cli.errors import IssuingError, NotRunning
+from meshwright.cli.issuing import issue
+from meshwright.controller.process.lock import held
 
 REQUEST = ProxyRequest("u1", "shop", "default", None)
 
@@ -29,7 +29,7 @@ def test_a_server_that_has_the_directory_but_does_not_answer_yet_is_waited_for(
                 holding.close()
             raise NotRunning("nobody")
 
-        monkeypatch.setattr(cli.issuing, "ask", nobody)
+        monkeypatch.setattr(meshwright.cli.issuing, "ask", nobody)
         issued = executor.submit(issue, tmp_path, REQUEST, "cluster.local", tmp_path / "out").result(60)
     assert issued.name == "u1.shop.default"
     assert asked == ["/certs/issue-proxy"] * 3
@@ -38,6 +38,6 @@ def test_a_server_that_has_the_directory_but_does_not_answer_yet_is_waited_for(
 
 def test_one_who_keeps_it_and_never_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the end it is an error, as it was for a second server."""
-    monkeypatch.setattr(cli.issuing, "START_SECONDS", 0.0)
+    monkeypatch.setattr(meshwright.cli.issuing, "START_SECONDS", 0.0)
     with held(tmp_path), pytest.raises(IssuingError, match=r"in use by another meshwright \(process \d+\)"):
         issue(tmp_path, REQUEST, "cluster.local", tmp_path / "out")

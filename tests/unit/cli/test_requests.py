@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cli.printing.requests import remark, request_line
+from meshwright.cli.printing.requests import remark, request_line
 
 REQUEST: dict[str, Any] = {
     "at": "2026-01-02T03:04:05.678901Z",

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cli import revoking
-from cli.errors import AnsweredNo, IssuingError
-from cli.revoking import Revoked, revoke_all
+from meshwright.cli import revoking
+from meshwright.cli.errors import AnsweredNo, IssuingError
+from meshwright.cli.revoking import Revoked, revoke_all
 
 NAME = "u1.shop.default"
 

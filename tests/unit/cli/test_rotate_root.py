@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.rotate_root import rotate_root, text
-from cli.errors import CommandFailed
+from meshwright.cli.commands.rotate_root import rotate_root, text
+from meshwright.cli.errors import CommandFailed
 
 CHANGE = {
     "stage": "trusting",

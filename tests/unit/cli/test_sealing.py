@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import app
+from meshwright.cli.main import app
 from tests.invoked import CliRunner, Result
 
 pytestmark = pytest.mark.usefixtures("cheap_passphrases")

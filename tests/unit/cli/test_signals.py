@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from cli.signals import not_hung_up, until_told
+from meshwright.cli.signals import not_hung_up, until_told
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

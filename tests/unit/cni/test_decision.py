@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from agent.interception.ports import PortRange
-from agent.interception.settings import Family, Interception, InterceptionError
-from cni.decision import NotOurs, decide, waits
-from injector.configuration import InjectionConfig
-from injector.injecting import Known, injected
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from mesh.workload import Capture
-from sidecars.contract.pod import RulesBy
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.agent.interception.ports import PortRange
+from meshwright.agent.interception.settings import Family, Interception, InterceptionError
+from meshwright.kubernetes.cni.decision import NotOurs, decide, waits
+from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.mesh.workload import Capture
+from meshwright.sidecars.contract.pod import RulesBy
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 
 ANNOTATIONS = {
     "meshwright.dev/interception-capture": "tproxy",

@@ -11,8 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni.conflist import TYPE, with_entry, without_entry
-from cni.networks import Delete, Files, Move, NoNetworkError, Step, Write, entry, put_in, take_out, used
+from meshwright.kubernetes.cni.conflist import TYPE, with_entry, without_entry
+from meshwright.kubernetes.cni.networks import (
+    Delete,
+    Files,
+    Move,
+    NoNetworkError,
+    Step,
+    Write,
+    entry,
+    put_in,
+    take_out,
+    used,
+)
 
 OURS = entry("/run/meshwright-cni/cni.sock")
 OTHER = {"type": "ptp", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.0.0.0/8"}]]}, "x": [1.5]}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.offline import reference
-from cni import relay
-from cni.keeper import Keeper
-from cni.program import Program, remove
-from cni.serving import served
+from meshwright.cli.offline import reference
+from meshwright.kubernetes.cni import relay
+from meshwright.kubernetes.cni.keeper import Keeper
+from meshwright.kubernetes.cni.program import Program, remove
+from meshwright.kubernetes.cni.serving import served
 
 CONTAINER = {"CNI_CONTAINERID": "abc", "CNI_NETNS": "/proc/1/ns/net", "CNI_IFNAME": "eth0"}
 

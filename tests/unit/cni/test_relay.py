@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cni import relay
-from cni.relay import Refused, run
+from meshwright.kubernetes.cni import relay
+from meshwright.kubernetes.cni.relay import Refused, run
 
 RESULT = {"cniVersion": "1.0.0", "interfaces": [{"name": "eth0"}], "ips": [], "big": 2**60}
 POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=store-0;K8S_POD_UID=u-1"

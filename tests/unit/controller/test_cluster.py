@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.cluster import ANSWER, HOME, Reached, cluster, home
-from controller.errors import StartupError
-from controller.kept import StateFile
-from controller.server import explained
-from providers.kubernetes.identity import Identity
-from providers.kubernetes.kept import Kept
+from meshwright.controller.cluster import ANSWER, HOME, Reached, cluster, home
+from meshwright.controller.errors import StartupError
+from meshwright.controller.kept import StateFile
+from meshwright.controller.server import explained
+from meshwright.providers.kubernetes.identity import Identity
+from meshwright.providers.kubernetes.kept import Kept
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -10,24 +10,24 @@ import pytest
 
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
-from controller import probing
-from controller.driver_runner import DriverTasks
-from controller.drivers import DriverPages, MeshDrivers
-from controller.errors import SettingsError
-from controller.process.tasks import TaskEnded
-from controller.settings import Settings, load
-from delivery.snapshots.rendering import GroupInput
-from delivery.snapshots.translation import CertificateMissing, translation
-from mesh.config import SidecarDriverSettings, SidecarSettings
-from mesh.host_port import HostPort
-from mesh.identity import ProxyName
-from sidecars.contract.driver import SidecarDriver, each_piece
-from sidecars.contract.errors import UnknownDriverError
-from sidecars.contract.health import HealthProbe, HealthProbes, ProbeScheme
-from sidecars.document.driver import DocumentDriver
-from sidecars.document.translate import DOCUMENT, NAME
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.empty import empty
+from meshwright.controller import probing
+from meshwright.controller.driver_runner import DriverTasks
+from meshwright.controller.drivers import DriverPages, MeshDrivers
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.process.tasks import TaskEnded
+from meshwright.controller.settings import Settings, load
+from meshwright.delivery.snapshots.rendering import GroupInput
+from meshwright.delivery.snapshots.translation import CertificateMissing, translation
+from meshwright.mesh.config import SidecarDriverSettings, SidecarSettings
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from meshwright.sidecars.contract.driver import SidecarDriver, each_piece
+from meshwright.sidecars.contract.errors import UnknownDriverError
+from meshwright.sidecars.contract.health import HealthProbe, HealthProbes, ProbeScheme
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.document.translate import DOCUMENT, NAME
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from tests.meshes.views import mesh_config, namespace, view, workload
 from xds.protocol.resource import ROUTE, ResourceName, TypeUrl
@@ -242,7 +242,7 @@ async def test_a_driver_s_task_that_ends_by_itself_ends_the_program() -> None:
 
 async def test_a_driver_that_does_not_end_in_time_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program does not hang on a third party's mistake."""
-    monkeypatch.setattr("controller.driver_runner.OVERTIME_SECONDS", 0.05)
+    monkeypatch.setattr("meshwright.controller.driver_runner.OVERTIME_SECONDS", 0.05)
 
     async def stays() -> None:
         await asyncio.Event().wait()

@@ -8,24 +8,24 @@ import pytest
 import catalog.relations.groups
 from catalog.lint.problems import Linter, problems
 from catalog.store.view import MeshSettings, View
-from delivery.model import Inputs
-from delivery.problems import AllProblems
-from delivery.quarantine.fallback import Exclusions
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.published import Published
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.translation import translation
-from delivery.verifying import verify
-from mesh.config import MeshConfig
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject, ObjectKey
-from mesh.problems import Problems
-from mesh.workload import DRIVER_ANNOTATION
-from sidecars import lint
-from sidecars.document.driver import DocumentDriver
-from sidecars.document.translate import DOCUMENT
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.empty import empty
+from meshwright.delivery.model import Inputs
+from meshwright.delivery.problems import AllProblems
+from meshwright.delivery.quarantine.fallback import Exclusions
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.verifying import verify
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject, ObjectKey
+from meshwright.mesh.problems import Problems
+from meshwright.mesh.workload import DRIVER_ANNOTATION
+from meshwright.sidecars import lint
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.document.translate import DOCUMENT
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, changed, random_mesh
 from tests.meshes.views import POLICY, mesh_config, namespace, view, workload

@@ -10,11 +10,11 @@ from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.peer import Admitted
-from controller.expiry import IN_TURN, Expiry
-from delivery.proxies.held_certificates import HeldCertificates
-from delivery.proxies.registry import ProxyRegistry
-from delivery.proxies.shown_certificates import ShownCertificates
-from mesh.identity import ProxyName
+from meshwright.controller.expiry import IN_TURN, Expiry
+from meshwright.delivery.proxies.held_certificates import HeldCertificates
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.delivery.proxies.shown_certificates import ShownCertificates
+from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey
 from xds.server.status import Variant
 

@@ -12,9 +12,9 @@ from certs.errors import StateError
 from certs.leaf import stands_below
 from certs.opening import Opened
 from certs.pair_files import PairFiles
-from controller.following import Following, patience
-from controller.server_tls import ServerTls
-from enrolment.trust import Confirmation, Confirmations
+from meshwright.controller.following import Following, patience
+from meshwright.controller.server_tls import ServerTls
+from meshwright.enrolment.trust import Confirmation, Confirmations
 from tests.unit.certs.issuers.test_succeeding_authority import NAME, Scene
 
 BEGUN: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)

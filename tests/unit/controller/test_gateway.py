@@ -16,12 +16,12 @@ from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest, Issuer
 from certs.leaf import read_leaf
 from certs.pair import Making
-from controller import gateway as module
-from controller.gateway import GATEWAY_SECRETS, GatewaySecret
-from controller.kept import StateFile
-from mesh.config import GatewayCertificate, MeshConfig
-from mesh.names import Namespace, SecretName, TrustDomain
-from mesh.problems import Problems
+from meshwright.controller import gateway as module
+from meshwright.controller.gateway import GATEWAY_SECRETS, GatewaySecret
+from meshwright.controller.kept import StateFile
+from meshwright.mesh.config import GatewayCertificate, MeshConfig
+from meshwright.mesh.names import Namespace, SecretName, TrustDomain
+from meshwright.mesh.problems import Problems
 from tests.meshes import values as a
 from tests.unit.kube.played import Asked, Line, Played, api_of
 

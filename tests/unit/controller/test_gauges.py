@@ -5,18 +5,18 @@ import sys
 from datetime import datetime, timedelta
 from types import FrameType
 
-from admin.metrics.gauges import Gauges
-from controller.gauges import Gauging, ResourceCounts, withheld_counts
-from delivery.loop import MeshState
-from delivery.problems import AllProblems
-from delivery.snapshots.published import Published
-from mesh.kinds import SERVICE
-from mesh.names import Namespace, ServiceName
-from mesh.objects import ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.problems import Problem, Severity
-from mesh.service import Service, ServiceKey
-from providers.contract import Counts, Freshness
+from meshwright.admin.metrics.gauges import Gauges
+from meshwright.controller.gauges import Gauging, ResourceCounts, withheld_counts
+from meshwright.delivery.loop import MeshState
+from meshwright.delivery.problems import AllProblems
+from meshwright.delivery.snapshots.published import Published
+from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import Service, ServiceKey
+from meshwright.providers.contract import Counts, Freshness
 from tests.meshes.sources import MemorySource
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.layers import Layers

@@ -9,8 +9,8 @@ import structlog
 
 from certs.bundle import TrustBundle
 from certs.errors import StateError
-from controller.hearing import hearing, without
-from sidecars.contract.contexts import Taken
+from meshwright.controller.hearing import hearing, without
+from meshwright.sidecars.contract.contexts import Taken
 from tests.unit.certs.issuers.cas import ca
 from xds.cache import NodeKey
 
@@ -54,7 +54,7 @@ class Issuer:
 
 async def test_it_is_noted_once_everybody_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not before; who has not is said once, and so is a disk that is full."""
-    monkeypatch.setattr("controller.hearing.LOOK_SECONDS", 0)
+    monkeypatch.setattr("meshwright.controller.hearing.LOOK_SECONDS", 0)
     issuer, looks, there = Issuer(), 0, [_taken("a", BOTH), _taken("b", OLD)]
 
     def taken() -> Iterator[Taken]:

@@ -13,10 +13,10 @@ from certs.issuers.reference import IssuerReference
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
 from certs.issuers.watched import WatchedFiles
 from certs.opening import Custody, opened
-from controller.errors import SettingsError
-from controller.issuing import custody, issuing, told
-from controller.settings import load
-from mesh.names import TrustDomain
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.issuing import custody, issuing, told
+from meshwright.controller.settings import load
+from meshwright.mesh.names import TrustDomain
 
 VAULT = {"issuer": "vault", "vault_address": "https://v:8200/", "vault_role": "mesh"}
 
@@ -129,7 +129,7 @@ async def test_a_start_that_waits_for_an_issuer_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No port is open meanwhile, so nobody could ask; and a stop ends the wait."""
-    monkeypatch.setattr("controller.issuing.SILENT_SECONDS", 0.01)
+    monkeypatch.setattr("meshwright.controller.issuing.SILENT_SECONDS", 0.01)
     state, now, stop = tmp_path / "state", datetime(2031, 1, 1, tzinfo=UTC), asyncio.Event()
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,

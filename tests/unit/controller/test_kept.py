@@ -10,16 +10,16 @@ from structlog.testing import capture_logs
 
 from catalog.policy.left_out import UnitId
 from certs.privacy import exposures
-from controller.cluster import ANSWER
-from controller.kept import DNS_ANSWERS, VERDICTS, Form, StateFile
-from delivery.quarantine.verdicts import Verdict
-from kube.resource import Resource
-from kube.seen import Item
-from mesh.names import IpAddress
-from providers.dns.kept import LONG_DUE, Kept
-from providers.dns.records import Question, QuestionState, RecordType
-from providers.kubernetes import kept
-from providers.kubernetes.identity import Identity
+from meshwright.controller.cluster import ANSWER
+from meshwright.controller.kept import DNS_ANSWERS, VERDICTS, Form, StateFile
+from meshwright.delivery.quarantine.verdicts import Verdict
+from meshwright.kube.resource import Resource
+from meshwright.kube.seen import Item
+from meshwright.mesh.names import IpAddress
+from meshwright.providers.dns.kept import LONG_DUE, Kept
+from meshwright.providers.dns.records import Question, QuestionState, RecordType
+from meshwright.providers.kubernetes import kept
+from meshwright.providers.kubernetes.identity import Identity
 from xds.cache import NodeKey
 from xds.protocol.resource import ROUTE, ResourceName
 

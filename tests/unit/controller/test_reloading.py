@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from controller.errors import SettingsError
-from controller.reloading import IN_PLACE, Reload, Reloading, other
-from controller.settings import Settings, load
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.reloading import IN_PLACE, Reload, Reloading, other
+from meshwright.controller.settings import Settings, load
 
 
 def _load(**others: object) -> Settings:

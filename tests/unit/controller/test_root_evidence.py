@@ -10,9 +10,9 @@ from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Evidence, Ours
 from certs.roots.rotation import Rotation, advanced
-from controller.root_evidence import Said, evidence
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.controller.root_evidence import Said, evidence
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 
 NOW: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
 CART: Final = ProxyName.parse("cart.shop.prod")

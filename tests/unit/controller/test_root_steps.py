@@ -11,10 +11,10 @@ from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Ours, Why
 from certs.roots.rotation import Fingerprint, advanced
-from controller.root_change import RootChange
-from controller.root_evidence import Said
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.controller.root_change import RootChange
+from meshwright.controller.root_evidence import Said
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.ledger.memory import MemoryLedger, Record
 
 NOW: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -44,7 +44,7 @@ async def test_a_step_that_was_taken_is_no_error_though_the_ledger_cannot_say_it
     authority: ChangingAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is noted as soon as there is room, also where the change is over by then."""
-    monkeypatch.setattr("controller.root_change.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("meshwright.controller.root_change.LOOK_SECONDS", 0.01)
     record = Record()
     ledger = MemoryLedger(record)
     ledger.name_authority(authority.fingerprint)

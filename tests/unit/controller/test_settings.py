@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.errors import SettingsError
-from controller.settings import load
-from mesh.host_port import HostPort
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.settings import load
+from meshwright.mesh.host_port import HostPort
 
 REQUIRED = {"mesh": "m", "state": "s"}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.settings import Settings, load
-from controller.settings_page import Row, page, rows
+from meshwright.controller.settings import Settings, load
+from meshwright.controller.settings_page import Row, page, rows
 
 ROOT = Path(__file__).parents[3]
 GIVEN = {"mesh": "m", "state": "s"}

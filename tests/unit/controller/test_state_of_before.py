@@ -18,12 +18,12 @@ from certs.opening import LEDGER_FILE, opened
 from certs.pair_files import PairFiles
 from certs.server import ads_server_certificate
 from certs.terms import ProxyTerms
-from controller.kept import DNS_ANSWERS, VERDICTS, StateFile
-from controller.proxies import without_server
-from delivery.quarantine.verdicts import Verdict
-from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Namespace, ProxyUuid, ServiceAccountName, TrustDomain
-from providers.dns.records import Question, RecordType
+from meshwright.controller.kept import DNS_ANSWERS, VERDICTS, StateFile
+from meshwright.controller.proxies import without_server
+from meshwright.delivery.quarantine.verdicts import Verdict
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import IpAddress, Namespace, ProxyUuid, ServiceAccountName, TrustDomain
+from meshwright.providers.dns.records import Question, RecordType
 from xds.cache import NodeKey
 from xds.protocol.resource import ROUTE, ResourceName
 

@@ -9,9 +9,9 @@ import pytest
 
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
-from controller import webhook
-from controller.webhook import WebhookTls
-from mesh.names import TrustDomain
+from meshwright.controller import webhook
+from meshwright.controller.webhook import WebhookTls
+from meshwright.mesh.names import TrustDomain
 
 HOST = "meshwright.mesh-system.svc"
 

@@ -4,28 +4,28 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from admin.metrics.registry import Metrics
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
-from delivery.answers import Answers
-from delivery.certificates import Counted, ServiceCertificates
-from delivery.debounce import Pace
-from delivery.gathering import Gathering, Paces
-from delivery.loop import Loop, MeshState
-from delivery.model import Model, Work
-from delivery.presence import Lingering, Presence
-from delivery.publishing import Publishing
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.published import Step
-from delivery.snapshots.translation import translation
-from delivery.snapshots.wanted import WhoIsHere
-from delivery.verifying import Verification
-from delivery.wave import Wave
-from mesh.names import TrustDomain
-from providers.sources import Sources
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.empty import empty
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.delivery.answers import Answers
+from meshwright.delivery.certificates import Counted, ServiceCertificates
+from meshwright.delivery.debounce import Pace
+from meshwright.delivery.gathering import Gathering, Paces
+from meshwright.delivery.loop import Loop, MeshState
+from meshwright.delivery.model import Model, Work
+from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.verifying import Verification
+from meshwright.delivery.wave import Wave
+from meshwright.mesh.names import TrustDomain
+from meshwright.providers.sources import Sources
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 from xds.cache import GroupKey, NodeKey, SnapshotCache, Watch

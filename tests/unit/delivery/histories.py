@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 
 from catalog.lint.problems import Linter, problems
 from catalog.store.view import View
-from delivery.batches import parts
-from delivery.model import Inputs
-from delivery.problems import AllProblems
-from delivery.quarantine.quarantine import Quarantine
-from delivery.quarantine.record import Moment
-from delivery.snapshots.published import Published, Step
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.translation import translation
-from delivery.verifying import verify
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.empty import empty
+from meshwright.delivery.batches import parts
+from meshwright.delivery.model import Inputs
+from meshwright.delivery.problems import AllProblems
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.verifying import verify
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, changed, random_mesh, with_template
 from xds.cache import SnapshotCache

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pytest
 
-from engine.graph import Graph
-from engine.index import Entries
-from engine.node import Derivation, Node
-from engine.table import Table
+from meshwright.engine.graph import Graph
+from meshwright.engine.index import Entries
+from meshwright.engine.node import Derivation, Node
+from meshwright.engine.table import Table
 from tests.meshes.random_meshes import Mesh
 from tests.unit.delivery.histories import Replica, mismatch
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from delivery.loop import ATTENDED
+from meshwright.delivery.loop import ATTENDED
 from tests.meshes import values as a
 from tests.unit.delivery.attended import LINGERING, Plane, node
 from xds.cache import NodeKey

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.batches import parts
-from delivery.snapshots.published import Failure, Published, Step
+from meshwright.delivery.batches import parts
+from meshwright.delivery.snapshots.published import Failure, Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.layers import Layers
 from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version

@@ -19,13 +19,13 @@ from certs.pair import Pair
 from certs.pair_files import PairFiles
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import advanced
-from delivery import certificates
-from delivery.asking import AT_ONCE, AtOnce
-from delivery.certificates import ServiceCertificates
-from delivery.unissued import remarks_on
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, TrustDomain
-from mesh.problems import Problems
+from meshwright.delivery import certificates
+from meshwright.delivery.asking import AT_ONCE, AtOnce
+from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.unissued import remarks_on
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.mesh.problems import Problems
 
 DAY = timedelta(days=1)
 STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))

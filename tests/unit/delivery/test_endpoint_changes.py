@@ -11,19 +11,19 @@ from catalog.policy.whole import proxy_policy
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from delivery.snapshots import rendering
-from delivery.snapshots.published import Published, Step
-from delivery.snapshots.rendering import GroupInput
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.translation import translation
-from engine.graph import Graph
-from engine.node import Derivation
-from mesh.names import IpAddress
-from mesh.workload import Health
-from sidecars.contract.driver import Piece, Pieces
-from sidecars.document.driver import DocumentDriver
-from sidecars.document.translate import DOCUMENT, NAME
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.delivery.snapshots import rendering
+from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.rendering import GroupInput
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.engine.graph import Graph
+from meshwright.engine.node import Derivation
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.workload import Health
+from meshwright.sidecars.contract.driver import Piece, Pieces
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.document.translate import DOCUMENT, NAME
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from xds.protocol.resource import ENDPOINT, TypeUrl
 
@@ -38,13 +38,13 @@ ONCE = (
     "catalog.policy.outbound.who_is_behind",
     "catalog.policy.outbound.spoken_there",
     "catalog.policy.destinations.endpoints_of",
-    "delivery.snapshots.rendering._completed",
-    "delivery.snapshots.rendering.made",
-    "delivery.snapshots.serving.nodes_of",
+    "meshwright.delivery.snapshots.rendering._completed",
+    "meshwright.delivery.snapshots.rendering.made",
+    "meshwright.delivery.snapshots.serving.nodes_of",
     "claims by place",
     "workloads by group",
 )
-PER_CALLER = ("delivery.snapshots.rendering.own",)
+PER_CALLER = ("meshwright.delivery.snapshots.rendering.own",)
 
 
 class Server:
@@ -164,8 +164,8 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     assert dict(computed) == {
         "catalog.relations.readiness.taking_traffic": 1,
         "catalog.policy.destinations.endpoints_of": 1,
-        "delivery.snapshots.rendering._completed": 1,
-        "delivery.snapshots.rendering.made": 1,
+        "meshwright.delivery.snapshots.rendering._completed": 1,
+        "meshwright.delivery.snapshots.rendering.made": 1,
         **dict.fromkeys(PER_CALLER, 3),
     }
     assert _changes(step, before) == {name: {ENDPOINT} for name in _clients()}

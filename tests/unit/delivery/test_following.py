@@ -10,30 +10,30 @@ from pathlib import Path
 import pytest
 from google.protobuf import any_pb2
 
-from admin.metrics.registry import Metrics
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
-from delivery.certificates import ServiceCertificates
-from delivery.debounce import Pace
-from delivery.gathering import Gathering, Paces
-from delivery.loop import Loop
-from delivery.model import Model
-from delivery.presence import Lingering, Presence
-from delivery.publishing import Publishing
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.published import Step
-from delivery.snapshots.translation import translation
-from delivery.wave import Wave
-from mesh.config import MeshConfig
-from mesh.names import IpAddress, TrustDomain
-from mesh.service import DnsName, Service
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.debounce import Pace
+from meshwright.delivery.gathering import Gathering, Paces
+from meshwright.delivery.loop import Loop
+from meshwright.delivery.model import Model
+from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.wave import Wave
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import IpAddress, TrustDomain
+from meshwright.mesh.service import DnsName, Service
+from meshwright.providers.dns.records import Found, Question, RecordType
+from meshwright.providers.dns.resolver import Resolver
+from meshwright.providers.dns.source import DnsSource
+from meshwright.providers.sources import Sources
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
-from providers.dns.records import Found, Question, RecordType
-from providers.dns.resolver import Resolver
-from providers.dns.source import DnsSource
-from providers.sources import Sources
-from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource, instead
 from xds.cache import GroupKey, SnapshotCache

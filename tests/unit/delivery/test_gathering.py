@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
-from admin.metrics.registry import Metrics
 from catalog.store.settings import Admission
-from delivery.debounce import Matter, Pace
-from delivery.gathering import Gathering, Paces, matter
-from mesh.identity import ProxyName
-from mesh.kinds import ADMISSION, ENDPOINT_SLICE, SERVICE, TRAFFIC_TARGET, WORKLOAD
-from mesh.names import Namespace
-from mesh.objects import EndpointSlice
-from providers.directory.source import DirectorySource
-from providers.sources import Counts, Sources
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.delivery.debounce import Matter, Pace
+from meshwright.delivery.gathering import Gathering, Paces, matter
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import ADMISSION, ENDPOINT_SLICE, SERVICE, TRAFFIC_TARGET, WORKLOAD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.providers.directory.source import DirectorySource
+from meshwright.providers.sources import Counts, Sources
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 

@@ -8,29 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from admin.metrics.registry import Metrics
 from benchmarks import meshes
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
-from controller.gauges import Gauging
-from delivery.assembly import Delivery, delivery
-from delivery.certificates import ServiceCertificates
-from delivery.debounce import Pace
-from delivery.gathering import Paces
-from delivery.model import Model
-from delivery.proxies.readiness import EndpointReadiness
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.translation import translation
-from delivery.snapshots.wanted import WhoIsHere
-from mesh.names import TrustDomain
-from mesh.objects import MeshObject, ObjectKey
-from providers.sources import Sources
-from sidecars.document.driver import DocumentDriver
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.empty import empty
-from sidecars.lint import Installed
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.controller.gauges import Gauging
+from meshwright.delivery.assembly import Delivery, delivery
+from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.debounce import Pace
+from meshwright.delivery.gathering import Paces
+from meshwright.delivery.model import Model
+from meshwright.delivery.proxies.readiness import EndpointReadiness
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.objects import MeshObject, ObjectKey
+from meshwright.providers.sources import Sources
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.lint import Installed
 from tests.meshes.sources import MemorySource
 from tests.unit.catalog.lint.test_growth import CHANGES, LARGE, SMALL, Calls
 from xds.cache import NodeKey

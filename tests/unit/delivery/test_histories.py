@@ -20,25 +20,25 @@ from catalog.policy.telemetry import logging
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from delivery.problems import AllProblems
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.published import Step
-from engine.derived import derived
-from engine.graph import Graph
-from engine.node import Derivation
-from mesh.authorization import Authorizer, ExternalAuthorization
-from mesh.config import MeshConfig
-from mesh.host_port import HostPort
-from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
-from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import Namespace, SecretName, ServiceName
-from mesh.retries import FailedWith, Retries, Retry
-from mesh.roots import MeshRootCertificate, Role
-from mesh.routing import RouteActions, RoutePolicy, RouteRule
-from mesh.service import ServiceKey
-from mesh.tap import TapChoice
-from mesh.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
-from mesh.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
+from meshwright.delivery.problems import AllProblems
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.published import Step
+from meshwright.engine.derived import derived
+from meshwright.engine.graph import Graph
+from meshwright.engine.node import Derivation
+from meshwright.mesh.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.limits import ConnectionLimits, UpstreamTrafficSetting
+from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.names import Namespace, SecretName, ServiceName
+from meshwright.mesh.retries import FailedWith, Retries, Retry
+from meshwright.mesh.roots import MeshRootCertificate, Role
+from meshwright.mesh.routing import RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.tap import TapChoice
+from meshwright.mesh.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
+from meshwright.mesh.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
 from tests.pins import Pin

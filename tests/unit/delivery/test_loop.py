@@ -12,30 +12,30 @@ import pytest
 import structlog
 
 import catalog.relations.groups
-from admin.metrics.registry import Metrics
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
-from delivery.answers import Answers
-from delivery.certificates import ServiceCertificates
-from delivery.debounce import Pace
-from delivery.gathering import Gathering, Paces
-from delivery.linting import Linting
-from delivery.loop import Loop, MeshState
-from delivery.model import Model
-from delivery.presence import Lingering, Presence
-from delivery.publishing import Publishing
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.rendering import GroupInput, Translate
-from delivery.snapshots.translation import translation
-from delivery.verifying import Verification
-from engine.graph import Graph
-from mesh.names import TrustDomain
-from mesh.picture import Picture
-from providers.directory.source import DirectorySource
-from providers.sources import Sources
-from sidecars.contract.driver import Piece
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.delivery.answers import Answers
+from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.debounce import Pace
+from meshwright.delivery.gathering import Gathering, Paces
+from meshwright.delivery.linting import Linting
+from meshwright.delivery.loop import Loop, MeshState
+from meshwright.delivery.model import Model
+from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.rendering import GroupInput, Translate
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.verifying import Verification
+from meshwright.engine.graph import Graph
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.picture import Picture
+from meshwright.providers.directory.source import DirectorySource
+from meshwright.providers.sources import Sources
+from meshwright.sidecars.contract.driver import Piece
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
 from xds.protocol.snapshot import Snapshot

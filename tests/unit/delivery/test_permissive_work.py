@@ -23,20 +23,20 @@ from benchmarks.meshes import (
 from catalog.relations.identities import service_identities
 from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
-from delivery.quarantine.quarantine import Quarantine
-from delivery.quarantine.record import Moment
-from delivery.snapshots import serving
-from delivery.snapshots.published import Published, Step
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.translation import translation
-from mesh.config import MeshConfig
-from mesh.kinds import UPSTREAM_TRAFFIC_SETTING, WORKLOAD
-from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
-from mesh.names import Namespace
-from mesh.objects import ObjectKey, Sourced
-from mesh.policy import PolicyKey
-from sidecars.envoy import outbound_listeners
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.snapshots import serving
+from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import UPSTREAM_TRAFFIC_SETTING, WORKLOAD
+from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.policy import PolicyKey
+from meshwright.sidecars.envoy import outbound_listeners
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from xds.cache import NodeKey
 from xds.protocol import resource_set

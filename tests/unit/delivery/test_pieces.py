@@ -10,8 +10,15 @@ from catalog.policy.proxy import ExternalDestination, InterceptionKind, ProxyPol
 from catalog.policy.whole import outline, proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from sidecars.envoy import clusters, endpoints, inbound_listeners, names, outbound_listeners, routes
-from sidecars.envoy.outbound_listeners import Calling
+from meshwright.sidecars.envoy import (
+    clusters,
+    endpoints,
+    inbound_listeners,
+    names,
+    outbound_listeners,
+    routes,
+)
+from meshwright.sidecars.envoy.outbound_listeners import Calling
 from tests.meshes.random_meshes import random_mesh
 from tests.meshes.resources import pieces
 from xds.protocol.resource import Resource

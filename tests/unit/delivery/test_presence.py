@@ -2,8 +2,8 @@
 
 import asyncio
 
-from delivery.presence import Lingering, Presence
-from mesh.identity import ProxyName
+from meshwright.delivery.presence import Lingering, Presence
+from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey, SnapshotCache
 
 ONE, TWO, THREE = (NodeKey(f"{each}.store.shop") for each in ("one", "two", "three"))

@@ -5,9 +5,9 @@ import random
 import pytest
 from structlog.testing import capture_logs
 
-from delivery.problems import AllProblems
-from mesh.origins import InFile
-from mesh.problems import Problem, Severity, ordered
+from meshwright.delivery.problems import AllProblems
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.problems import Problem, Severity, ordered
 
 
 def _problem(number: int, severity: Severity = Severity.ERROR) -> Problem:

@@ -10,15 +10,15 @@ from catalog.relations import groups
 from catalog.relations.groups import members
 from catalog.store.view import MeshSettings, View, kind_in
 from certs.material import ServiceCertificate
-from delivery.snapshots.published import Published
-from delivery.snapshots.rendering import GroupInput, resources
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.translation import translation
-from engine.table import Table
-from mesh.authorization import Authorizer, ExternalAuthorization
-from mesh.config import MeshConfig
-from mesh.host_port import HostPort
-from mesh.kinds import (
+from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.rendering import GroupInput, resources
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.engine.table import Table
+from meshwright.mesh.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.kinds import (
     CERTIFICATE,
     EGRESS,
     ENDPOINT_SLICE,
@@ -41,18 +41,18 @@ from mesh.kinds import (
     UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
 )
-from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
-from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import Namespace, ServiceAccountName
-from mesh.objects import EndpointSlice, ObjectKey
-from mesh.origins import InFile
-from mesh.retries import FailedWith, Retries, Retry
-from mesh.routing import RouteActions, RoutePolicy, RouteRule
-from mesh.telemetry import AccessLog, ExtensionService, LogExport, Telemetry
-from mesh.upstreams import Ejecting, UpstreamPolicy
-from providers.dns.slices import FoundSlice
-from sidecars.contract.driver import Piece
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
+from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.names import Namespace, ServiceAccountName
+from meshwright.mesh.objects import EndpointSlice, ObjectKey
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.retries import FailedWith, Retries, Retry
+from meshwright.mesh.routing import RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.telemetry import AccessLog, ExtensionService, LogExport, Telemetry
+from meshwright.mesh.upstreams import Ejecting, UpstreamPolicy
+from meshwright.providers.dns.slices import FoundSlice
+from meshwright.sidecars.contract.driver import Piece
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from xds.cache import NodeKey
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceName, TypeUrl

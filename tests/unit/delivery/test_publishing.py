@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 import pytest
 from structlog.testing import capture_logs
 
-from admin.metrics.registry import Metrics
-from delivery import publishing
-from delivery.batches import GROUPS, parts
-from delivery.publishing import Publishing
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.published import Step
-from delivery.time_slices import SLICE_SECONDS, Slices
-from delivery.wave import Wave
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.delivery import publishing
+from meshwright.delivery.batches import GROUPS, parts
+from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.time_slices import SLICE_SECONDS, Slices
+from meshwright.delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
 from xds.protocol.snapshot import Snapshot

@@ -17,15 +17,15 @@ from catalog.relations.identities import service_identities
 from catalog.relations.permissive import is_permissive
 from catalog.relations.scope import in_scope, scope_of
 from catalog.store.view import View
-from delivery.snapshots.published import Published
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.translation import translation
-from mesh.config import MeshConfig
-from mesh.names import Namespace, Port
-from mesh.policy import PolicyKey, TrafficTarget
-from mesh.service import Scope, Service, ServiceKey
-from mesh.workload import Transparent
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policy import PolicyKey, TrafficTarget
+from meshwright.mesh.service import Scope, Service, ServiceKey
+from meshwright.mesh.workload import Transparent
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from tests.meshes.resources import pieces
 from tests.trying import examples

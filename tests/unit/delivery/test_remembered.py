@@ -11,11 +11,11 @@ from catalog.lint.problems import Linter
 from catalog.relations.groups import ProxyGroup, members
 from catalog.store.settings import MeshSettings
 from catalog.store.view import View
-from delivery.snapshots.rendering import Rendered, Rendering, resources
-from delivery.snapshots.translation import translation
-from engine.derived import Observed
-from engine.node import Node
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.delivery.snapshots.rendering import Rendered, Rendering, resources
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.engine.derived import Observed
+from meshwright.engine.node import Node
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 
 pytestmark = pytest.mark.timeout(60)  # meshes of some size
 

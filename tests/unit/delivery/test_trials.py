@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.trials import Trials, guilty
+from meshwright.delivery.trials import Trials, guilty
 
 SUSPECTS = st.integers(1, 200)
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from delivery.wave import NAMED, Cause, Causes, Change, causes
-from mesh.kinds import SERVICE
-from mesh.names import IpAddress, Namespace
-from mesh.objects import EndpointSlice
-from mesh.origins import InFile
-from providers.dns.slices import FoundSlice
+from meshwright.delivery.wave import NAMED, Cause, Causes, Change, causes
+from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.names import IpAddress, Namespace
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.origins import InFile
+from meshwright.providers.dns.slices import FoundSlice
 from tests.meshes import values as a
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

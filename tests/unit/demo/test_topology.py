@@ -7,10 +7,10 @@ import pytest
 
 from demo import manifests, matrix, topology
 from demo.topology import PLACES, SERVICE_PORTS, ExplicitAddresses, Mode, TransparentAddresses
-from mesh.origins import InFile
-from mesh.service import Service
-from mesh.workload import Explicit, Workload
-from specs.reader import read
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.service import Service
+from meshwright.mesh.workload import Explicit, Workload
+from meshwright.specs.reader import read
 from tests import libyaml
 
 BOTH = (ExplicitAddresses("127.20"), TransparentAddresses("10.222.0"))

@@ -10,13 +10,13 @@ import pytest
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
-from admin.metrics.registry import Metrics
-from admin.metrics.tallies import Durations
-from agent.figures.counted import Who
-from agent.figures.edges import Edges
-from agent.figures.exposition import written
-from agent.figures.statistics import read
-from delivery.proxies.status import ProxyState
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.admin.metrics.tallies import Durations
+from meshwright.agent.figures.counted import Who
+from meshwright.agent.figures.edges import Edges
+from meshwright.agent.figures.exposition import written
+from meshwright.agent.figures.statistics import read
+from meshwright.delivery.proxies.status import ProxyState
 from tests import libyaml
 from tests.promql import Series, Wrong, labels_of
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from deploy.overriding import merged
-from deploy.rendering import defaults, manifests
+from meshwright.chart.overriding import merged
+from meshwright.chart.rendering import defaults, manifests
 from tests import libyaml
 from tests.kubernetes.granted import granted
 from tests.typed import ROOT

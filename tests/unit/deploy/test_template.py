@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from deploy.template.evaluating import rendered
-from deploy.template.parsing import parsed
-from deploy.template.tokens import TemplateError
+from meshwright.chart.template.evaluating import rendered
+from meshwright.chart.template.parsing import parsed
+from meshwright.chart.template.tokens import TemplateError
 
 TOLD = {
     "yes": True,

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from controller.settings import load
-from deploy.overriding import merged
-from deploy.rendering import defaults, manifests
-from injector.configuration import InjectionConfig, read
-from mesh.names import Namespace
-from providers.kubernetes.scope import selector
-from sidecars.contract.pod import RulesBy
+from meshwright.chart.overriding import merged
+from meshwright.chart.rendering import defaults, manifests
+from meshwright.controller.settings import load
+from meshwright.kubernetes.injection.configuration import InjectionConfig, read
+from meshwright.mesh.names import Namespace
+from meshwright.providers.kubernetes.scope import selector
+from meshwright.sidecars.contract.pod import RulesBy
 from tests import libyaml
 from tests.typed import ROOT
 

@@ -9,12 +9,12 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from controller.chart_settings import wrong
-from deploy.overriding import merged, told, told_json
-from deploy.rendering import chart, defaults, manifests
-from deploy.template.tokens import TemplateError
-from deploy.values import Values, ValuesError, checked
+from meshwright.chart.overriding import merged, told, told_json
+from meshwright.chart.rendering import chart, defaults, manifests
+from meshwright.chart.template.tokens import TemplateError
+from meshwright.chart.values import Values, ValuesError, checked
+from meshwright.cli.main import app
+from meshwright.controller.chart_settings import wrong
 from tests.typed import ROOT
 from tools import chart_schema
 

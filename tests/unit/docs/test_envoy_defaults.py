@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 from google.protobuf import any_pb2, json_format
 
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
 from tests.golden.cases import MESSAGES, case_groups
 from tests.unit.docs.fields import fields
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
 from demo.kubernetes.newcomer import MANIFESTS, steps
 from demo.kubernetes.plane import Images
 from demo.kubernetes.store import applications
+from meshwright.cli.main import app
 from tests import libyaml
 
 ROOT = Path(__file__).parents[3]

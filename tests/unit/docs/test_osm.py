@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from providers.directory.manifests import Manifests
-from specs.osm.mesh_config import NOT_USED
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.specs.osm.mesh_config import NOT_USED
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = (ROOT / "docs" / "osm.md").read_text("utf-8")

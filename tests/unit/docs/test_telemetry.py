@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from mesh.kinds import EXTENSION_SERVICE, TELEMETRY, Kind
-from providers.directory.manifests import Manifests
-from specs.reference.meanings.kinds import KINDS
+from meshwright.mesh.kinds import EXTENSION_SERVICE, TELEMETRY, Kind
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.specs.reference.meanings.kinds import KINDS
 
 PAGE: Final = (Path(__file__).parents[3] / "docs" / "telemetry.md").read_text("utf-8")
 

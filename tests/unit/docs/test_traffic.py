@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from providers.directory.manifests import Manifests
-from specs.kinds import READ
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.specs.kinds import READ
 
 PAGE: Final = (Path(__file__).parents[3] / "docs" / "traffic.md").read_text("utf-8")
 EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -5,11 +5,11 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.derived import derived
-from engine.firewall import Firewall, Firewalls, MappingFirewall
-from engine.graph import Graph
-from engine.index import DerivedIndex, Index
-from engine.table import Table
+from meshwright.engine.derived import derived
+from meshwright.engine.firewall import Firewall, Firewalls, MappingFirewall
+from meshwright.engine.graph import Graph
+from meshwright.engine.index import DerivedIndex, Index
+from meshwright.engine.table import Table
 from tests.pins import Pin
 
 KEYS = range(5)

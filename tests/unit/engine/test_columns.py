@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from engine.derived import Observed, derived
-from engine.graph import Graph, sources
-from engine.table import Column, Table
+from meshwright.engine.derived import Observed, derived
+from meshwright.engine.graph import Graph, sources
+from meshwright.engine.table import Column, Table
 
 
 @dataclass(eq=False)

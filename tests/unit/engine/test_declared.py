@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.declared import Declarations, Declared
-from engine.derived import derived
-from engine.graph import Graph
-from engine.table import Table
+from meshwright.engine.declared import Declarations, Declared
+from meshwright.engine.derived import derived
+from meshwright.engine.graph import Graph
+from meshwright.engine.table import Table
 
 
 @dataclass(eq=False)

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 
 import pytest
 
-from engine.derived import derived
-from engine.errors import BusyError, CycleError, OrderError
-from engine.firewall import Firewall, Firewalls, MappingFirewall
-from engine.graph import Graph
-from engine.index import DerivedIndex, Index
-from engine.node import FEW, Derivation, Family, Function, Source
-from engine.sorted_keys import COPIED, SortedKeys
-from engine.table import Table
+from meshwright.engine.derived import derived
+from meshwright.engine.errors import BusyError, CycleError, OrderError
+from meshwright.engine.firewall import Firewall, Firewalls, MappingFirewall
+from meshwright.engine.graph import Graph
+from meshwright.engine.index import DerivedIndex, Index
+from meshwright.engine.node import FEW, Derivation, Family, Function, Source
+from meshwright.engine.sorted_keys import COPIED, SortedKeys
+from meshwright.engine.table import Table
 from tests.pins import Pin
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import node, sorted_keys
-from engine.graph import Graph
-from engine.index import Entries
-from engine.node import Derivation, Node, Raised
-from engine.sorted_keys import with_key
-from engine.table import Table
+from meshwright.engine import node, sorted_keys
+from meshwright.engine.graph import Graph
+from meshwright.engine.index import Entries
+from meshwright.engine.node import Derivation, Node, Raised
+from meshwright.engine.sorted_keys import with_key
+from meshwright.engine.table import Table
 from tests.trying import examples
 from tests.unit.engine.programs import mismatch
 

@@ -3,10 +3,10 @@
 import random
 from dataclasses import dataclass, field
 
-from engine.derived import Observed, derived
-from engine.graph import Graph
-from engine.index import Index
-from engine.table import Table
+from meshwright.engine.derived import Observed, derived
+from meshwright.engine.graph import Graph
+from meshwright.engine.index import Index
+from meshwright.engine.table import Table
 
 
 @dataclass(eq=False)

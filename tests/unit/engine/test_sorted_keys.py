@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.sorted_keys import COPIED, SortedKeys, with_key, without_key
+from meshwright.engine.sorted_keys import COPIED, SortedKeys, with_key, without_key
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3 * COPIED)), max_size=8 * COPIED))

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from enrolment.ejections import HOLDS, MOST, Ejections
-from mesh.host_port import HostPort
-from mesh.identity import ProxyName
+from meshwright.enrolment.ejections import HOLDS, MOST, Ejections
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 ANN, BOB = ProxyName.parse("ann.shop.market"), ProxyName.parse("bob.shop.market")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from enrolment.entry import origin_of
-from enrolment.limits import EnrolmentLimits, Exhausted
-from enrolment.proofs.contract import Evidence, ProofRefused
-from enrolment.proofs.join_token import KIND
-from enrolment.proofs.kubernetes import KubernetesProof, Seen
-from enrolment.store.sqlite import SqliteTokens
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName
-from mesh.workload import WorkloadKey
+from meshwright.enrolment.entry import origin_of
+from meshwright.enrolment.limits import EnrolmentLimits, Exhausted
+from meshwright.enrolment.proofs.contract import Evidence, ProofRefused
+from meshwright.enrolment.proofs.join_token import KIND
+from meshwright.enrolment.proofs.kubernetes import KubernetesProof, Seen
+from meshwright.enrolment.store.sqlite import SqliteTokens
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName
+from meshwright.mesh.workload import WorkloadKey
 from tests.unit.enrolment.test_service import DATA, Signs, csr, enrolment
 from tests.unit.enrolment.test_tokens import NOW, TOKEN, record
 

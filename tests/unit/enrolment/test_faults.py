@@ -3,8 +3,8 @@
 import structlog
 
 from certs.errors import IssuerError
-from enrolment.faults import Faults
-from enrolment.proofs.contract import NotYet, Unproven
+from meshwright.enrolment.faults import Faults
+from meshwright.enrolment.proofs.contract import NotYet, Unproven
 
 
 async def test_a_flood_of_connections_is_a_line_per_cause_and_a_count() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from enrolment.proofs.contract import NotYet, ProofRefused
-from enrolment.proofs.kubernetes import Seen, Shown, holder, question, read_review
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName
+from meshwright.enrolment.proofs.contract import NotYet, ProofRefused
+from meshwright.enrolment.proofs.kubernetes import Seen, Shown, holder, question, read_review
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName
 
 GOOD: dict[str, Any] = {
     "authenticated": True,

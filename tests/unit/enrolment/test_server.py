@@ -6,9 +6,9 @@ import pytest
 import structlog
 
 from certs.errors import IssuerError
-from enrolment.limits import EnrolmentLimits
-from enrolment.proofs.contract import ProofRefused
-from enrolment.server import EnrolmentPort
+from meshwright.enrolment.limits import EnrolmentLimits
+from meshwright.enrolment.proofs.contract import ProofRefused
+from meshwright.enrolment.server import EnrolmentPort
 from xds.server.hooks import Peer
 from xds.server.tls import TlsIdentity
 

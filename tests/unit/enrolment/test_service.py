@@ -21,15 +21,15 @@ from certs.ledger.sqlite import SqliteLedger
 from certs.material import SignedProxy
 from certs.proxy import sign_proxy
 from certs.signing_request import SigningRequest
-from enrolment.limits import Allowances, EnrolmentLimits, Exhausted, Pace
-from enrolment.proofs.contract import Entitled, Evidence, ProofRefused
-from enrolment.proofs.join_token import KIND, JoinTokenProof
-from enrolment.proofs.registry import accepted
-from enrolment.service import Enrolment, Granted
-from enrolment.store.sqlite import SqliteTokens
-from enrolment.trust import Confirmation
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.enrolment.limits import Allowances, EnrolmentLimits, Exhausted, Pace
+from meshwright.enrolment.proofs.contract import Entitled, Evidence, ProofRefused
+from meshwright.enrolment.proofs.join_token import KIND, JoinTokenProof
+from meshwright.enrolment.proofs.registry import accepted
+from meshwright.enrolment.service import Enrolment, Granted
+from meshwright.enrolment.store.sqlite import SqliteTokens
+from meshwright.enrolment.trust import Confirmation
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from tests.unit.enrolment.test_tokens import NOW, TOKEN, record
 
 NAME = ProxyName.parse("one.shop.market")

@@ -11,9 +11,16 @@ import pytest
 
 from certs.database import JOURNAL_BYTES
 from certs.errors import RequestError, StateError
-from enrolment.store.contract import TokenRefused
-from enrolment.store.sqlite import SqliteTokens
-from enrolment.tokens import JoinToken, TokenRecord, TokenRefusal, TokenRequest, read_token, recorded
+from meshwright.enrolment.store.contract import TokenRefused
+from meshwright.enrolment.store.sqlite import SqliteTokens
+from meshwright.enrolment.tokens import (
+    JoinToken,
+    TokenRecord,
+    TokenRefusal,
+    TokenRequest,
+    read_token,
+    recorded,
+)
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -9,20 +9,20 @@ from typing import Final
 
 import pytest
 
-from admin.pages import access, describe, explain
-from admission.trial import Trial
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View
-from delivery.snapshots.rendering import Rendering, resources
-from delivery.snapshots.translation import translation
-from mesh.objects import ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.picture import Picture
-from providers.merge import merge
-from sidecars.document.driver import DocumentDriver
-from sidecars.envoy.driver import EnvoyDriver
-from specs.reader import Reading, read
+from meshwright.admin.pages import access, describe, explain
+from meshwright.delivery.snapshots.rendering import Rendering, resources
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.kubernetes.admission.trial import Trial
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.picture import Picture
+from meshwright.providers.merge import merge
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.specs.reader import Reading, read
 from tests.counted import Work, uncounted
 from tests.unit.growth.objects import LARGE, MESH, Document
 

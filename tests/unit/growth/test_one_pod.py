@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import pytest
 
-from injector.configuration import read
-from injector.injecting import Known
-from injector.reviewing import Result, answer, response
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.injection.names import ADDED_ANNOTATION
-from sidecars.registry import DriverRegistry
+from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.reviewing import Result, answer, response
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.injection.names import ADDED_ANNOTATION
+from meshwright.sidecars.registry import DriverRegistry
 from tests.counted import Work
 from tests.unit.growth.objects import many
 from tests.unit.growth.test_one_object import MOST, SIZE, SPARE

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from injector.configuration import InjectionConfig
-from injector.injecting import Known
-from injector.manifests import TEMPLATES, inject, uninject
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.manifests import TEMPLATES, inject, uninject
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.trying import examples
 
 KNOWN = Known(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from certs.issuers.authority import CertificateAuthority
-from cli.main import app
-from mesh.names import TrustDomain
+from meshwright.cli.main import app
+from meshwright.mesh.names import TrustDomain
 from tests import libyaml
 from tests.invoked import CliRunner, Result
 

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 import pytest
 
-from injector.configuration import read
-from injector.injecting import Known
-from injector.manifests import namespaces_in
-from injector.reviewing import Result, answer
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.injection.names import REASON_ANNOTATION
+from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.manifests import namespaces_in
+from meshwright.kubernetes.injection.reviewing import Result, answer
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.injection.names import REASON_ANNOTATION
 from tests import libyaml
 from tests.unit.injector.test_by_hand import CONFIG, NAMES
 from tests.unit.injector.test_istio_list import objects, pod_of

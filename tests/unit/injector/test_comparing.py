@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from injector.comparing import differences
-from injector.configuration import read
-from injector.injecting import Known, injected
-from injector.shapes import checked
-from mesh.names import Namespace, ProxyUuid
-from mesh.objects import NamespaceObject
-from sidecars.contract.errors import CannotPatchError
-from sidecars.registry import DriverRegistry
+from meshwright.kubernetes.injection.comparing import differences
+from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.mesh.names import Namespace, ProxyUuid
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.registry import DriverRegistry
 
 DRIVERS = DriverRegistry.discover().drivers
 SHOP = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))

@@ -5,14 +5,20 @@ from typing import Any
 
 import pytest
 
-from injector.configuration import RESOURCES, ConfigurationError, InjectionConfig, Policy, read
-from injector.overlays import chosen
-from injector.selectors import LabelSelector, Operator, Requirement
-from injector.shapes import checked
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.pod import Joining, Placement, PullPolicy, RulesBy
+from meshwright.kubernetes.injection.configuration import (
+    RESOURCES,
+    ConfigurationError,
+    InjectionConfig,
+    Policy,
+    read,
+)
+from meshwright.kubernetes.injection.overlays import chosen
+from meshwright.kubernetes.injection.selectors import LabelSelector, Operator, Requirement
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.pod import Joining, Placement, PullPolicy, RulesBy
 from tests import libyaml
 
 CASES = Path(__file__).parent / "cases"

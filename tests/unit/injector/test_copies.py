@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from injector.configuration import read
-from injector.injecting import Known
-from injector.manifests import uninject
-from injector.reviewing import Result, answer
-from mesh.names import Namespace, ProxyUuid
-from mesh.objects import NamespaceObject
-from sidecars.registry import DriverRegistry
+from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.manifests import uninject
+from meshwright.kubernetes.injection.reviewing import Result, answer
+from meshwright.mesh.names import Namespace, ProxyUuid
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.registry import DriverRegistry
 
 SHOP = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
 ACCOUNT = "kube-api-access-x7k2p"

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from injector.configuration import InjectionConfig, read
-from injector.decision import Reason, decide
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.contract.errors import CannotPatchError
+from meshwright.kubernetes.injection.configuration import InjectionConfig, read
+from meshwright.kubernetes.injection.decision import Reason, decide
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import CannotPatchError
 
 INJECT = "meshwright.dev/inject"
 OSM = "openservicemesh.io/sidecar-injection"

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from injector.configuration import read
-from injector.explaining import Explanation, Standing, Step, explained
-from injector.injecting import Known, injected
-from injector.registration import configuration
-from injector.shapes import checked
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.registry import DriverRegistry
+from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.explaining import Explanation, Standing, Step, explained
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.registration import configuration
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.registry import DriverRegistry
 
 INJECT = "meshwright.dev/inject"
 REGISTERED = (configuration({"url": "https://x"}, b"", "meshwright-system", mesh="osm"),)

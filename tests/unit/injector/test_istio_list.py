@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import pytest
 
-from injector.configuration import InjectionConfig
-from injector.injecting import Known, injected
-from injector.manifests import TEMPLATES
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.contract.errors import DriverError
-from sidecars.contract.pod import Placement, PullPolicy, RulesBy
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.manifests import TEMPLATES
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import DriverError
+from meshwright.sidecars.contract.pod import Placement, PullPolicy, RulesBy
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests import libyaml
 from tests.unit.injector.test_by_hand import CASES
 

@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-import admission.registration
-from injector import keeper
-from injector.configuration import InjectionConfig, read
-from injector.keeper import PodRoots, Rest
-from injector.pod_roots import Reach, at_home
-from mesh.kinds import NAMESPACE
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.picture import Picture
-from providers.merge import Merged
+import meshwright.kubernetes.admission.registration
+from meshwright.kubernetes.injection import keeper
+from meshwright.kubernetes.injection.configuration import InjectionConfig, read
+from meshwright.kubernetes.injection.keeper import PodRoots, Rest
+from meshwright.kubernetes.injection.pod_roots import Reach, at_home
+from meshwright.mesh.kinds import NAMESPACE
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.picture import Picture
+from meshwright.providers.merge import Merged
 from tests.unit.admission.test_registration import none_there
 from tests.unit.kube.played import Asked, Line, Part, Played, api_of
 
@@ -105,7 +105,7 @@ async def test_one_namespace_that_is_full_keeps_no_other_from_its_roots() -> Non
 
 async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as another control plane that thinks the namespace is its own: neither is kept busy."""
-    monkeypatch.setattr(admission.registration, "REST_SECONDS", 0.001)
+    monkeypatch.setattr(meshwright.kubernetes.admission.registration, "REST_SECONDS", 0.001)
     monkeypatch.setattr(keeper, "PACE_SECONDS", 0.0)
 
     async def play(each: Asked, line: Line) -> None:
@@ -124,13 +124,13 @@ async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: 
 def test_between_writes_it_is_rested_and_after_a_calm_time_it_begins_anew() -> None:
     """The first ones come at once after one another, as when the roots change."""
     one = Rest().after(5000.0)
-    assert (one.times, one.until - 5000.0) == (1, admission.registration.REST_SECONDS)
+    assert (one.times, one.until - 5000.0) == (1, meshwright.kubernetes.admission.registration.REST_SECONDS)
     many = one
     for _ in range(10):
         many = many.after(many.until)
     assert many.times == 11
     assert many.until > one.until + 100
-    assert many.after(many.until + admission.registration.CALM_SECONDS + 1).times == 1
+    assert many.after(many.until + meshwright.kubernetes.admission.registration.CALM_SECONDS + 1).times == 1
 
 
 async def test_namespaces_go_by_the_injection_configuration_and_by_another_at_once() -> None:

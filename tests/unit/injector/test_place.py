@@ -2,10 +2,10 @@
 
 import pytest
 
-from controller.errors import SettingsError
-from controller.settings import load
-from injector.place import ConfigMapKey
-from mesh.names import Namespace
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.settings import load
+from meshwright.kubernetes.injection.place import ConfigMapKey
+from meshwright.mesh.names import Namespace
 
 TOLD = {"state": "s", "kubernetes": True, "webhook_address": "127.0.0.1:1", "webhook_reached_at": "a/b"}
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from injector.configuration import read
-from injector.pod_roots import Found, Reach, Standing, document, is_injected, standing
-from mesh.kinds import NAMESPACE, POD, SERVICE
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.workload import PodTemplate
+from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.pod_roots import Found, Reach, Standing, document, is_injected, standing
+from meshwright.mesh.kinds import NAMESPACE, POD, SERVICE
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.workload import PodTemplate
 from tests.meshes import values as a
 
 HOME = "meshwright-system"

@@ -8,9 +8,18 @@ from typing import Any, Final
 import pytest
 
 from certs.material import PrivateKey, ProxyCertificate
-from injector.pod_secrets import Held, Step, content, digest, document, owned_by, selector, step
-from mesh.identity import ProxyName
-from mesh.names import Namespace, ProxyUuid, ServiceName
+from meshwright.kubernetes.injection.pod_secrets import (
+    Held,
+    Step,
+    content,
+    digest,
+    document,
+    owned_by,
+    selector,
+    step,
+)
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
 
 NOW: Final = datetime(2026, 11, 23, 12, tzinfo=UTC)
 NAME: Final = ProxyName(ProxyUuid("5b1c"), ServiceName("shop"), Namespace("default"))

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from admission.configuration import is_as
-from injector.configuration import read
-from injector.decision import SYSTEM_NAMESPACES, decide
-from injector.registration import configuration
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.contract.errors import CannotPatchError
+from meshwright.kubernetes.admission.configuration import is_as
+from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.decision import SYSTEM_NAMESPACES, decide
+from meshwright.kubernetes.injection.registration import configuration
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import CannotPatchError
 
 HOME = "meshwright-system"
 INJECT, REVISION = "meshwright.dev/inject", "meshwright.dev/revision"

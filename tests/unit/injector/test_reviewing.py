@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from admission.turns import LateError
-from injector.configuration import read
-from injector.decision import Reason
-from injector.injecting import Known, injected
-from injector.reviewing import Answer, Cause, Result, answer, operations, response
-from injector.shapes import checked
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.registry import DriverRegistry
+from meshwright.kubernetes.admission.turns import LateError
+from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.decision import Reason
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.reviewing import Answer, Cause, Result, answer, operations, response
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.registry import DriverRegistry
 from tests.typed import ROOT
 
 SHOP = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))

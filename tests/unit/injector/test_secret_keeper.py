@@ -14,11 +14,11 @@ import yaml
 
 from certs.ledger.entry import LedgerState
 from certs.terms import ProxyTerms
-from controller.proxies import ProxyIssuing, without_server
-from injector.pod_secrets import ORPHANED_AFTER
-from injector.secret_keeper import PodSecrets
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.controller.proxies import ProxyIssuing, without_server
+from meshwright.kubernetes.injection.pod_secrets import ORPHANED_AFTER
+from meshwright.kubernetes.injection.secret_keeper import PodSecrets
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from tests.unit.injector.test_reviewing import _done
 from tests.unit.injector.test_server import POD, asking, namespaces, review_of, said_of
 from tests.unit.kube.played import Asked, Line, Played, api_of

@@ -12,20 +12,20 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.metrics.registry import Metrics
-from admission import turns
-from admission.server import patience
-from controller.injection_file import InjectionFile
-from injector import server as injection
-from injector.lookup import Lookup
-from injector.reviewing import Answer, Cause, Result
-from injector.secret_keeper import PodSecrets
-from injector.server import Injection
-from mesh.config import MeshConfig
-from sidecars.contract.kubernetes import Pod
-from sidecars.contract.pod import InjectorContext
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.registry import DriverRegistry
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.controller.injection_file import InjectionFile
+from meshwright.kubernetes.admission import turns
+from meshwright.kubernetes.admission.server import patience
+from meshwright.kubernetes.injection import server as injection
+from meshwright.kubernetes.injection.lookup import Lookup
+from meshwright.kubernetes.injection.reviewing import Answer, Cause, Result
+from meshwright.kubernetes.injection.secret_keeper import PodSecrets
+from meshwright.kubernetes.injection.server import Injection
+from meshwright.mesh.config import MeshConfig
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.contract.pod import InjectorContext
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.registry import DriverRegistry
 from tests.unit.injector.test_keeper import _merged
 from tests.unit.kube.played import Asked, Line, Part, Played, api_of
 

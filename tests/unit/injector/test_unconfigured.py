@@ -6,14 +6,14 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.metrics.registry import Metrics
-from controller.injection_file import InjectionFile
-from injector.lookup import Lookup
-from injector.secret_keeper import PodSecrets
-from injector.server import Injection
-from mesh.config import MeshConfig
-from providers.merge import Merged
-from sidecars.registry import DriverRegistry
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.controller.injection_file import InjectionFile
+from meshwright.kubernetes.injection.lookup import Lookup
+from meshwright.kubernetes.injection.secret_keeper import PodSecrets
+from meshwright.kubernetes.injection.server import Injection
+from meshwright.mesh.config import MeshConfig
+from meshwright.providers.merge import Merged
+from meshwright.sidecars.registry import DriverRegistry
 from tests.unit.injector.test_server import POD, namespaces
 from tests.unit.kube.played import Played, api_of
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from kube.access import Access, Server, User
-from kube.api import Api
-from kube.connection import Connection
-from kube.resource import Resource
+from meshwright.kube.access import Access, Server, User
+from meshwright.kube.api import Api
+from meshwright.kube.connection import Connection
+from meshwright.kube.resource import Resource
 
 SERVICES = Resource("", "v1", "services", "Service")
 """What most tests ask for."""

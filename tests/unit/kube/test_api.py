@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kube import answers
-from kube.access import Access, Server, User
-from kube.api import Api
-from kube.connection import Connection
-from kube.errors import ApiError, KubeError, Nonsense, Reason, Unreachable
-from kube.resource import Raw, Resource
+from meshwright.kube import answers
+from meshwright.kube.access import Access, Server, User
+from meshwright.kube.api import Api
+from meshwright.kube.connection import Connection
+from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason, Unreachable
+from meshwright.kube.resource import Raw, Resource
 from tests.unit.kube.played import (
     SERVICES,
     Asked,

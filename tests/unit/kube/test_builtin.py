@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube.builtin import minor_version
+from meshwright.kube.builtin import minor_version
 
 
 @pytest.mark.parametrize(

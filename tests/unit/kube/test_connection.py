@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from kube.access import Access, Plugin, Server, User
-from kube.api import Api
-from kube.connection import Connection, found
-from kube.errors import ApiError, ConfigError, KubeError, Unreachable
+from meshwright.kube.access import Access, Plugin, Server, User
+from meshwright.kube.api import Api
+from meshwright.kube.connection import Connection, found
+from meshwright.kube.errors import ApiError, ConfigError, KubeError, Unreachable
 from tests.unit.kube.played import SERVICES, Asked, Line, Played, api_at, api_of, refusing, service
 from tests.unit.kube.test_kubeconfig import config, written
 from tests.unit.kube.test_plugin import gives, plugin

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kube.discovery import Served, newness, served
-from kube.errors import KubeError, Nonsense
-from kube.resource import Resource
+from meshwright.kube.discovery import Served, newness, served
+from meshwright.kube.errors import KubeError, Nonsense
+from meshwright.kube.resource import Resource
 from tests.unit.kube.played import Asked, Line, Played, answering, api_of, failure
 
 ALL = ["get", "list", "watch", "create"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.errors import ApiError, Reason
+from meshwright.kube.errors import ApiError, Reason
 
 DENIED = 'endpointslices.discovery.k8s.io is forbidden: User "system:serviceaccount:mesh:plane" cannot list resource "endpointslices" in API group "discovery.k8s.io" at the cluster scope'  # noqa: E501
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kube.access import Plugin, Server, User
-from kube.errors import ConfigError
-from kube.kubeconfig import EXEC_VERSIONS, access, read
+from meshwright.kube.access import Plugin, Server, User
+from meshwright.kube.errors import ConfigError
+from meshwright.kube.kubeconfig import EXEC_VERSIONS, access, read
 
 PEM = base64.b64encode(b"PEM").decode()
 SECRET = "s3cr3t-t0k3n"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kube.lease import LONGEST, TERMS, Held, Seen, Step, document, seen, step
+from meshwright.kube.lease import LONGEST, TERMS, Held, Seen, Step, document, seen, step
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.pacing import Pacing
+from meshwright.kube.pacing import Pacing
 
 
 def test_pauses() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube.errors import Nonsense, Reason
-from kube.pages import Page
+from meshwright.kube.errors import Nonsense, Reason
+from meshwright.kube.pages import Page
 from tests.trying import examples
 
 

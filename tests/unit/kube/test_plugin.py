@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kube.access import Plugin
-from kube.errors import ConfigError, Reason
-from kube.plugin import Credential, ask, credential
+from meshwright.kube.access import Plugin
+from meshwright.kube.errors import ConfigError, Reason
+from meshwright.kube.plugin import Credential, ask, credential
 from tests.started import gone
 
 V1 = "client.authentication.k8s.io/v1"

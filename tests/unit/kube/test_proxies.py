@@ -2,8 +2,8 @@
 
 import pytest
 
-from kube.errors import ConfigError
-from kube.proxies import from_environment
+from meshwright.kube.errors import ConfigError
+from meshwright.kube.proxies import from_environment
 
 URL = "https://10.96.0.1:6443"
 PROXY = "http://proxy:3128"

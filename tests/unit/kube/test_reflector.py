@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kube.errors import Reason
-from kube.pacing import Pacing
-from kube.reflector import Reflector
-from kube.resource import Key, Raw
-from kube.seen import Item
+from meshwright.kube.errors import Reason
+from meshwright.kube.pacing import Pacing
+from meshwright.kube.reflector import Reflector
+from meshwright.kube.resource import Key, Raw
+from meshwright.kube.seen import Item
 from tests.unit.kube.played import (
     SERVICES,
     Asked,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.resource import Raw, Resource
-from kube.seen import Changes, DisorderError, Item, Seen, UnreadError, ends_list, later
+from meshwright.kube.resource import Raw, Resource
+from meshwright.kube.seen import Changes, DisorderError, Item, Seen, UnreadError, ends_list, later
 from tests.unit.kube.played import SERVICES, bookmark, service
 
 

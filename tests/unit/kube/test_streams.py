@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.errors import Nonsense, Reason
-from kube.streams import Lines, event, value
+from meshwright.kube.errors import Nonsense, Reason
+from meshwright.kube.streams import Lines, event, value
 
 
 @given(st.lists(st.binary(max_size=20).filter(lambda each: b"\n" not in each), max_size=8), st.data())

@@ -2,7 +2,7 @@
 
 import itertools
 
-from mesh.egress import covers, patterns
+from meshwright.mesh.egress import covers, patterns
 
 NAMES = ["a", "b.a", "c.b.a", "xa", "x.a", "*.a", "*.b.a", "*.c.b.a", "*", "10.0.0.1", "*."]
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.policy.proxy import SocketAddress
-from mesh.host_port import HostPort
-from mesh.listening import plain
-from mesh.names import IpAddress, Port
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.listening import plain
+from meshwright.mesh.names import IpAddress, Port
 from xds.connections.sockets import address
 
 _PORTS = st.integers(1, 65535)

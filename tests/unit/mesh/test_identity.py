@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.identity import ProxyName, ProxyNameError, ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.mesh.identity import ProxyName, ProxyNameError, ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 
 labels = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
 

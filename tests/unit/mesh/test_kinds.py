@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import mesh.kinds
-from mesh.kinds import (
+import meshwright.mesh.kinds
+from meshwright.mesh.kinds import (
     DEPLOYMENT,
     ENDPOINT_SLICE,
     ENDPOINTS,
@@ -19,24 +19,16 @@ from mesh.kinds import (
     WORKLOAD,
     Kind,
 )
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
 
 PACKAGES = (
-    "admin",
-    "agent",
     "catalog",
     "certs",
-    "checks",
-    "cli",
-    "controller",
-    "delivery",
-    "mesh",
-    "providers",
-    "sidecars",
-    "specs",
+    *(f"meshwright/{each}" for each in ("admin", "agent", "checks", "cli", "controller", "delivery", "mesh")),
+    *(f"meshwright/{each}" for each in ("providers", "sidecars", "specs")),
 )
-SAID_ONCE = {"mesh/kinds.py"}
+SAID_ONCE = {"meshwright/mesh/kinds.py"}
 
 
 @pytest.mark.parametrize(
@@ -78,9 +70,9 @@ def test_what_is_read_as_another_kind_is_known_under_its_key(kind: Kind, main: K
 
 def test_no_kind_of_ours_is_named_by_a_text() -> None:
     """Whoever means one says which: by its constant, in whose group nobody can slip."""
-    known = {each.name for each in vars(mesh.kinds).values() if isinstance(each, Kind)}
+    known = {each.name for each in vars(meshwright.mesh.kinds).values() if isinstance(each, Kind)}
     quoted = re.compile("|".join(f"[\"'](?:{name})[\"']" for name in sorted(known)))
-    root = Path(mesh.kinds.__file__).parents[1]
+    root = Path(meshwright.mesh.kinds.__file__).parents[2]
     found = {
         f"{module}: {each.value}"
         for package in PACKAGES
@@ -90,4 +82,4 @@ def test_no_kind_of_ours_is_named_by_a_text() -> None:
         for each in ast.walk(ast.parse(source))
         if isinstance(each, ast.Constant) and each.value in known and each.value[0].isupper()
     }
-    assert found == {"mesh/names.py: Namespace"}, "its NewType alone is called so"
+    assert found == {"meshwright/mesh/names.py: Namespace"}, "its NewType alone is called so"

@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from demo.ports import free_port
-from mesh.host_port import HostPort
-from mesh.listening import listening, reached_from_here
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.listening import listening, reached_from_here
 
 
 def _takes(host: str, port: int) -> bool:

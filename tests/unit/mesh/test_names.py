@@ -2,10 +2,10 @@
 
 import pytest
 
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
-from mesh.service import ServiceKey
-from mesh.workload import WorkloadKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import WorkloadKey
 
 SUBDOMAIN = ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 61])
 

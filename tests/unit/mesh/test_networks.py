@@ -5,7 +5,7 @@ from ipaddress import IPv4Network, IPv6Network
 
 import pytest
 
-from mesh.networks import Network, NetworkSet
+from meshwright.mesh.networks import Network, NetworkSet
 
 
 def _network(dice: random.Random) -> Network:

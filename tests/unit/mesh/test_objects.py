@@ -2,9 +2,9 @@
 
 import itertools
 
-from mesh.kinds import MESH_CONFIG, SERVICE, TCP_ROUTE, TRAFFIC_TARGET, Kind
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
+from meshwright.mesh.kinds import MESH_CONFIG, SERVICE, TCP_ROUTE, TRAFFIC_TARGET, Kind
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
 from tests.meshes import values as a
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from mesh.origins import FromSource, InCluster, InFile, Origin
+from meshwright.mesh.origins import FromSource, InCluster, InFile, Origin
 
 
 @pytest.mark.parametrize(

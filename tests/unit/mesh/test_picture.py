@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.picture import REMEMBERED, Picture
+from meshwright.mesh.picture import REMEMBERED, Picture
 
 EDITS = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from([None, 1, 2]), max_size=3)
 

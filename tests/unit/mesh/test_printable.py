@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.printable import on_one_line, printable
-from mesh.screened import Screened, styled
+from meshwright.mesh.printable import on_one_line, printable
+from meshwright.mesh.screened import Screened, styled
 
 
 @pytest.mark.parametrize(

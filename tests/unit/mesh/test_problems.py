@@ -6,11 +6,11 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from mesh.kinds import SERVICE, TRAFFIC_TARGET
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import FromSource, InFile, Origin
-from mesh.problems import Problem, Severity, log_new, ordered
+from meshwright.mesh.kinds import SERVICE, TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import FromSource, InFile, Origin
+from meshwright.mesh.problems import Problem, Severity, log_new, ordered
 
 KEY = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buy")
 

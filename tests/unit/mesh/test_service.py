@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from mesh.names import Namespace, ServiceName
-from mesh.service import Protocol, ServiceKey
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.service import Protocol, ServiceKey
 from tests.meshes import values as a
 
 

@@ -4,7 +4,7 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from mesh.spelling import COMPARED, alike, nearest
+from meshwright.mesh.spelling import COMPARED, alike, nearest
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mesh.config import TlsVersion
-from mesh.tls_keys import ServiceKeys, fitting_curves, fitting_suites
+from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.tls_keys import ServiceKeys, fitting_curves, fitting_suites
 
 ECDSA, RSA = ServiceKeys
 OLD, NEW = TlsVersion.V1_2, TlsVersion.V1_3

@@ -2,10 +2,10 @@
 
 import pytest
 
-from mesh.identity import ProxyName
-from mesh.kinds import DEPLOYMENT
-from mesh.names import Namespace, ProxyUuid, ServiceName
-from mesh.workload import PodTemplate, Workload, WorkloadKey
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import DEPLOYMENT
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
+from meshwright.mesh.workload import PodTemplate, Workload, WorkloadKey
 from tests.meshes import values as a
 
 LABELS = (("app", "shop"), ("tier", "x"))

@@ -1,9 +1,9 @@
 """Which rows come of what was counted."""
 
-from mesh.identity import ProxyName
-from observed.figures import OTHERS, Called, Calls, Direction, Figures, Kind, Of, Protocol
-from observed.standing import Row, Wanted, of_proxies, rows
-from observed.traffic import BySource, Caller
+from meshwright.mesh.identity import ProxyName
+from meshwright.traffic.figures import OTHERS, Called, Calls, Direction, Figures, Kind, Of, Protocol
+from meshwright.traffic.standing import Row, Wanted, of_proxies, rows
+from meshwright.traffic.traffic import BySource, Caller
 
 IN, OUT, HTTP, TCP = Direction.INBOUND, Direction.OUTBOUND, Protocol.HTTP, Protocol.TCP
 BUYER, STORE = Caller("shop", "buyer"), Caller("shop", "store")

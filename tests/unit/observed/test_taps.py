@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.service import ServiceKey
-from mesh.tap import TapChoice, TappedRequest
-from observed.taps import MOST_TAPS, PER_SECOND, WAITING, Taps, TooManyTaps, Watched
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.tap import TapChoice, TappedRequest
+from meshwright.traffic.taps import MOST_TAPS, PER_SECOND, WAITING, Taps, TooManyTaps, Watched
 
 SHOP = ServiceKey(Namespace("shop"), ServiceName("shop"))
 BANK = ServiceKey(Namespace("shop"), ServiceName("bank"))

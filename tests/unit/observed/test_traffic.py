@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.identity import ProxyName
-from observed.cells import Cells, Grain
-from observed.figures import OTHERS, Called, Calls, Direction, Figures, Kind, Protocol, Report
-from observed.pace import every_seconds
-from observed.traffic import MOST_ROWS, Caller, Traffic
+from meshwright.mesh.identity import ProxyName
+from meshwright.traffic.cells import Cells, Grain
+from meshwright.traffic.figures import OTHERS, Called, Calls, Direction, Figures, Kind, Protocol, Report
+from meshwright.traffic.pace import every_seconds
+from meshwright.traffic.traffic import MOST_ROWS, Caller, Traffic
 
 BUYER = ProxyName.parse("one.buyer.shop")
 AGAIN = ProxyName.parse("two.buyer.shop")
@@ -100,7 +100,7 @@ def forged(first: int, count: int) -> list[tuple[Calls, Figures]]:
 
 def test_one_certificate_has_its_own_share_of_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many reports a proxy sends, its rows are bounded, and those of other proxies are all kept."""
-    monkeypatch.setattr("observed.traffic.MOST", 15_000)  # so that few reports would fill it
+    monkeypatch.setattr("meshwright.traffic.traffic.MOST", 15_000)  # so that few reports would fill it
     traffic = Traffic()
     for number in range(40):
         traffic.take(BUYER, report(number + 1, *forged(256 * number, 256)), number * 5)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mesh.names import Namespace, Port, ServiceName
-from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
-from providers.directory.source import DirectorySource
-from providers.dns.records import Found, Question
-from providers.dns.resolver import Resolver
-from providers.dns.schedule import Pacing
-from providers.dns.source import DnsSource
-from providers.moments import Moment, monotonic
+from meshwright.mesh.names import Namespace, Port, ServiceName
+from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from meshwright.providers.directory.source import DirectorySource
+from meshwright.providers.dns.records import Found, Question
+from meshwright.providers.dns.resolver import Resolver
+from meshwright.providers.dns.schedule import Pacing
+from meshwright.providers.dns.source import DnsSource
+from meshwright.providers.moments import Moment, monotonic
 from tests.meshes import values as a
 from tests.meshes.texts import account
 from tests.unit.providers.directory.watched import WatchedSource, running

@@ -2,13 +2,13 @@
 
 import pytest
 
-from mesh import kinds
-from mesh.kinds import TCP_ROUTE, Kind
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.problems import Severity
-from providers.directory.manifests import Manifests
-from specs.kinds import READ
+from meshwright.mesh import kinds
+from meshwright.mesh.kinds import TCP_ROUTE, Kind
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Severity
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.specs.kinds import READ
 from tests.meshes.texts import account
 
 OURS = (

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from providers.guard import Guarded, guard
-from providers.moments import Moment
+from meshwright.providers.guard import Guarded, guard
+from meshwright.providers.moments import Moment
 
 NOW = timedelta(hours=3)
 WAIT = timedelta(seconds=30)

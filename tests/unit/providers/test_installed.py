@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from controller.errors import SettingsError
-from controller.settings import load
-from mesh.origins import FromSource
-from mesh.problems import Problem
-from mesh.tally import Tally
-from providers.contract import CONTRACT
-from providers.installed.registry import GROUP, ProviderError, providers
-from providers.installed.source import ProviderSource
-from specs.reader import Reading, read
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.settings import load
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems import Problem
+from meshwright.mesh.tally import Tally
+from meshwright.providers.contract import CONTRACT
+from meshwright.providers.installed.registry import GROUP, ProviderError, providers
+from meshwright.providers.installed.source import ProviderSource
+from meshwright.specs.reader import Reading, read
 from tests.wheels import install, wheel
 
 WELL = """
@@ -236,7 +236,7 @@ async def test_an_answer_that_cannot_be_read_changes_nothing(monkeypatch: pytest
 
     told.says = lambda: [_workload("a")]
     with monkeypatch.context() as patched:
-        patched.setattr("providers.installed.source.read", deep)
+        patched.setattr("meshwright.providers.installed.source.read", deep)
         await source.first()
     assert source.freshness().error == "fails: RecursionError: too deep"
     await source.first()
@@ -252,7 +252,7 @@ async def test_an_answer_is_not_read_on_the_event_loop(monkeypatch: pytest.Monke
         threads.add(threading.get_ident())
         return read(document, origin, tally)
 
-    monkeypatch.setattr("providers.installed.source.read", reading)
+    monkeypatch.setattr("meshwright.providers.installed.source.read", reading)
     told.says = lambda: [_workload("a")]
     await source.first()
     assert _names(source) == ["a"]

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from mesh import kinds
-from mesh.kinds import Kind
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import InFile
-from providers.directory.file_form import read_file
-from providers.directory.manifests import Manifests
-from providers.objects import read_form
-from specs.kinds import READ
-from specs.reader import Reading, Unread
+from meshwright.mesh import kinds
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import InFile
+from meshwright.providers.directory.file_form import read_file
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.providers.objects import read_form
+from meshwright.specs.kinds import READ
+from meshwright.specs.reader import Reading, Unread
 from tests.meshes.texts import account, account_key, workload, workload_key
 from tests.trying import examples
 from tests.unit.providers.test_foreign_kinds import BODIES

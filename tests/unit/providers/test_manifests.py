@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName
-from mesh.objects import Sourced
-from mesh.origins import InFile
-from providers.directory.file_form import Unreadable
-from providers.directory.manifests import Manifests
-from specs.codes import Code
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName
+from meshwright.mesh.objects import Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.providers.directory.file_form import Unreadable
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.specs.codes import Code
 from tests.meshes.texts import account, account_key, workload, workload_key
 
 TWO = account("a") + "---\n" + workload("w", "10.0.0.1")

@@ -6,12 +6,12 @@ import pytest
 
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
-from mesh.origins import FromSource, InFile
-from mesh.problems import Problem, Severity
-from mesh.tally import MOST
-from providers.directory.manifests import Manifests
-from providers.text.documents import documents
-from specs.reader import read
+from meshwright.mesh.origins import FromSource, InFile
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.tally import MOST
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.providers.text.documents import documents
+from meshwright.specs.reader import read
 from tests.meshes.texts import account, joined, manifest
 
 COUNT = 700

@@ -5,12 +5,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.names import IpAddress, Namespace
-from mesh.objects import EndpointSlice, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.picture import Picture
-from mesh.problems import Problem, Severity
-from providers.merge import Merged, merge
+from meshwright.mesh.names import IpAddress, Namespace
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.providers.merge import Merged, merge
 from tests.meshes import values as a
 
 Objects = dict[ObjectKey, Sourced]

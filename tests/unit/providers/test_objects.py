@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.objects import ObjectKey, Sourced
-from mesh.origins import InCluster
-from providers.objects import Objects, read_form
-from specs.reader import read
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InCluster
+from meshwright.providers.objects import Objects, read_form
+from meshwright.specs.reader import read
 from tests import libyaml
 from tests.meshes.texts import account, account_key, workload, workload_key
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.objects import ObjectKey, Sourced
-from mesh.picture import Picture
-from providers.directory.manifests import Manifests
-from providers.merge import Merged, merge
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.picture import Picture
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.providers.merge import Merged, merge
 from tests.meshes.texts import account, workload
 
 POD = """

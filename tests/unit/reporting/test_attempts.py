@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 from structlog.testing import capture_logs
 
-from kube.errors import ApiError, KubeError, Unreachable
-from reporting.attempts import BARRED, FIRST, Attempts, NotWritten
-from reporting.budget import Budget
-from reporting.meters import What
+from meshwright.kube.errors import ApiError, KubeError, Unreachable
+from meshwright.kubernetes.status.attempts import BARRED, FIRST, Attempts, NotWritten
+from meshwright.kubernetes.status.budget import Budget
+from meshwright.kubernetes.status.meters import What
 
 
 class Counted:

@@ -4,12 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from mesh.kinds import NAMESPACE, SERVICE, TRAFFIC_TARGET
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import InCluster
-from mesh.problems import Problem, Severity
-from reporting.events import (
+from meshwright.kubernetes.status.events import (
     RENEWED,
     Act,
     Action,
@@ -24,6 +19,11 @@ from reporting.events import (
     read,
     series,
 )
+from meshwright.mesh.kinds import NAMESPACE, SERVICE, TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.problems import Problem, Severity
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 KEY = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buyers")

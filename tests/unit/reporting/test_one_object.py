@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from mesh.kinds import CONFIG_MAP
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from reporting.events import Who
-from reporting.one_object import OneObject
+from meshwright.kubernetes.status.events import Who
+from meshwright.kubernetes.status.one_object import OneObject
+from meshwright.mesh.kinds import CONFIG_MAP
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
 from tests.unit.kube.played import Asked, Line, Part, Played, api_of
 
 ABOUT = ObjectKey(CONFIG_MAP, Namespace("mesh"), "injection")

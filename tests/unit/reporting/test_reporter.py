@@ -8,39 +8,39 @@ from typing import cast
 
 import pytest
 
-from admin.metrics.registry import Metrics
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
-from delivery.assembly import Delivery, delivery
-from delivery.certificates import ServiceCertificates
-from delivery.debounce import Pace
-from delivery.gathering import Paces
-from delivery.model import Model
-from delivery.proxies.readiness import EndpointReadiness
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.published import Step
-from delivery.snapshots.translation import translation
-from delivery.snapshots.wanted import WhoIsHere
-from delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
-from kube.lease import Lease
-from mesh.config import MeshConfig
-from mesh.identity import ProxyName
-from mesh.kinds import ADMISSION, WORKLOAD
-from mesh.names import IpAddress, Port, TrustDomain
-from mesh.objects import ObjectKey, Sourced
-from mesh.origins import InCluster
-from mesh.picture import Picture
-from mesh.problems import Problem, Severity
-from mesh.workload import Explicit, Upstream, Workload
-from providers.sources import Sources
-from reporting.reporter import Reporter
-from reporting.rollouts import Progress, Rollouts
-from reporting.standing import Standing
-from reporting.writer import Writer
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.empty import empty
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.delivery.assembly import Delivery, delivery
+from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.debounce import Pace
+from meshwright.delivery.gathering import Paces
+from meshwright.delivery.model import Model
+from meshwright.delivery.proxies.readiness import EndpointReadiness
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
+from meshwright.kube.lease import Lease
+from meshwright.kubernetes.status.reporter import Reporter
+from meshwright.kubernetes.status.rollouts import Progress, Rollouts
+from meshwright.kubernetes.status.standing import Standing
+from meshwright.kubernetes.status.writer import Writer
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import ADMISSION, WORKLOAD
+from meshwright.mesh.names import IpAddress, Port, TrustDomain
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.workload import Explicit, Upstream, Workload
+from meshwright.providers.sources import Sources
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 from xds.cache import NodeKey

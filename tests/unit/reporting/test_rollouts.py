@@ -4,11 +4,11 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 
-from delivery.quarantine.accepted import OWN, Noted
-from mesh.kinds import WORKLOAD
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from reporting.rollouts import Progress, Rollouts, concerned
+from meshwright.delivery.quarantine.accepted import OWN, Noted
+from meshwright.kubernetes.status.rollouts import Progress, Rollouts, concerned
+from meshwright.mesh.kinds import WORKLOAD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from mesh.kinds import TRAFFIC_TARGET, WORKLOAD
-from mesh.names import Namespace
-from mesh.objects import ObjectKey, Sourced
-from mesh.origins import InCluster, InFile
-from mesh.problems import Problem, Severity
-from reporting.standing import Standing
+from meshwright.kubernetes.status.standing import Standing
+from meshwright.mesh.kinds import TRAFFIC_TARGET, WORKLOAD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InCluster, InFile
+from meshwright.mesh.problems import Problem, Severity
 from tests.meshes import values as a
 
 SHOP = Namespace("default")

@@ -1,6 +1,6 @@
 """Repeated events: the first of a kind at once, others as one count per period."""
 
-from serving.repeats import MOST_KINDS, OTHER, Repeats
+from meshwright.serving.repeats import MOST_KINDS, OTHER, Repeats
 
 
 def test_the_first_of_a_kind_is_written_at_once_and_others_are_counted() -> None:

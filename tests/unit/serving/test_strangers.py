@@ -10,11 +10,11 @@ import pytest
 import structlog
 from aiohttp import web
 
-from admin.http.health import Health, application
-from admin.http.servers import SOCKET_NAME, serving, unix_socket
-from admin.metrics.registry import Metrics
-from admin.pages import site
-from serving.request_errors import FAILED_AGAIN, RequestErrors
+from meshwright.admin.http.health import Health, application
+from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.admin.pages import site
+from meshwright.serving.request_errors import FAILED_AGAIN, RequestErrors
 from tests.unit.conftest import NOW
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -150,21 +150,9 @@ async def test_counts_are_written_when_a_period_ends_although_nobody_asks_any_mo
 def test_every_server_of_ours_has_this_logger() -> None:
     """The agent, the node's daemon, the document driver and the control plane make their runners here."""
     made = re.compile(r"\bAppRunner\(|\bServerRunner\(|\brun_app\(")
-    packages = (
-        "admin",
-        "admission",
-        "agent",
-        "cni",
-        "controller",
-        "enrolment",
-        "injector",
-        "serving",
-        "sidecars",
-    )
     found = {
         str(path.relative_to(ROOT))
-        for package in packages
-        for path in (ROOT / package).rglob("*.py")
+        for path in (ROOT / "meshwright").rglob("*.py")
         if made.search(path.read_text("utf-8"))
     }
-    assert found == {"serving/running.py"}
+    assert found == {"meshwright/serving/running.py"}

@@ -1,12 +1,12 @@
 """A driver that does nothing, and keeps the contract."""
 
 from catalog.policy.proxy import ProxyPolicy
-from sidecars.contract.contexts import ControllerContext
-from sidecars.contract.driver import Capability, Credentials, Piece
-from sidecars.contract.health import HealthProbe, HealthProbes
-from sidecars.contract.kubernetes import Pod
-from sidecars.contract.pod import InjectorContext
-from sidecars.contract.reasons import Reason
+from meshwright.sidecars.contract.contexts import ControllerContext
+from meshwright.sidecars.contract.driver import Capability, Credentials, Piece
+from meshwright.sidecars.contract.health import HealthProbe, HealthProbes
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.contract.pod import InjectorContext
+from meshwright.sidecars.contract.reasons import Reason
 from xds.protocol.resource import Reference, Resource, TypeUrl
 
 

@@ -4,11 +4,16 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from controller.drivers import MeshDrivers
-from sidecars.contract.driver import SidecarDriver
-from sidecars.contract.errors import DuplicateDriverError, NoDriverError, NotADriverError, UnknownDriverError
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.registry import GROUP, DriverRegistry
+from meshwright.controller.drivers import MeshDrivers
+from meshwright.sidecars.contract.driver import SidecarDriver
+from meshwright.sidecars.contract.errors import (
+    DuplicateDriverError,
+    NoDriverError,
+    NotADriverError,
+    UnknownDriverError,
+)
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.registry import GROUP, DriverRegistry
 from tests.unit.sidecars.paper import Paper
 
 
@@ -35,7 +40,7 @@ def test_one_name_twice() -> None:
     with pytest.raises(DuplicateDriverError, match="'envoy' is registered twice"):
         registry.register(EnvoyDriver())
     assert registry.drivers["envoy"] is first
-    value = "sidecars.envoy.driver:EnvoyDriver"
+    value = "meshwright.sidecars.envoy.driver:EnvoyDriver"
     with pytest.raises(DuplicateDriverError, match="'envoy' is registered twice"):
         DriverRegistry.discover([EntryPoint(name, value, GROUP) for name in ("envoy", "mine")])
 

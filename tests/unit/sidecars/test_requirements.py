@@ -7,7 +7,7 @@ import pytest
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of, members
 from catalog.store.view import View
-from mesh.kinds import (
+from meshwright.mesh.kinds import (
     MESH_CONFIG,
     RETRY,
     ROUTE_POLICY,
@@ -19,17 +19,17 @@ from mesh.kinds import (
     UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
 )
-from mesh.names import Namespace, ServiceName
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey
-from mesh.service import ServiceKey
-from mesh.workload import WorkloadKey
-from sidecars.codes import Code
-from sidecars.contract.driver import Capability
-from sidecars.document.driver import DocumentDriver
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.lint import Installed, problems
-from sidecars.requirements import Requirement, requirements
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import WorkloadKey
+from meshwright.sidecars.codes import Code
+from meshwright.sidecars.contract.driver import Capability
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.lint import Installed, problems
+from meshwright.sidecars.requirements import Requirement, requirements
 from tests.meshes.texts import DRIVER
 from tests.meshes.views import POLICY, mesh_config, namespace, view, workload
 

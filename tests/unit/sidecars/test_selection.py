@@ -2,9 +2,9 @@
 
 import pytest
 
-from mesh.config import SidecarDriverSettings, SidecarSettings
-from sidecars.contract.errors import DuplicateDriverError, UnknownDriverError
-from sidecars.selection import Selection, select
+from meshwright.mesh.config import SidecarDriverSettings, SidecarSettings
+from meshwright.sidecars.contract.errors import DuplicateDriverError, UnknownDriverError
+from meshwright.sidecars.selection import Selection, select
 
 PORTS = {"envoy": 15128, "pipy": 6060}
 ENTRY = SidecarDriverSettings("envoy", "entry", "entry-w", "entry-i", 16000, disabled_mtls=True)

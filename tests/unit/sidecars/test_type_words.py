@@ -1,6 +1,6 @@
 """What types are called."""
 
-from sidecars.type_words import short_type
+from meshwright.sidecars.type_words import short_type
 
 
 def test_the_types_are_a_closed_set() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.objects import EndpointSlice
-from mesh.service import Service
-from mesh.workload import Workload
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.service import Service
+from meshwright.mesh.workload import Workload
 from tests.meshes.reading import complaints, value
 
 _IPV4 = st.integers(0x01000000, 0x7EFFFFFF).map(IPv4Address)

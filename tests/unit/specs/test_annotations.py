@@ -2,12 +2,12 @@
 
 import pytest
 
-from mesh.names import Namespace, ServiceName
-from mesh.objects import NamespaceObject
-from mesh.service import EscapedSlashes, Scope, Service, ServicePattern
-from mesh.workload import Capture, Transparent, Workload
-from sidecars.injection import names
-from specs.own_names import INJECTED
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.mesh.service import EscapedSlashes, Scope, Service, ServicePattern
+from meshwright.mesh.workload import Capture, Transparent, Workload
+from meshwright.sidecars.injection import names
+from meshwright.specs.own_names import INJECTED
 from tests.meshes.reading import complaints, reading, value
 
 EGRESS = "meshwright.dev/egress-services"

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from mesh.identity import ServiceIdentity
-from mesh.kinds import DEPLOYMENT
-from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.objects import MeshObject, NamespaceObject
-from mesh.origins import InFile
-from mesh.policy import (
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import DEPLOYMENT
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from meshwright.mesh.objects import MeshObject, NamespaceObject
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.policy import (
     Backend,
     HeaderMatch,
     HTTPMatch,
@@ -19,10 +19,10 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
-from providers.text.documents import documents
-from specs.reader import read
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
+from meshwright.providers.text.documents import documents
+from meshwright.specs.reader import read
 
 BOOKSTORE = Namespace("bookstore")
 WAREHOUSE = Namespace("bookwarehouse")

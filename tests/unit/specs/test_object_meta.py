@@ -2,7 +2,7 @@
 
 import pytest
 
-from specs.kinds import READ
+from meshwright.specs.kinds import READ
 from tests.meshes.reading import reading
 
 WORKLOAD = (

@@ -2,12 +2,12 @@
 
 import pytest
 
-from mesh.identity import ServiceIdentity
-from mesh.kinds import DEPLOYMENT, TCP_ROUTE, Kind
-from mesh.names import Namespace, Port, ServiceAccountName
-from mesh.objects import ObjectKey
-from mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
-from specs.kinds import kind_meant
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import DEPLOYMENT, TCP_ROUTE, Kind
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
+from meshwright.specs.kinds import kind_meant
 from tests.meshes.reading import ORIGIN, complaints, reading, value
 
 SHOP = Namespace("shop")

@@ -4,18 +4,18 @@ import itertools
 
 import pytest
 
-from injector.configuration import InjectionConfig
-from injector.decision import decide
-from injector.injecting import Known, injected
-from mesh.kinds import NAMESPACE, POD
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from mesh.origins import InFile
-from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.pod import Placement
-from sidecars.registry import DriverRegistry
-from specs.own_values import RULES
-from specs.reader import read
+from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.decision import decide
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.mesh.kinds import NAMESPACE, POD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.mesh.origins import InFile
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.pod import Placement
+from meshwright.sidecars.registry import DriverRegistry
+from meshwright.specs.own_values import RULES
+from meshwright.specs.reader import read
 
 INJECT, OSM = "meshwright.dev/inject", "openservicemesh.io"
 CONTAINERS = {"containers": [{"name": "app", "image": "app:1"}]}

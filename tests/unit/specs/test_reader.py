@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.kinds import SERVICE
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject, ObjectKey
-from specs.codes import Code
-from specs.kinds import READ
-from specs.reader import read
-from specs.show import LIMIT, show
+from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject, ObjectKey
+from meshwright.specs.codes import Code
+from meshwright.specs.kinds import READ
+from meshwright.specs.reader import read
+from meshwright.specs.show import LIMIT, show
 from tests.meshes.reading import ORIGIN, complaints, reading
 
 

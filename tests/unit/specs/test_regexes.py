@@ -8,11 +8,11 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.origins import InFile
-from mesh.problems import Severity
-from sidecars.envoy.bootstrap import REGEX_PROGRAM_SIZE
-from specs.reader import read
-from specs.regexes import MAX_PROGRAM_SIZE, MAX_TOTAL_SIZE, regex_fault
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.problems import Severity
+from meshwright.sidecars.envoy.bootstrap import REGEX_PROGRAM_SIZE
+from meshwright.specs.reader import read
+from meshwright.specs.regexes import MAX_PROGRAM_SIZE, MAX_TOTAL_SIZE, regex_fault
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from cli.offline import reference
-from mesh.origins import InCluster
-from mesh.policy import TrafficTarget
-from mesh.problems import Severity
-from specs.kinds import READ
-from specs.reader import read
-from specs.reference.meanings.installed import INSTALLED
-from specs.shown import read_shown
+from meshwright.cli.offline import reference
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.problems import Severity
+from meshwright.specs.kinds import READ
+from meshwright.specs.reader import read
+from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.shown import read_shown
 from tests import libyaml
 
 ORIGIN = InCluster("here", "7")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mesh.objects import NamespaceObject
-from mesh.workload import DRIVER_ANNOTATION, Workload
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.mesh.workload import DRIVER_ANNOTATION, Workload
 from tests.meshes.reading import complaints, value
 
 KINDS = {

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from admin.api.events import NAMED, Seen, changed
-from mesh.identity import ProxyName
+from meshwright.admin.api.events import NAMED, Seen, changed
+from meshwright.mesh.identity import ProxyName
 from tests.unit.admin.conftest import NAME, NOW
 
 MESH = object()

@@ -11,17 +11,17 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.api import events, routes
-from admin.api.mesh import Api
-from admin.api.openapi import described
-from admin.api.tap import add_tap
-from admin.pages import site
-from admin.pages.trying import Trying
-from controller.sources import as_read
-from mesh.names import Namespace, ServiceName
-from mesh.service import ServiceKey
-from mesh.tap import TapChoice
-from observed.taps import MOST_TAPS, Taps, Watched
+from meshwright.admin.api import events, routes
+from meshwright.admin.api.mesh import Api
+from meshwright.admin.api.openapi import described
+from meshwright.admin.api.tap import add_tap
+from meshwright.admin.pages import site
+from meshwright.admin.pages.trying import Trying
+from meshwright.controller.sources import as_read
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.tap import TapChoice
+from meshwright.traffic.taps import MOST_TAPS, Taps, Watched
 from xds.protocol.snapshot import Snapshot
 
 Client = TestClient[Any, Any]

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from admin.api import shapes
-from admin.api.proxies import PROXY
-from admin.api.shape import TEXT, WHOLE, fitted, record
-from admin.pages import describe
-from admin.pages.proxy import policy_of
-from admin.pages.sources import sources
 from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.proxy import ExternalDestination, OutboundRoute, ProxyPolicy, Reachable, WeightedBackend
-from mesh.hashing import Shared
-from mesh.identity import ProxyName
-from mesh.names import Namespace, Port
-from mesh.policy import PolicyKey
-from mesh.service import ExternalHost
-from providers.contract import Freshness, Watch
+from meshwright.admin.api import shapes
+from meshwright.admin.api.proxies import PROXY
+from meshwright.admin.api.shape import TEXT, WHOLE, fitted, record
+from meshwright.admin.pages import describe
+from meshwright.admin.pages.proxy import policy_of
+from meshwright.admin.pages.sources import sources
+from meshwright.mesh.hashing import Shared
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import ExternalHost
+from meshwright.providers.contract import Freshness, Watch
 from tests.meshes import values as a
 
 SECTIONS = {

@@ -5,14 +5,23 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from admin.html.drawing import drawn
-from admin.html.frame import Asked
-from admin.html.looks import certificates, connectivity, explain, mesh, policies, proxies, pushes, versions
-from admin.html.tones import Tone, badges
-from admin.pages import connectivity as connectivity_page
-from admin.pages.jsonable import Document
-from admin.pages.routes import pages
-from providers.contract import Freshness, Watch
+from meshwright.admin.html.drawing import drawn
+from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.looks import (
+    certificates,
+    connectivity,
+    explain,
+    mesh,
+    policies,
+    proxies,
+    pushes,
+    versions,
+)
+from meshwright.admin.html.tones import Tone, badges
+from meshwright.admin.pages import connectivity as connectivity_page
+from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.pages.routes import pages
+from meshwright.providers.contract import Freshness, Watch
 from xds.protocol.snapshot import Snapshot
 from xds.server.status import SyncState
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from admin.html import links
-from admin.html.markup import code, detail, listed, name, tag, text
+from meshwright.admin.html import links
+from meshwright.admin.html.markup import code, detail, listed, name, tag, text
 
 
 def test_text_and_attributes_cannot_be_markup() -> None:

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.html.timeline import NAMES, WIDTH, Span, timeline
-from admin.html.tones import Tone
+from meshwright.admin.html.timeline import NAMES, WIDTH, Span, timeline
+from meshwright.admin.html.tones import Tone
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -1,9 +1,9 @@
 """Values of which nothing is known, tables and forms."""
 
-from admin.html.forms import Field, Form, form
-from admin.html.tables import MOST, plain, table
-from admin.html.values import shown
-from admin.pages.jsonable import Document
+from meshwright.admin.html.forms import Field, Form, form
+from meshwright.admin.html.tables import MOST, plain, table
+from meshwright.admin.html.values import shown
+from meshwright.admin.pages.jsonable import Document
 
 NONE = '<span class="none">&ndash;</span>'
 

@@ -5,7 +5,7 @@ import time
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from admin.http.accept import prefers_html
+from meshwright.admin.http.accept import prefers_html
 
 
 @pytest.mark.parametrize(

@@ -11,20 +11,20 @@ import pytest
 import structlog
 from aiohttp import web
 
-from admin.api.mesh import Api
-from admin.api.routes import add_api
-from admin.api.tap import add_tap
-from admin.http.actions import ACTIONS, action
-from admin.http.audit import EVENT, audited, user_name
-from admin.http.commands import CommandError, Commands, add_commands, explained
-from admin.http.commands_guard import guarded
-from admin.http.log_levels import add_log_levels
-from admin.http.rebuilding import RebuildCommands, add_rebuild_commands
-from admin.http.roots import add_roots
-from admin.http.servers import SOCKET_NAME, serving, unix_socket
-from admin.http.tokens import TokenCommands, add_token_commands
-from admin.pages import routes, site
-from controller.process.levels import KEPT, LogLevels
+from meshwright.admin.api.mesh import Api
+from meshwright.admin.api.routes import add_api
+from meshwright.admin.api.tap import add_tap
+from meshwright.admin.http.actions import ACTIONS, action
+from meshwright.admin.http.audit import EVENT, audited, user_name
+from meshwright.admin.http.commands import CommandError, Commands, add_commands, explained
+from meshwright.admin.http.commands_guard import guarded
+from meshwright.admin.http.log_levels import add_log_levels
+from meshwright.admin.http.rebuilding import RebuildCommands, add_rebuild_commands
+from meshwright.admin.http.roots import add_roots
+from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
+from meshwright.admin.http.tokens import TokenCommands, add_token_commands
+from meshwright.admin.pages import routes, site
+from meshwright.controller.process.levels import KEPT, LogLevels
 from tests.unit.conftest import NOW
 
 NOTHING: Any = None

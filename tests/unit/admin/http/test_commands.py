@@ -8,13 +8,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.http import commands
-from admin.http.commands import CommandError, ProxyRequest, read_proxy_request
 from certs.errors import RequestError, StateError
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.material import PrivateKey, ProxyCertificate
-from mesh.identity import ProxyName
-from mesh.names import ProxyUuid, TrustDomain
+from meshwright.admin.http import commands
+from meshwright.admin.http.commands import CommandError, ProxyRequest, read_proxy_request
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import ProxyUuid, TrustDomain
 from tests.unit.admin.conftest import NAME
 from xds.protocol.resource import ROUTE, Reference, ResourceName
 

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.http.guard import host_of, is_of_another_site, known_hosts_only, permitted
+from meshwright.admin.http.guard import host_of, is_of_another_site, known_hosts_only, permitted
 
 HOST = "localhost:8080"
 

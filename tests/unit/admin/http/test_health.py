@@ -12,11 +12,11 @@ from contextlib import contextmanager
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from admin.http.health import Health, HttpThread, application
-from admin.http.heartbeat import Heartbeat, beating
-from admin.metrics.registry import Metrics
-from mesh.host_port import HostPort
-from mesh.listening import listening
+from meshwright.admin.http.health import Health, HttpThread, application
+from meshwright.admin.http.heartbeat import Heartbeat, beating
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.listening import listening
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A loop that is held turns liveness red, and nothing else does."""
 
-from admin.http.heartbeat import Heartbeat, beating, is_stale
+from meshwright.admin.http.heartbeat import Heartbeat, beating, is_stale
 
 
 def test_a_beat_within_the_limit_is_alive_and_one_beyond_it_is_not() -> None:

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.http.log_levels import PATH, add_log_levels
+from meshwright.admin.http.log_levels import PATH, add_log_levels
 
 
 class _Levels:

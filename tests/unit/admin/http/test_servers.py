@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from admin.http.servers import CONNECTIONS, SocketError, serving, unix_socket
+from meshwright.admin.http.servers import CONNECTIONS, SocketError, serving, unix_socket
 
 
 def test_the_socket_is_for_its_owner_alone(tmp_path: Path) -> None:

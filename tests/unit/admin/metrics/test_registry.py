@@ -10,11 +10,11 @@ from prometheus_client import Counter
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
-from admin.metrics.gauges import Gauges
-from admin.metrics.registry import Metrics
-from admin.metrics.streams import LATENCIES
-from admin.metrics.tallies import Durations
-from providers.contract import Watch
+from meshwright.admin.metrics.gauges import Gauges
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.admin.metrics.streams import LATENCIES
+from meshwright.admin.metrics.tallies import Durations
+from meshwright.providers.contract import Watch
 
 CLUSTER: Final = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 PAGE: Final = Path(__file__).parents[4] / "docs" / "metrics.md"

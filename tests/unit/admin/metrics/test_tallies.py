@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from admin.metrics.tallies import Durations, Tallies
+from meshwright.admin.metrics.tallies import Durations, Tallies
 
 BOUNDS = (0.001, 0.5, 10.0)
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from admin.pages.access import access_pairs
 from catalog.oracle.decide import Request, decide
 from catalog.store.view import MeshSettings, View
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.service import ServiceKey
-from providers.directory.source import DirectorySource
+from meshwright.admin.pages.access import access_pairs
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from meshwright.mesh.service import ServiceKey
+from meshwright.providers.directory.source import DirectorySource
 
 SPLIT = """
 apiVersion: v1

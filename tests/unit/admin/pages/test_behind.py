@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from admin.pages.behind import Known, duration, is_dead, newest, pending, why
 from certs.ledger.entry import LedgerEntry
-from delivery.proxies.status import ProxyState, ProxyStatus
-from mesh.identity import ProxyName
+from meshwright.admin.pages.behind import Known, duration, is_dead, newest, pending, why
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.mesh.identity import ProxyName
 from xds.protocol.resource import LISTENER, ResourceName
 from xds.protocol.wire import Rejection
 from xds.server.status import StreamStatus, SyncState, Variant

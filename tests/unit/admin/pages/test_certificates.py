@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from admin.pages.certificates import certificates
+from meshwright.admin.pages.certificates import certificates
 
 
 async def test_certificates_are_shown_by_what_they_say(reading: Any, now: Any) -> None:

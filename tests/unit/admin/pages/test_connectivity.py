@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from admin.pages.connectivity import connectivity
-from admin.pages.explain import QueryError
-from admin.pages.naming import NotShown
 from catalog.store.settings import EndpointAdmission
 from catalog.store.smi import http_route_groups
 from catalog.store.view import MeshSettings, View
-from delivery.quarantine.left_out import LeftOut
-from mesh.identity import ProxyName
-from mesh.kinds import HTTP_ROUTE_GROUP
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.policy import PolicyKey
+from meshwright.admin.pages.connectivity import connectivity
+from meshwright.admin.pages.explain import QueryError
+from meshwright.admin.pages.naming import NotShown
+from meshwright.delivery.quarantine.left_out import LeftOut
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import PolicyKey
 
 ASK = {"from": "shop/buyer", "to": "shop/store:80", "path": "/buy"}
 STORE = ProxyName.parse("uuid-1.store.shop")

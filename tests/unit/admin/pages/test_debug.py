@@ -5,12 +5,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from admin.pages import debug
-from admin.pages.certificates import certificates
-from admin.pages.jsonable import Document
-from admin.pages.proxies import proxies
-from admin.pages.sources import sources
-from admin.pages.streams import streams
+from meshwright.admin.pages import debug
+from meshwright.admin.pages.certificates import certificates
+from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.pages.proxies import proxies
+from meshwright.admin.pages.sources import sources
+from meshwright.admin.pages.streams import streams
 
 
 def _all_pages(reading: Any, now: Any) -> dict[str, Callable[[], Document]]:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from admin.pages.deciding import MOST
-from admin.pages.explain import answer
-from mesh.config import MeshConfig
+from meshwright.admin.pages.deciding import MOST
+from meshwright.admin.pages.explain import answer
+from meshwright.mesh.config import MeshConfig
 from tests.meshes import values as a
 
 ASKED = {"from": "default/buyer", "to": "default/store:80", "path": "/buy"}

@@ -2,7 +2,7 @@
 
 import json
 
-from admin.pages.decoding import decode, decoded, masked
+from meshwright.admin.pages.decoding import decode, decoded, masked
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2

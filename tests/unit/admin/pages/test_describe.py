@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from admin.pages import describe
-from admin.pages.proxy import policy_of, told
 from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, Reachable, WeightedBackend
-from mesh.identity import ProxyName
-from mesh.names import Namespace, Port
-from mesh.policy import PolicyKey
-from mesh.service import ExternalHost
+from meshwright.admin.pages import describe
+from meshwright.admin.pages.proxy import policy_of, told
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import ExternalHost
 from tests.meshes import values as a
 from tests.unit.admin.conftest import NAME
 from xds.protocol.resource import LISTENER, ResourceName

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.pages import routes, site
-from admin.pages.differences import difference, pair, read_type
-from admin.pages.naming import NotShown
-from mesh.identity import ProxyName
+from meshwright.admin.pages import routes, site
+from meshwright.admin.pages.differences import difference, pair, read_type
+from meshwright.admin.pages.naming import NotShown
+from meshwright.mesh.identity import ProxyName
 from protos.envoy.config.route.v3 import route_pb2
 from xds.protocol.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version, encode
 from xds.protocol.snapshot import Snapshot

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admin.pages.jsonable import HANDFUL, Document, Json, is_handful, jsonable, pieces
 from certs.material import PrivateKey
-from mesh.config import TlsVersion
+from meshwright.admin.pages.jsonable import HANDFUL, Document, Json, is_handful, jsonable, pieces
+from meshwright.mesh.config import TlsVersion
 from tests.trying import examples
 
 
@@ -53,7 +53,7 @@ def test_what_may_hide_a_secret_is_refused(value: object) -> None:
 def test_a_document_is_written_in_pieces_as_it_is_at_once(document: Document, handful: int) -> None:
     """Byte for byte, however little of it is written at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("admin.pages.jsonable.HANDFUL", handful)
+        patch.setattr("meshwright.admin.pages.jsonable.HANDFUL", handful)
         assert "".join(pieces(document)) == json.dumps(document)
 
 

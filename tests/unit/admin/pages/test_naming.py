@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from admin.pages.naming import NotShown, find
-from delivery.proxies.status import ProxyState, ProxyStatus
-from mesh.identity import ProxyName
+from meshwright.admin.pages.naming import NotShown, find
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.mesh.identity import ProxyName
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.pages import routes, site
-from admin.pages.of_drivers import of_drivers
-from controller.drivers import DriverPages
-from sidecars.contract.errors import NothingThereError
+from meshwright.admin.pages import routes, site
+from meshwright.admin.pages.of_drivers import of_drivers
+from meshwright.controller.drivers import DriverPages
+from meshwright.sidecars.contract.errors import NothingThereError
 from xds.protocol.snapshot import Snapshot
 
 Client = TestClient[Any, Any]

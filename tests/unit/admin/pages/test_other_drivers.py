@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from admin.pages.decoding import REDACTED, decoded
-from admin.pages.differences import difference, pair, read_type
-from admin.pages.naming import NotShown
-from admin.pages.proxy import left_out, secrets
-from admin.pages.published import published, versions
-from mesh.identity import ProxyName
-from mesh.kinds import WORKLOAD
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import InFile
-from mesh.problems import Problem, Severity
-from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
+from meshwright.admin.pages.decoding import REDACTED, decoded
+from meshwright.admin.pages.differences import difference, pair, read_type
+from meshwright.admin.pages.naming import NotShown
+from meshwright.admin.pages.proxy import left_out, secrets
+from meshwright.admin.pages.published import published, versions
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import WORKLOAD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from xds.protocol.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 

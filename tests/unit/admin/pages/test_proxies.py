@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from admin.pages.behind import Known
-from admin.pages.proxies import NAMED, proxies, proxy
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from delivery.proxies.status import ProxyState, ProxyStatus
-from providers.directory.source import DirectorySource
+from meshwright.admin.pages.behind import Known
+from meshwright.admin.pages.proxies import NAMED, proxies, proxy
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.providers.directory.source import DirectorySource
 from tests.unit.admin.conftest import NAME
 from xds.protocol.resource import LISTENER, ResourceName
 from xds.server.status import StreamStatus

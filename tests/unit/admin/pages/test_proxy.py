@@ -5,9 +5,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from admin.pages.proxy import secrets
 from certs.issuers.authority import CertificateAuthority
-from mesh.names import TrustDomain
+from meshwright.admin.pages.proxy import secrets
+from meshwright.mesh.names import TrustDomain
 from xds.protocol.resource import SECRET, Resource, ResourceName, Version
 from xds.protocol.snapshot import Snapshot
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from admin.pages.pushes import push
-from delivery.history.push import Answer, Trigger
+from meshwright.admin.pages.pushes import push
+from meshwright.delivery.history.push import Answer, Trigger
 from xds.protocol.wire import Rejection
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.http import answering
-from admin.pages import debug, jsonable, routes, site
-from admin.pages.jsonable import Document, pieces
 from certs.ledger.entry import LedgerEntry
-from mesh.objects import Sourced
+from meshwright.admin.http import answering
+from meshwright.admin.pages import debug, jsonable, routes, site
+from meshwright.admin.pages.jsonable import Document, pieces
+from meshwright.mesh.objects import Sourced
 from xds.protocol.snapshot import Snapshot
 
 PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "/debug/published"]

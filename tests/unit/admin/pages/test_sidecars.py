@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from admin.pages.sidecars import known_sidecars
 from catalog.explain.in_force import Sidecar, Without
-from delivery.proxies.status import ProxyState, ProxyStatus
-from delivery.quarantine.left_out import LeftOut
-from mesh.identity import ProxyName
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
+from meshwright.admin.pages.sidecars import known_sidecars
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.delivery.quarantine.left_out import LeftOut
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
 from xds.protocol.resource import ROUTE, ResourceName
 from xds.server.status import StreamStatus, SyncState
 

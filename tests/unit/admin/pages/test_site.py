@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.html.looks.look import Look
-from admin.pages import routes, site
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.pages import routes, site
 
 Client = TestClient[Any, Any]
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from admin.pages.sources import source, sources
-from providers.contract import Counts, Freshness, Watch
+from meshwright.admin.pages.sources import source, sources
+from meshwright.providers.contract import Counts, Freshness, Watch
 
 
 def test_a_source_shows_its_ages_and_what_it_holds(reading: Any, now: Any) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from admin.pages.streams import stream, sync
-from sidecars.addresses import plain_address
+from meshwright.admin.pages.streams import stream, sync
+from meshwright.sidecars.addresses import plain_address
 from xds.protocol.wire import Rejection
 from xds.server.status import StreamStatus, SyncState
 

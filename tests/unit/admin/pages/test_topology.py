@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from admin.pages.topology import _nodes, topology
-from admin.pages.traffic import stat
-from admin.topology.graph import Calls as Seen
-from admin.topology.graph import Graph, Proxies
 from catalog.store.view import View
-from mesh.identity import ProxyName
-from observed.figures import Called, Calls, Direction, Figures, Kind, Of, Protocol, Report
-from observed.traffic import Traffic
+from meshwright.admin.pages.topology import _nodes, topology
+from meshwright.admin.pages.traffic import stat
+from meshwright.admin.topology.graph import Calls as Seen
+from meshwright.admin.topology.graph import Graph, Proxies
+from meshwright.mesh.identity import ProxyName
+from meshwright.traffic.figures import Called, Calls, Direction, Figures, Kind, Of, Protocol, Report
+from meshwright.traffic.traffic import Traffic
 from tests.meshes import texts
 from tests.meshes.views import view
 from tests.unit.conftest import NOW

@@ -1,6 +1,6 @@
 """How calls fare: which rows are meant by a service."""
 
-from admin.pages.traffic import backends_of
+from meshwright.admin.pages.traffic import backends_of
 from tests.meshes import values as a
 
 

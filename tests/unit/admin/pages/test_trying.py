@@ -8,9 +8,9 @@ import pytest
 from aiohttp import FormData
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.pages import routes, site
-from admin.pages.trying import BYTES, ELSEWHERE, Trying
-from controller.sources import as_read
+from meshwright.admin.pages import routes, site
+from meshwright.admin.pages.trying import BYTES, ELSEWHERE, Trying
+from meshwright.controller.sources import as_read
 
 Client = TestClient[Any, Any]
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.spans.change import CAUSES, SAID, spans
-from admin.spans.span import Kind, Span, Value
-from delivery.history.push import Answer
-from delivery.history.wave_record import Ending, PushRecord, WaveRecord
-from delivery.wave import Cause, Change, Wave
-from mesh.kinds import TRAFFIC_SPLIT
+from meshwright.admin.spans.change import CAUSES, SAID, spans
+from meshwright.admin.spans.span import Kind, Span, Value
+from meshwright.delivery.history.push import Answer
+from meshwright.delivery.history.wave_record import Ending, PushRecord, WaveRecord
+from meshwright.delivery.wave import Cause, Change, Wave
+from meshwright.mesh.kinds import TRAFFIC_SPLIT
 from xds.cache import NodeKey
 from xds.protocol.resource import ROUTE, SECRET, Version
 from xds.protocol.wire import Rejection

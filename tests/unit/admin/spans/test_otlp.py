@@ -1,7 +1,7 @@
 """Spans as bytes of OTLP, read by the protocol's own messages; and what a collector says to them."""
 
-from admin.spans.otlp import rejected, request
-from admin.spans.span import Kind, Span
+from meshwright.admin.spans.otlp import rejected, request
+from meshwright.admin.spans.span import Kind, Span
 from protos.opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from protos.opentelemetry.proto.trace.v1 import trace_pb2
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from admin.topology.graph import (
+from catalog.store.view import View
+from meshwright.admin.topology.graph import (
     MOST_OUTSIDE,
     MOST_UNVERIFIED,
     Calls,
@@ -13,12 +14,11 @@ from admin.topology.graph import (
     Weight,
     graph,
 )
-from admin.topology.parts import around, by_namespace, within
-from catalog.store.view import View
-from mesh.identity import ProxyName
-from observed.figures import Called, Direction, Figures, Kind, Protocol
-from observed.figures import Calls as Counts
-from observed.traffic import BySource, Caller
+from meshwright.admin.topology.parts import around, by_namespace, within
+from meshwright.mesh.identity import ProxyName
+from meshwright.traffic.figures import Called, Direction, Figures, Kind, Protocol
+from meshwright.traffic.figures import Calls as Counts
+from meshwright.traffic.traffic import BySource, Caller
 from tests.meshes import texts
 from tests.meshes.views import view
 

@@ -6,7 +6,7 @@ from itertools import chain, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.topology.layout import crossings, layout
+from meshwright.admin.topology.layout import crossings, layout
 
 NODES = st.lists(st.sampled_from("abcdefghijkl"), min_size=1, unique=True)
 GRAPHS = NODES.flatmap(

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from agent.calling.request import Call, made
-from agent.calling.seen import Outcome, OwnAnswer
-from agent.calling.taken import is_listened_at, is_taken, other_ends
-from mesh.host_port import HostPort
-from sidecars.layout import Side
+from meshwright.agent.calling.request import Call, made
+from meshwright.agent.calling.seen import Outcome, OwnAnswer
+from meshwright.agent.calling.taken import is_listened_at, is_taken, other_ends
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.layout import Side
 
 TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:3A99 05000A0A:D431 01 00000000:00000000 00:00000000 00000000  1500        0 1 1

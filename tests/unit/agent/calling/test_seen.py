@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.calling.seen import Outcome, OwnAnswer, Seen, own_answer, own_words
-from sidecars.layout import Side
+from meshwright.agent.calling.seen import Outcome, OwnAnswer, Seen, own_answer, own_words
+from meshwright.sidecars.layout import Side
 
 RESET = "upstream connect error or disconnect/reset before headers. reset reason: {}"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.envoy.command import EnvoyOptions, serve, validate
+from meshwright.agent.envoy.command import EnvoyOptions, serve, validate
 
 BOOTSTRAP, BASE_ID = Path("/run/bootstrap.json"), Path("/run/base-id")
 

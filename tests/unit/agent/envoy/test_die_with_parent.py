@@ -2,7 +2,7 @@
 
 import subprocess
 
-from agent.envoy.die_with_parent import NOT_STARTED, bound
+from meshwright.agent.envoy.die_with_parent import NOT_STARTED, bound
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

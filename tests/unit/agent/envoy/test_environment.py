@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent.envoy.environment import environment
-from mesh.identity import ProxyName
+from meshwright.agent.envoy.environment import environment
+from meshwright.mesh.identity import ProxyName
 
 NAME = ProxyName.parse("d7a1.shop.books")
 KNOWN = "service.name=shop.books,service.instance.id=d7a1"

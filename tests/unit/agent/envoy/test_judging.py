@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.envoy.command import EnvoyOptions
-from agent.envoy.runtime import RuntimeDirectory
-from agent.envoy.supervisor import EnvoyRejected, validated
+from meshwright.agent.envoy.command import EnvoyOptions
+from meshwright.agent.envoy.runtime import RuntimeDirectory
+from meshwright.agent.envoy.supervisor import EnvoyRejected, validated
 from tests.deadline import until
 from tests.started import gone
 

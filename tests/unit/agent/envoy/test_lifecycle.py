@@ -1,6 +1,6 @@
 """When Envoy is started, replaced and given up: every rule as a story of events and actions."""
 
-from agent.envoy.lifecycle import Action, End, Ending, Kill, Lifecycle, RestartSettings, Start
+from meshwright.agent.envoy.lifecycle import Action, End, Ending, Kill, Lifecycle, RestartSettings, Start
 
 
 def running(configuration: str = "a", *, hot_restart: bool = True) -> Lifecycle:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.envoy.command import EnvoyOptions
-from agent.envoy.lifecycle import Lifecycle
-from agent.envoy.runtime import RuntimeDirectory
-from agent.envoy.supervisor import Supervisor
+from meshwright.agent.envoy.command import EnvoyOptions
+from meshwright.agent.envoy.lifecycle import Lifecycle
+from meshwright.agent.envoy.runtime import RuntimeDirectory
+from meshwright.agent.envoy.supervisor import Supervisor
 
 
 class Broken:

@@ -5,7 +5,7 @@ import logging
 
 from structlog.testing import capture_logs
 
-from agent.envoy.words import Words, read_words, relay
+from meshwright.agent.envoy.words import Words, read_words, relay
 
 WARNED = (
     "[2026-11-22 10:00:00.123][47][warning][config] [source/common/config/grpc_stream.h:155] closed: 14, no"

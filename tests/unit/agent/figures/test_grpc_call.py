@@ -9,7 +9,7 @@ from h2.settings import SettingCodes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.figures.grpc_call import MOST_BYTES, Call, CallFailed
+from meshwright.agent.figures.grpc_call import MOST_BYTES, Call, CallFailed
 
 OK = [("grpc-status", "0")]
 RESPONSE = [(":status", "200"), ("content-type", "application/grpc")]

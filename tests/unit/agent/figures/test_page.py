@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.figures.bounded import Bounded
-from agent.figures.counted import MOST_ROUTES, Who
-from agent.figures.edges import Edges
-from agent.figures.exposition import Family, Kind, Sample, written
-from agent.figures.page import account_of
-from agent.figures.statistics import Bin, Statistics, read
-from agent.figures.times import histogram
-from observed.figures import BOUNDS_MS
+from meshwright.agent.figures.bounded import Bounded
+from meshwright.agent.figures.counted import MOST_ROUTES, Who
+from meshwright.agent.figures.edges import Edges
+from meshwright.agent.figures.exposition import Family, Kind, Sample, written
+from meshwright.agent.figures.page import account_of
+from meshwright.agent.figures.statistics import Bin, Statistics, read
+from meshwright.agent.figures.times import histogram
+from meshwright.traffic.figures import BOUNDS_MS
 
 ALICE = Who("default", "alice", "alice-account")
 BUDGET = 2000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.figures.protobuf import message, number_of
+from meshwright.agent.figures.protobuf import message, number_of
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 
 COUNTS = st.integers(0, 2**64 - 1)

@@ -11,15 +11,15 @@ import structlog.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from agent.figures.counted import MOST_BACKENDS, MOST_EDGES
-from agent.figures.increments import NOTHING, since
-from agent.figures.report import Reports
-from agent.figures.reporting import FIRST_SECONDS, LONGEST_PAUSE, FiguresTold
-from agent.figures.sending import NotTaken
-from agent.figures.statistics import Bin, Statistics, read
-from enrolment.reports import report
-from observed.figures import Kind
+from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from meshwright.agent.figures.counted import MOST_BACKENDS, MOST_EDGES
+from meshwright.agent.figures.increments import NOTHING, since
+from meshwright.agent.figures.report import Reports
+from meshwright.agent.figures.reporting import FIRST_SECONDS, LONGEST_PAUSE, FiguresTold
+from meshwright.agent.figures.sending import NotTaken
+from meshwright.agent.figures.statistics import Bin, Statistics, read
+from meshwright.enrolment.reports import report
+from meshwright.traffic.figures import Kind
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 
 SHOP, BOOKS = "rds-outbound.default/shop|80", "rds-outbound.default/books|80"

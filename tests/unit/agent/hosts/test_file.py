@@ -5,11 +5,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.envoy.listeners import Chain, Listener, listeners
-from agent.hosts.file import BEGIN, END, HostsFile, called, lines, with_block
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.service import Protocol, ServiceKey
-from sidecars.envoy.chain_names import called_service, outbound_chain
+from meshwright.agent.envoy.listeners import Chain, Listener, listeners
+from meshwright.agent.hosts.file import BEGIN, END, HostsFile, called, lines, with_block
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.sidecars.envoy.chain_names import called_service, outbound_chain
 
 STORE = ServiceKey(Namespace("books"), ServiceName("store"))
 NODES = ServiceKey(Namespace("data"), ServiceName("nodes"))

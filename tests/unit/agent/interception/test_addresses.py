@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.interception import addresses, iptables
-from agent.interception.addresses import any_global
-from agent.interception.settings import Family, Interception, InterceptionError
+from meshwright.agent.interception import addresses, iptables
+from meshwright.agent.interception.addresses import any_global
+from meshwright.agent.interception.settings import Family, Interception, InterceptionError
 
 LOOPBACK = "00000000000000000000000000000001 01 80 10 80       lo\n"
 LINK = "fe80000000000000104aabfffe2b1c9e 02 40 20 80     eth0\n"

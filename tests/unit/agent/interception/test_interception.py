@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from agent.interception.netfilter import change, differences, saved
-from agent.interception.ports import PortRange, batches, merged
-from agent.interception.rules import rules
-from agent.interception.settings import Family, Interception, InterceptionError
-from cli.commands.intercept import script
-from mesh.names import InterfaceName
-from mesh.workload import Capture
-from sidecars.envoy import names
-from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT
+from meshwright.agent.interception.netfilter import change, differences, saved
+from meshwright.agent.interception.ports import PortRange, batches, merged
+from meshwright.agent.interception.rules import rules
+from meshwright.agent.interception.settings import Family, Interception, InterceptionError
+from meshwright.cli.commands.intercept import script
+from meshwright.mesh.names import InterfaceName
+from meshwright.mesh.workload import Capture
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT
 
 RULES = Path(__file__).parent / "rules"
 BOTH = frozenset(Family)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent.interception.options import read
-from agent.interception.settings import Family, Interception, InterceptionError
-from mesh.names import InterfaceName
-from mesh.workload import Capture
+from meshwright.agent.interception.options import read
+from meshwright.agent.interception.settings import Family, Interception, InterceptionError
+from meshwright.mesh.names import InterfaceName
+from meshwright.mesh.workload import Capture
 
 
 def test_what_is_not_said_is_as_without_rules_for_it() -> None:

@@ -5,10 +5,10 @@ import socket
 from dataclasses import replace
 from pathlib import Path
 
-from agent.interception.owners import complaint, complaints, strangers
-from agent.interception.settings import Interception
-from agent.sockets import Owner, owners
-from mesh.names import IpAddress
+from meshwright.agent.interception.owners import complaint, complaints, strangers
+from meshwright.agent.interception.settings import Interception
+from meshwright.agent.sockets import Owner, owners
+from meshwright.mesh.names import IpAddress
 
 TABLE = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode

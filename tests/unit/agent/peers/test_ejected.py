@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import structlog
 
-from agent.apart import ApartFailed
-from agent.enrolment.settings import Failed
-from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from agent.peers.ejected import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
-from agent.peers.telling import Answer, EjectionsTold, Telling, Told
-from mesh.host_port import HostPort
+from meshwright.agent.apart import ApartFailed
+from meshwright.agent.enrolment.settings import Failed
+from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from meshwright.agent.peers.ejected import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
+from meshwright.agent.peers.telling import Answer, EjectionsTold, Telling, Told
+from meshwright.mesh.host_port import HostPort
 
 AT = HostPort("10.0.0.1", 15131)
 A, B = HostPort("10.0.0.7", 8080), HostPort("fd00::7", 8080)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.reach.place import Place, place, remedy
-from agent.reach.reasons import Reason, Unreached
-from mesh.host_port import HostPort
+from meshwright.agent.reach.place import Place, place, remedy
+from meshwright.agent.reach.reasons import Reason, Unreached
+from meshwright.mesh.host_port import HostPort
 
 AT = HostPort("meshwright.mesh.svc", 15128)
 

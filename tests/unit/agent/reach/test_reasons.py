@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.reach.observations import (
+from meshwright.agent.reach.observations import (
     Answered,
     ClosedAfterHandshake,
     Misnamed,
@@ -15,8 +15,8 @@ from agent.reach.observations import (
     Untrusted,
     Way,
 )
-from agent.reach.reasons import Reason, unreached
-from mesh.host_port import HostPort
+from meshwright.agent.reach.reasons import Reason, unreached
+from meshwright.mesh.host_port import HostPort
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 SHOWN = Shown("one.store.shop", "abc", NOW - timedelta(days=1), NOW + timedelta(days=1))

@@ -6,11 +6,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from agent.credentials import CredentialsError
-from agent.envoy.admin import AdminUnreachable
-from agent.reach.observations import Answered, Observed, PortClosed, Shown, Way
-from agent.reach.watching import GRACE_SECONDS, ControlPlaneWatch, Counts, has_it, on_other_streams, pause
-from mesh.host_port import HostPort
+from meshwright.agent.credentials import CredentialsError
+from meshwright.agent.envoy.admin import AdminUnreachable
+from meshwright.agent.reach.observations import Answered, Observed, PortClosed, Shown, Way
+from meshwright.agent.reach.watching import (
+    GRACE_SECONDS,
+    ControlPlaneWatch,
+    Counts,
+    has_it,
+    on_other_streams,
+    pause,
+)
+from meshwright.mesh.host_port import HostPort
 
 HAS_IT = Counts(connected=True, tried=3, pending=0, updates=2)
 STATS = """\

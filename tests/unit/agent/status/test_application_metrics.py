@@ -14,11 +14,11 @@ from aiohttp.typedefs import Handler
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from agent.status import application_metrics
-from agent.status.application_metrics import MOST_BYTES, SAY_SECONDS, ApplicationMetrics
-from agent.status.application_page import ApplicationPage, application_page
-from agent.status.probes import Probes
-from agent.status.server import Proxied, application
+from meshwright.agent.status import application_metrics
+from meshwright.agent.status.application_metrics import MOST_BYTES, SAY_SECONDS, ApplicationMetrics
+from meshwright.agent.status.application_page import ApplicationPage, application_page
+from meshwright.agent.status.probes import Probes
+from meshwright.agent.status.server import Proxied, application
 
 HERE = "127.0.0.1"
 SIDECAR = "# TYPE envoy_server_live gauge\nenvoy_server_live 1\n"

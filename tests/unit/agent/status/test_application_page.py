@@ -14,7 +14,13 @@ from prometheus_client import (
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.status.application_page import MOST_LINES, ApplicationPage, Dropped, TooManyLines, application_page
+from meshwright.agent.status.application_page import (
+    MOST_LINES,
+    ApplicationPage,
+    Dropped,
+    TooManyLines,
+    application_page,
+)
 
 
 def _application() -> CollectorRegistry:

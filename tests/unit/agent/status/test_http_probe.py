@@ -13,9 +13,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.typedefs import Handler
 
-from agent.status.http_probe import Caller
-from agent.status.probes import HttpProbe, Probe, Probes, carry_out
-from agent.status.server import Proxied, application
+from meshwright.agent.status.http_probe import Caller
+from meshwright.agent.status.probes import HttpProbe, Probe, Probes, carry_out
+from meshwright.agent.status.server import Proxied, application
 
 HERE = "127.0.0.1"
 KUBELET = "kube-probe/1.34"

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from agent.status.probes import (
+from meshwright.agent.status.probes import (
     GrpcProbe,
     HttpProbe,
     Outcome,
@@ -161,7 +161,7 @@ async def test_an_application_that_listens_for_ipv6_alone_is_found_there(
     has_ipv6: bool, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As its sidecar finds it; where no call comes by IPv6 it is not well, for nobody reaches it."""
-    monkeypatch.setattr("agent.status.probes.has_ipv6", lambda: has_ipv6)
+    monkeypatch.setattr("meshwright.agent.status.probes.has_ipv6", lambda: has_ipv6)
     async with AsyncExitStack() as ends:
         runner = web.AppRunner(web.Application())
         await runner.setup()

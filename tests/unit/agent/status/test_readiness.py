@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.envoy import draining
-from agent.envoy.draining import DrainSettings, in_use, is_over
-from agent.status.readiness import ProxyState, missing, read_state
+from meshwright.agent.envoy import draining
+from meshwright.agent.envoy.draining import DrainSettings, in_use, is_over
+from meshwright.agent.status.readiness import ProxyState, missing, read_state
 
 STATS = """\
 cluster_manager.cds.update_rejected: 1

@@ -1,6 +1,6 @@
 """Pages of several become one that Prometheus reads."""
 
-from agent.status import scraping
+from meshwright.agent.status import scraping
 
 
 def test_metrics_are_merged_into_one_page() -> None:

@@ -13,12 +13,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from agent.reach.watching import Standing
-from agent.status.asking import AgentSilent, status_of
-from agent.status.described import described
-from agent.status.server import from_here
-from agent.status.waiting import until_ready
-from mesh.host_port import HostPort
+from meshwright.agent.reach.watching import Standing
+from meshwright.agent.status.asking import AgentSilent, status_of
+from meshwright.agent.status.described import described
+from meshwright.agent.status.server import from_here
+from meshwright.agent.status.waiting import until_ready
+from meshwright.mesh.host_port import HostPort
 
 
 class _Server(HTTPServer):

@@ -28,17 +28,17 @@ from catalog.oracle.decide import (
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from mesh.authorization import Authorizer, ExternalAuthorization
-from mesh.config import MeshConfig
-from mesh.host_port import HostPort
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import Port, ServiceAccountName
-from mesh.objects import ObjectKey
-from mesh.origins import InFile
-from mesh.policy import Rule, TrafficSplit
-from mesh.service import Protocol
-from mesh.workload import WorkloadPort
-from providers.directory.manifests import Manifests
+from meshwright.mesh.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import Port, ServiceAccountName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.policy import Rule, TrafficSplit
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.workload import WorkloadPort
+from meshwright.providers.directory.manifests import Manifests
 from tests.differential.cases import Case, case
 from tests.differential.topology import Document, documents
 from tests.meshes import values as a

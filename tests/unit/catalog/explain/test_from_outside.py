@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
-from admin.pages.explain import QueryError, answer, read_request
 from catalog.store.view import View
-from mesh.callers import Outsider
-from mesh.names import IpAddress
+from meshwright.admin.pages.explain import QueryError, answer, read_request
+from meshwright.mesh.callers import Outsider
+from meshwright.mesh.names import IpAddress
 from tests.meshes import values as a
 from tests.meshes.reading import value
 

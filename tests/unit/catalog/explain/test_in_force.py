@@ -8,10 +8,10 @@ import pytest
 from catalog.explain import explain, standing
 from catalog.explain.in_force import InForce, Sidecar, Standing, Without, concerned, headline, not_asked
 from catalog.oracle.decide import Answer, Request
-from mesh.config import MeshConfig
-from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, TRAFFIC_SPLIT, TRAFFIC_TARGET
-from mesh.names import Namespace, Port
-from mesh.objects import ObjectKey
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, TRAFFIC_SPLIT, TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
 from tests.meshes import values as a
 
 BOOKS, STATUS = a.match("books", "/books.*"), a.match("status", "/status")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from admin.pages.explain import QueryError, answer
-from providers.directory.manifests import Manifests
+from meshwright.admin.pages.explain import QueryError, answer
+from meshwright.providers.directory.manifests import Manifests
 from tests.meshes import values as a
 
 BUYER = a.workload("buyer", "10.0.0.9")

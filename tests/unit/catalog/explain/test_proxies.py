@@ -5,8 +5,8 @@ from difflib import SequenceMatcher
 import pytest
 
 from catalog.explain.proxies import nobody_has
-from mesh.identity import ProxyName
-from mesh.spelling import COMPARED
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.spelling import COMPARED
 from tests.meshes import values as a
 
 

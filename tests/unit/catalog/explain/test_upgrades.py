@@ -6,10 +6,10 @@ from catalog.explain.explanation import explain
 from catalog.oracle.decide import TurnedDown
 from catalog.oracle.requests import Request
 from catalog.store.settings import MeshSettings
-from mesh.config import MeshConfig
-from mesh.long_lived import LongLived
-from mesh.names import Port
-from mesh.service import Protocol
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.long_lived import LongLived
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Protocol
 from tests.meshes import values as a
 
 IGNORED = "the client's sidecar ignores the offer to upgrade to {}, and the application does not see it: {}"

@@ -9,10 +9,10 @@ from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.oracle.decide import Answer, Request
 from catalog.store.view import View
-from mesh.names import Port
-from mesh.problems import Severity
-from mesh.service import Protocol
-from mesh.workload import WorkloadPort
+from meshwright.mesh.names import Port
+from meshwright.mesh.problems import Severity
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.workload import WorkloadPort
 from tests.meshes import values as a
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"

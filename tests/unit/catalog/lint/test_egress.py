@@ -4,10 +4,10 @@ import pytest
 
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
-from mesh.egress import Egress
-from mesh.kinds import EGRESS
-from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
-from mesh.service import Protocol
+from meshwright.mesh.egress import Egress
+from meshwright.mesh.kinds import EGRESS
+from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
+from meshwright.mesh.service import Protocol
 from tests.meshes import values as a
 
 BUYER = a.workload("buyer", "10.0.0.9")

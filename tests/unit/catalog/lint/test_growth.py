@@ -11,13 +11,13 @@ from benchmarks import meshes
 from catalog.lint.problems import Linter
 from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
-from mesh.config import TlsVersion
-from mesh.kinds import WORKLOAD
-from mesh.names import Namespace
-from mesh.objects import MeshObject, NamespaceObject, ObjectKey, Sourced
-from sidecars.document.driver import DocumentDriver
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.lint import Installed
+from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.kinds import WORKLOAD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import MeshObject, NamespaceObject, ObjectKey, Sourced
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.lint import Installed
 
 SMALL, LARGE = 50, 200
 PERMISSIVE = pytest.mark.parametrize("permissive", [False, True], ids=["policy", "permissive"])

@@ -8,14 +8,14 @@ import pytest
 from catalog.lint.codes import Code
 from catalog.lint.covering import Shape
 from catalog.lint.problems import problems
-from mesh.config import MeshConfig
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import Namespace, Port
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, TrafficTarget
-from mesh.service import Protocol
-from mesh.spelling import nearest
-from mesh.workload import WorkloadPort
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch, TrafficTarget
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.spelling import nearest
+from meshwright.mesh.workload import WorkloadPort
 from tests.meshes import values as a
 
 SHOP = (

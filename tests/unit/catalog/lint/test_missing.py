@@ -4,11 +4,11 @@ import pytest
 
 from catalog.lint.codes import Code
 from catalog.lint.missing import MISSING, may_pass, passing
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import InCluster
-from mesh.problems import Problem, Severity
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.problems import Problem, Severity
 
 
 def problem(code: Code, name: str = "buyers") -> Problem:

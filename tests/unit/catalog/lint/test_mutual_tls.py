@@ -4,12 +4,12 @@ import pytest
 
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
-from mesh.callers import IpRange
-from mesh.kinds import MUTUAL_TLS
-from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import Port, ServiceAccountName
-from mesh.problems import Severity
-from mesh.service import Protocol
+from meshwright.mesh.callers import IpRange
+from meshwright.mesh.kinds import MUTUAL_TLS
+from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.names import Port, ServiceAccountName
+from meshwright.mesh.problems import Severity
+from meshwright.mesh.service import Protocol
 from tests.meshes import values as a
 
 SHOP = (

@@ -8,15 +8,15 @@ import pytest
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
-from mesh.config import MeshConfig
-from mesh.kinds import MESH_CONFIG
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid
-from mesh.objects import EndpointSlice, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.policy import TrafficSplit, TrafficTarget
-from mesh.problems import Problem, Severity
-from mesh.workload import WorkloadKey, WorkloadPort
-from specs.kinds import kind_meant
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import MESH_CONFIG
+from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.policy import TrafficSplit, TrafficTarget
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.workload import WorkloadKey, WorkloadPort
+from meshwright.specs.kinds import kind_meant
 from tests.meshes import values as a
 
 SHOP = (a.service("shop"), a.workload("shop", "10.0.0.1"), a.route_group("all", a.match("all", ".*")))

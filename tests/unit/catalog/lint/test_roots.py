@@ -3,9 +3,9 @@
 import pytest
 
 from catalog.lint.problems import problems
-from mesh.names import Namespace, SecretName, TrustDomain
-from mesh.policy import PolicyKey
-from mesh.roots import MeshRootCertificate, Role
+from meshwright.mesh.names import Namespace, SecretName, TrustDomain
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.roots import MeshRootCertificate, Role
 from tests.meshes import values as a
 
 OSM = Namespace("osm-system")

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from catalog.lint.problems import problems
-from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import Port
-from mesh.policy import TrafficTarget
-from mesh.retries import Retries, Retry
-from mesh.workload import Workload, WorkloadPort
+from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.names import Port
+from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.retries import Retries, Retry
+from meshwright.mesh.workload import Workload, WorkloadPort
 from tests.meshes import values as a
 
 CLIENT = a.workload("client", "10.0.0.5", WorkloadPort(Port(9090)))

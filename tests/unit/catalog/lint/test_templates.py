@@ -10,14 +10,14 @@ from catalog.store.edits import Edits
 from catalog.store.inventory import by_identity
 from catalog.store.inventory import templates as templates_in
 from catalog.store.view import View
-from delivery.problems import AllProblems
-from mesh.kinds import POD
-from mesh.names import Port
-from mesh.objects import ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.policy import TrafficTarget
-from mesh.service import Protocol
-from mesh.workload import WorkloadPort
+from meshwright.delivery.problems import AllProblems
+from meshwright.mesh.kinds import POD
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.workload import WorkloadPort
 from tests.meshes import values as a
 
 WEB = WorkloadPort(Port(8080), "web")

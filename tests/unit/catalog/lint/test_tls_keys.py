@@ -6,8 +6,8 @@ import pytest
 
 from catalog.lint.problems import problems
 from catalog.policy.whole import tls_range
-from mesh.config import MeshConfig, SidecarSettings, TlsVersion
-from mesh.tls_keys import ServiceKeys
+from meshwright.mesh.config import MeshConfig, SidecarSettings, TlsVersion
+from meshwright.mesh.tls_keys import ServiceKeys
 from tests.meshes import values as a
 
 OLD = SidecarSettings(tls_max_version=TlsVersion.V1_2)

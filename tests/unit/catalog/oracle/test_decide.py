@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from catalog.oracle.decide import Answer, Request, Share, Verdict, decide, fits, judge
-from mesh.config import MeshConfig
-from mesh.kinds import TRAFFIC_SPLIT
-from mesh.names import Port
-from mesh.objects import ObjectKey
-from mesh.policy import TrafficTarget
-from mesh.workload import WorkloadPort
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import TRAFFIC_SPLIT
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.workload import WorkloadPort
 from tests.meshes import values as a
 
 ALL, GET, CANARY = a.match("all", ".*"), a.match("get", None, "GET"), a.match("canary", "/canary.*")

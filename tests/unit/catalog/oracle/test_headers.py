@@ -3,9 +3,9 @@
 import pytest
 
 from catalog.oracle.requests import Request, fits, passed
-from mesh.names import Namespace, Port, ServiceName
-from mesh.policy import HeaderMatch, HTTPMatch
-from mesh.service import EscapedSlashes, ServiceKey
+from meshwright.mesh.names import Namespace, Port, ServiceName
+from meshwright.mesh.policy import HeaderMatch, HTTPMatch
+from meshwright.mesh.service import EscapedSlashes, ServiceKey
 
 UPGRADE = (("Connection", "keep-alive, Upgrade"), ("Upgrade", "websocket"))
 

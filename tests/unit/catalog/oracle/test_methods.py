@@ -4,8 +4,8 @@ import pytest
 
 from catalog.oracle.paths import TurnedDown
 from catalog.oracle.requests import Request, passed
-from mesh.names import Namespace, Port, ServiceName
-from mesh.service import EscapedSlashes, ServiceKey
+from meshwright.mesh.names import Namespace, Port, ServiceName
+from meshwright.mesh.service import EscapedSlashes, ServiceKey
 
 
 def _statuses(method: str, *headers: tuple[str, str]) -> list[int | None]:

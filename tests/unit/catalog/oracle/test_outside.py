@@ -15,12 +15,12 @@ from catalog.policy.proxy import InterceptionKind, ProxyPolicy, SocketAddress
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.egress import covers
-from mesh.kinds import EGRESS
-from mesh.names import IpAddress, Port
-from mesh.objects import ObjectKey
-from mesh.service import EscapedSlashes
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.egress import covers
+from meshwright.mesh.kinds import EGRESS
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.service import EscapedSlashes
 from tests.meshes import values as a
 from tests.meshes.random_meshes import random_mesh
 

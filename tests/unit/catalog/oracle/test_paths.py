@@ -6,7 +6,7 @@ Real Envoys: tests/differential/test_paths.py.
 import pytest
 
 from catalog.oracle.paths import Passed, TurnedDown, hidden_dots, passed_on
-from mesh.service import EscapedSlashes
+from meshwright.mesh.service import EscapedSlashes
 
 REJECT, KEEP = EscapedSlashes.REJECT, EscapedSlashes.KEEP
 

@@ -20,7 +20,7 @@ from catalog.oracle.decide import (
 )
 from catalog.store.smi import targets
 from catalog.store.view import MeshSettings, View
-from providers.directory.manifests import Manifests
+from meshwright.providers.directory.manifests import Manifests
 from tests.differential.cases import case
 from tests.differential.comparing import FLOORS, Counts, straight_to, without_certificate
 from tests.differential.topology import TCP

@@ -11,11 +11,11 @@ from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, InboundPort, Onl
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.kinds import TRAFFIC_SPLIT, TRAFFIC_TARGET
-from mesh.names import Namespace, Port
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, TrafficTarget
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import TRAFFIC_SPLIT, TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch, TrafficTarget
 from tests.meshes import values as a
 
 BOOKS, READ = a.match("books", "/books.*"), a.match("read", ".*", "GET")

@@ -13,12 +13,12 @@ from catalog.oracle.targets import Place
 from catalog.policy.authorization import asked_at
 from catalog.policy.inbound import inbound_ports
 from catalog.relations.groups import groups
-from mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
-from mesh.config import MeshConfig
-from mesh.host_port import HostPort
-from mesh.names import Port, ServiceAccountName
-from mesh.service import Protocol
-from mesh.telemetry import ExtensionService
+from meshwright.mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import Port, ServiceAccountName
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.telemetry import ExtensionService
 from tests.meshes import values as a
 
 SHOP, PORT = ServiceAccountName("shop"), Port(8080)

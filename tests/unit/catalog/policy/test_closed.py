@@ -6,8 +6,8 @@ from catalog.relations.addresses import in_ipv6, virtual_address
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.names import IpAddress, Port
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import IpAddress, Port
 from tests.meshes import values as a
 
 ALL = a.route_group("all", a.match("all", ".*"))

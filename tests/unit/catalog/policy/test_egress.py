@@ -11,11 +11,11 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.egress import Egress
-from mesh.limits import ConnectionLimits, UpstreamTrafficSetting
-from mesh.names import IpAddress, Namespace, Port
-from mesh.service import ExternalHost, Protocol
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.egress import Egress
+from meshwright.mesh.limits import ConnectionLimits, UpstreamTrafficSetting
+from meshwright.mesh.names import IpAddress, Namespace, Port
+from meshwright.mesh.service import ExternalHost, Protocol
 from tests.meshes import values as a
 from tests.meshes.resources import resources
 

@@ -11,10 +11,10 @@ from catalog.policy.proxy import ServiceDestination
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.names import Port
-from mesh.service import Protocol
-from mesh.upstreams import HealthCheck, UpstreamPolicy
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.upstreams import HealthCheck, UpstreamPolicy
 from tests.meshes import values as a
 
 GET, CONNECT, RPC = HealthCheck("/well"), HealthCheck(None), HealthCheck(None, grpc="shop.v1.Cart")

@@ -14,20 +14,20 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from delivery.snapshots.published import Published
-from delivery.snapshots.rendering import GroupInput
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.translation import translation
-from engine.graph import Graph
-from engine.node import Derivation
-from mesh.callers import AuthenticatedName, EncryptedRange, IpRange
-from mesh.kinds import INGRESS_BACKEND
-from mesh.names import IpAddress, Namespace, Port
-from mesh.objects import EndpointSlice, ObjectKey
-from mesh.service import Protocol
-from mesh.workload import Workload
-from sidecars.contract.driver import Piece, Pieces
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.rendering import GroupInput
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.engine.graph import Graph
+from meshwright.engine.node import Derivation
+from meshwright.mesh.callers import AuthenticatedName, EncryptedRange, IpRange
+from meshwright.mesh.kinds import INGRESS_BACKEND
+from meshwright.mesh.names import IpAddress, Namespace, Port
+from meshwright.mesh.objects import EndpointSlice, ObjectKey
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.workload import Workload
+from meshwright.sidecars.contract.driver import Piece, Pieces
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 
 BY = ObjectKey(INGRESS_BACKEND, Namespace("default"), "in")

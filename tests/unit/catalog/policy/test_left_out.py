@@ -15,11 +15,11 @@ from catalog.policy.proxy import (
     ProxyPolicy,
     ServiceDestination,
 )
-from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
-from mesh.policy import HeaderMatch, HTTPMatch
-from mesh.retries import FailedWith, Retries
-from mesh.service import Protocol
-from mesh.upstreams import Ejecting, HashKey, HealthCheck, KeyKind
+from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
+from meshwright.mesh.policy import HeaderMatch, HTTPMatch
+from meshwright.mesh.retries import FailedWith, Retries
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.upstreams import Ejecting, HashKey, HealthCheck, KeyKind
 from tests.unit.delivery.quarantine.guilty import (
     SHOP,
     admitted,

@@ -9,11 +9,11 @@ from catalog.policy.left_out import Limiting, Reaching
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View
-from mesh.limits import UpstreamTrafficSetting
-from mesh.objects import MeshObject, Sourced
-from mesh.upstreams import LoadBalancing, UpstreamPolicy
-from sidecars.contract.driver import each_piece
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.mesh.limits import UpstreamTrafficSetting
+from meshwright.mesh.objects import MeshObject, Sourced
+from meshwright.mesh.upstreams import LoadBalancing, UpstreamPolicy
+from meshwright.sidecars.contract.driver import each_piece
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.golden.cases import view
 from xds.protocol.resource import ENDPOINT, ResourceName, TypeUrl
 

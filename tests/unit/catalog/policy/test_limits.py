@@ -16,10 +16,17 @@ from catalog.policy.limits import connection_limits, counting, rate_limits, sett
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View
-from mesh.host_port import HostPort
-from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
-from mesh.names import Port
-from mesh.rate_services import (
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.limits import (
+    ConnectionLimits,
+    RateLimit,
+    RateLimits,
+    RateUnit,
+    RouteRate,
+    UpstreamTrafficSetting,
+)
+from meshwright.mesh.names import Port
+from meshwright.mesh.rate_services import (
     CountedConnections,
     CountedRequests,
     GenericKey,

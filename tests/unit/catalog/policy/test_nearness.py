@@ -11,14 +11,14 @@ from catalog.policy.proxy import DestinationEndpoint, Near, ServiceDestination
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.objects import EndpointSlice
-from mesh.service import Protocol
-from mesh.upstreams import Nearest, UpstreamPolicy, Within, prefix
-from mesh.workload import Workload
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.upstreams import Nearest, UpstreamPolicy, Within, prefix
+from meshwright.mesh.workload import Workload
+from meshwright.sidecars.envoy import endpoints
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
-from sidecars.envoy import endpoints
 from tests.meshes import values as a
 from xds.protocol.resource import ENDPOINT
 

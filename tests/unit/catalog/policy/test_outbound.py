@@ -14,9 +14,9 @@ from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import group_of
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.names import IpAddress, Port
-from mesh.workload import Transparent, WorkloadPort
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.workload import Transparent, WorkloadPort
 from tests.meshes import values as a
 
 ALL = a.route_group("all", a.match("all", ".*"))

@@ -12,9 +12,9 @@ from catalog.policy.retries import retry_of
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.names import Port
-from mesh.retries import FailedWith, Retries, Retry
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Port
+from meshwright.mesh.retries import FailedWith, Retries, Retry
 from tests.meshes import values as a
 
 FIVE = Retries((FailedWith.SERVER_ERROR,), 5)

@@ -13,11 +13,11 @@ from catalog.policy.proxy import RequestRule, WeightedBackend
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.names import Namespace, Port, ServiceName
-from mesh.policy import HeaderMatch, HTTPMatch
-from mesh.routing import HeaderChanges, Mirror, RouteActions, RoutePolicy, RouteRule
-from mesh.service import ServicePattern
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Namespace, Port, ServiceName
+from meshwright.mesh.policy import HeaderMatch, HTTPMatch
+from meshwright.mesh.routing import HeaderChanges, Mirror, RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.service import ServicePattern
 from tests.meshes import values as a
 
 SHOP, RAW = a.service_key("shop"), a.service_key("raw")

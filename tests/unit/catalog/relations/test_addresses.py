@@ -10,10 +10,10 @@ import pytest
 from catalog.relations.addresses import home, virtual_address
 from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
-from engine.derived import Observed
-from engine.graph import Graph
-from mesh.names import IpAddress
-from mesh.service import Service, ServiceKey
+from meshwright.engine.derived import Observed
+from meshwright.engine.graph import Graph
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.service import Service, ServiceKey
 from tests.meshes import values as a
 from tests.unit.delivery.killers import forgetful
 

@@ -14,9 +14,9 @@ from catalog.relations.groups import members
 from catalog.relations.hosts import hosts
 from catalog.relations.readiness import taking_traffic
 from catalog.store.view import View
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.objects import EndpointSlice
-from mesh.workload import Health, Workload
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.workload import Health, Workload
 from tests.meshes import values as a
 
 READY, DRAINING, UNREADY = Health.READY, Health.DRAINING, Health.UNREADY

@@ -9,9 +9,9 @@ from catalog.relations.addresses import called_addresses
 from catalog.relations.endpoints import endpoints
 from catalog.relations.hosts import hosts
 from catalog.store.settings import MeshSettings
-from mesh.names import IpAddress, Namespace
-from mesh.objects import EndpointSlice
-from mesh.workload import Endpoint, Health, Interception, Transparent, Workload
+from meshwright.mesh.names import IpAddress, Namespace
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.workload import Endpoint, Health, Interception, Transparent, Workload
 from tests.meshes import values as a
 
 KEY, PORT = a.service_key("shop"), a.port(80)

@@ -13,12 +13,12 @@ from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.inventory import holder_of
 from catalog.store.view import MeshSettings, View
-from delivery.proxies.identity import contradiction
-from mesh.identity import ProxyName
-from mesh.kinds import EGRESS, MESH_CONFIG, NAMESPACE
-from mesh.names import Namespace
-from mesh.objects import MeshObject, NamespaceObject, ObjectKey, Sourced
-from mesh.service import Service
+from meshwright.delivery.proxies.identity import contradiction
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import EGRESS, MESH_CONFIG, NAMESPACE
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import MeshObject, NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.service import Service
 from tests.meshes import values as a
 from tests.meshes.random_meshes import random_mesh
 from tests.meshes.resources import resources

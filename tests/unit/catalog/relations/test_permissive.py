@@ -4,7 +4,6 @@ from itertools import product
 
 import pytest
 
-from admin.pages.access import access_pairs
 from catalog.explain import explain
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
@@ -16,9 +15,10 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import members
 from catalog.relations.permissive import is_permissive
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.names import Namespace, Port
-from mesh.objects import ObjectKey
+from meshwright.admin.pages.access import access_pairs
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
 from tests.meshes import values as a
 from tests.pins import Pin
 

@@ -6,7 +6,6 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from admin.pages.access_line import question
 from catalog.explain import in_the_mesh
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
@@ -20,16 +19,17 @@ from catalog.relations.groups import group_of, groups
 from catalog.relations.localities import locality_of
 from catalog.store.inventory import claimant_of
 from catalog.store.view import MeshSettings, View
-from mesh.config import MeshConfig, SidecarSettings
-from mesh.host_port import HostPort
-from mesh.identity import SidecarKey
-from mesh.kinds import MESH_CONFIG
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid
-from mesh.objects import EndpointSlice, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.service import Protocol, Service
-from mesh.upstreams import Nearest, UpstreamPolicy, Within
-from mesh.workload import Health, Workload
+from meshwright.admin.pages.access_line import question
+from meshwright.mesh.config import MeshConfig, SidecarSettings
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import SidecarKey
+from meshwright.mesh.kinds import MESH_CONFIG
+from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.service import Protocol, Service
+from meshwright.mesh.upstreams import Nearest, UpstreamPolicy, Within
+from meshwright.mesh.workload import Health, Workload
 from tests.meshes import values as a
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"

@@ -14,9 +14,9 @@ from catalog.relations.readiness import is_admitted
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from mesh.identity import ProxyName
-from mesh.names import Namespace, Port, ProxyUuid, ServiceName
-from mesh.objects import EndpointSlice
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, Port, ProxyUuid, ServiceName
+from meshwright.mesh.objects import EndpointSlice
 from tests.meshes import values as a
 from tests.pins import Pin
 

@@ -10,9 +10,9 @@ from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import members
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.names import Port
-from mesh.service import Scope
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Scope
 from tests.meshes import values as a
 from tests.meshes.resources import resources
 from tests.pins import Pin

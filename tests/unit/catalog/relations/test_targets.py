@@ -7,10 +7,10 @@ import pytest
 from catalog.policy.inbound import inbound_ports
 from catalog.relations.endpoints import endpoints
 from catalog.relations.groups import group_of
-from mesh.names import Namespace, Port
-from mesh.objects import EndpointSlice
-from mesh.service import ServicePort
-from mesh.workload import Interception, Transparent, WorkloadPort
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.service import ServicePort
+from meshwright.mesh.workload import Interception, Transparent, WorkloadPort
 from tests.meshes import values as a
 
 SHOP = a.service_key("shop")

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from catalog.store.edits import Edits, difference
 from catalog.store.settings import Admission
-from mesh.names import IpAddress, Namespace
-from mesh.objects import EndpointSlice
+from meshwright.mesh.names import IpAddress, Namespace
+from meshwright.mesh.objects import EndpointSlice
 from tests.meshes import values as a
 
 KEYS = st.dictionaries(st.sampled_from("abcdefg"), st.integers(0, 2))

@@ -10,8 +10,8 @@ from catalog.relations.groups import ProxyGroup, members
 from catalog.store.edits import Edits
 from catalog.store.settings import MeshSettings
 from catalog.store.view import View
-from engine.derived import Observed
-from mesh.config import MeshConfig, SidecarSettings, TlsVersion
+from meshwright.engine.derived import Observed
+from meshwright.mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from tests.meshes import values as a
 
 BEFORE = MeshConfig(sidecar=SidecarSettings(tls_min_version=TlsVersion.V1_3))

@@ -14,13 +14,13 @@ from catalog.relations.hosts import hosts
 from catalog.relations.identities import service_identities
 from catalog.store.edits import Edits
 from catalog.store.view import IN_VIEW, MeshSettings, UnreadError, kind, kind_in
-from mesh.config import MeshConfig
-from mesh.kinds import Kind
-from mesh.names import IpAddress, Port
-from mesh.objects import EndpointSlice, MeshObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.service import Protocol
-from mesh.workload import Endpoint, WorkloadKey, WorkloadPort
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.objects import EndpointSlice, MeshObject, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.workload import Endpoint, WorkloadKey, WorkloadPort
 from tests.meshes import values as a
 
 

@@ -22,7 +22,7 @@ from certs.issuers.contract import CertificateRequest, Issuer, Names, Usage
 from certs.leaf import stands_below
 from certs.pair import issue_pair
 from certs.possession import SignedRequest
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 DOMAIN = TrustDomain("mesh.example")
 

@@ -23,9 +23,9 @@ from certs.issuers.cert_manager.requests import UNTIL, is_left_behind, request
 from certs.issuers.contract import CertificateRequest, Names, Usage
 from certs.issuers.reference import IssuerReference
 from certs.possession import SignedRequest
-from kube.api import Api
-from kube.errors import ApiError, KubeError
-from kube.resource import Raw
+from meshwright.kube.api import Api
+from meshwright.kube.errors import ApiError, KubeError
+from meshwright.kube.resource import Raw
 from tests.unit.certs.issuers.cas import Ca, ca
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

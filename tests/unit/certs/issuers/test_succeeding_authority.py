@@ -19,8 +19,8 @@ from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.roots.authority import ChangingAuthority
 from certs.server import ads_server_certificate
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import Ca, ca
 
 DOMAIN = TrustDomain("mesh.example")

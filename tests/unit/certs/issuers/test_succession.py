@@ -20,7 +20,7 @@ from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.pair import issue_pair
 from certs.pair_files import PairFiles
 from certs.stored import Holder
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 DOMAIN = TrustDomain("mesh.example")
 DAY = timedelta(days=1)

@@ -22,7 +22,7 @@ from certs.issuers.contract import Names, Usage
 from certs.issuers.root import CaFiles, read_root
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.pair import Pair, issue_pair
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import Ca, ca
 
 DOMAIN = TrustDomain("cluster.local")

@@ -23,7 +23,7 @@ from certs.issuers.root import Root, read_root
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.leaf import stands_below
 from certs.pair import Pair, issue_pair
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import Ca, ca
 
 DOMAIN = TrustDomain("mesh.example")

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from certs.ledger.entry import LedgerEntry
-from mesh.identity import ProxyName
-from mesh.names import Namespace, ProxyUuid, ServiceName
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
 
 START: Final = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 YEAR: Final = timedelta(days=365)

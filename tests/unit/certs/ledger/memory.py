@@ -10,7 +10,7 @@ from certs.errors import StateError, UnwrittenError
 from certs.ledger.contract import Judge, unknown
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.serial import read_serial
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 
 
 @dataclass

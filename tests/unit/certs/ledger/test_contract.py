@@ -17,7 +17,7 @@ from certs.ledger.contract import Ledger
 from certs.ledger.entry import MOST_WORDS, SEEN_EVERY, LedgerEntry, LedgerState
 from certs.ledger.sqlite import SqliteLedger
 from certs.serial import read_serial, serial_text
-from mesh.names import ProxyUuid
+from meshwright.mesh.names import ProxyUuid
 from tests.unit.certs.ledger.entries import START, YEAR, new_entry, proxy
 from tests.unit.certs.ledger.memory import MemoryLedger, Record
 

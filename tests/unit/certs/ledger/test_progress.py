@@ -7,7 +7,7 @@ import pytest
 
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.progress import Progress, progress
-from mesh.names import ProxyUuid
+from meshwright.mesh.names import ProxyUuid
 
 START = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from certs.ledger.rebuilding import RebuildingLedger
 from certs.ledger.sqlite import SqliteLedger
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.ledger.entries import START, proxy
 
 DAY = timedelta(days=1)

@@ -14,7 +14,7 @@ from certs.leaf import stands_below
 from certs.pair import Pair, issue_pair
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import Rotation, aborted, advanced
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import ca
 
 NOW = datetime.now(UTC)

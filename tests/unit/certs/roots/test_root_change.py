@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from certs.errors import RequestError
 from certs.roots.evidence import Behind, Evidence, Holdout, Ours, Part, Why, behind, holdouts
 from certs.roots.rotation import Fingerprint, Rotation, Stage, aborted, advanced, begun, without
-from mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

@@ -16,7 +16,7 @@ from certs.errors import StateError
 from certs.issuers.root import fingerprint_in, open_root
 from certs.roots import kept
 from certs.roots.rotation import Rotation, Stage, aborted, advanced, without
-from mesh.names import TrustDomain
+from meshwright.mesh.names import TrustDomain
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DOMAIN = TrustDomain("mesh.example")

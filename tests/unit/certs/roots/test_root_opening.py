@@ -11,8 +11,8 @@ from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.roots import kept
 from certs.roots.rotation import advanced
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DOMAIN = TrustDomain("mesh.example")

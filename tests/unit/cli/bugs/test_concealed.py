@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.bugs import archive
-from cli.bugs.concealed import HIDDEN, of_checks, of_json, of_log, of_policies, of_text
-from cli.errors import CommandFailed
+from meshwright.cli.bugs import archive
+from meshwright.cli.bugs.concealed import HIDDEN, of_checks, of_json, of_log, of_policies, of_text
+from meshwright.cli.errors import CommandFailed
 
 S = "planted-7yQ2mV9xK4sR1tB8"
 PEM = f"-----BEGIN EC PRIVATE KEY-----\nMHcC{S}\n{S}==\n-----END EC PRIVATE KEY-----"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.bugs import gathered
-from cli.main import app
+from meshwright.cli.bugs import gathered
+from meshwright.cli.main import app
 from tests.invoked import CliRunner
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from cli.checking.pods import Injection, config_of, sorted_out
-from injector.configuration import ConfigurationError, InjectionConfig
-from injector.injecting import Known, injected
-from mesh.config import MeshConfig
-from mesh.names import Namespace
-from mesh.objects import NamespaceObject
-from sidecars.registry import DriverRegistry
+from meshwright.cli.checking.pods import Injection, config_of, sorted_out
+from meshwright.kubernetes.injection.configuration import ConfigurationError, InjectionConfig
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.registry import DriverRegistry
 
 INJECT, REVISION = "meshwright.dev/inject", "meshwright.dev/revision"
 CONFIG = InjectionConfig(image="proxy:1")

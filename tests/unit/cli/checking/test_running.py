@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import pytest
 
-from checks.check import Check, Status
-from cli.checking import answers, server
-from cli.checking.told import Told
-from cli.client import SOCKET_NAME
+from meshwright.checks.check import Check, Status
+from meshwright.cli.checking import answers, server
+from meshwright.cli.checking.told import Told
+from meshwright.cli.client import SOCKET_NAME
 
 Way = tuple[str | int, ...]
 

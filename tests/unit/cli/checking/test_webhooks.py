@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from admission.configuration import configuration
-from admission.place import Place
-from cli.checking.asking import Asking
-from cli.checking.webhooks import Webhooks
-from kube.builtin import VALIDATING
-from providers.kubernetes.scope import Scope
+from meshwright.cli.checking.asking import Asking
+from meshwright.cli.checking.webhooks import Webhooks
+from meshwright.kube.builtin import VALIDATING
+from meshwright.kubernetes.admission.configuration import configuration
+from meshwright.kubernetes.admission.place import Place
+from meshwright.providers.kubernetes.scope import Scope
 from tests.unit.kube.played import Asked, Line, Played, api_of
 
 PLACE = Place.parse("a/b")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from catalog.store.view import View
-from cli.offline.mesh import read
+from meshwright.cli.offline.mesh import read
 from tests import libyaml
 from tests.typed import ROOT, Done
 from tests.unit.cli.api import answering

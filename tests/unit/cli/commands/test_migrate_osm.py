@@ -9,12 +9,12 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from controller.settings import load
-from injector.configuration import read as read_injection
-from mesh.config import MeshConfig
-from mesh.origins import InFile
-from specs.osm.unenforced import UNENFORCED
-from specs.reader import read
+from meshwright.controller.settings import load
+from meshwright.kubernetes.injection.configuration import read as read_injection
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.origins import InFile
+from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.reader import read
 from tests import libyaml
 from tests.typed import ROOT, Done
 from tests.unit.cli import osm_demo

@@ -1,6 +1,6 @@
 """One proxy as lines for people."""
 
-from cli.commands.proxy import text
+from meshwright.cli.commands.proxy import text
 
 FOUND = {
     "cn": "u.store.shop",

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import app
-from cli.offline import reference
+from meshwright.cli.main import app
+from meshwright.cli.offline import reference
 from tests.invoked import CliRunner
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.agent_settings import LOG_LEVELS
-from cli.main import app
-from cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT, quoted
-from controller.process.logs import LogLevel
+from meshwright.cli.agent_settings import LOG_LEVELS
+from meshwright.cli.main import app
+from meshwright.cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT, quoted
+from meshwright.controller.process.logs import LogLevel
 from tests.invoked import CliRunner
 
 ROOT = Path(__file__).parents[4]

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from admin.pages.sidecars import Stand
-from agent.calling.request import Call
-from agent.calling.seen import DENIED, Outcome, OwnAnswer, Seen
 from catalog.oracle.decide import Answer
-from cli.connectivity.facts import Agent, Brought, Endpoint, Facts, Sidecar, read_agent, read_facts
-from cli.connectivity.request import not_tried, planned
-from cli.connectivity.steps import NAMED, Point, first_difference, status, steps
-from cli.connectivity.verdict import Verdict
-from cli.errors import Status
-from mesh.host_port import HostPort
-from mesh.service import Protocol
-from sidecars.layout import Side
+from meshwright.admin.pages.sidecars import Stand
+from meshwright.agent.calling.request import Call
+from meshwright.agent.calling.seen import DENIED, Outcome, OwnAnswer, Seen
+from meshwright.cli.connectivity.facts import Agent, Brought, Endpoint, Facts, Sidecar, read_agent, read_facts
+from meshwright.cli.connectivity.request import not_tried, planned
+from meshwright.cli.connectivity.steps import NAMED, Point, first_difference, status, steps
+from meshwright.cli.connectivity.verdict import Verdict
+from meshwright.cli.errors import Status
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.service import Protocol
+from meshwright.sidecars.layout import Side
 
 BUYER = Sidecar("u2.buyer.shop", "shop/buyer-1", Stand.IN_STEP, called_at=("127.0.0.3:7001",))
 STORE = Sidecar("u1.store.shop", "shop/store-1", Stand.IN_STEP)

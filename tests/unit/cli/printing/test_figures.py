@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from cli.printing.answers import Found
-from cli.printing.figures import figures_tables, remark
+from meshwright.cli.printing.answers import Found
+from meshwright.cli.printing.figures import figures_tables, remark
 
 STORE: dict[str, object] = {"namespace": "shop", "service": "store", "port": 80}
 BUYER = {"namespace": "shop", "service": "buyer"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.printing.files import write, write_credentials
+from meshwright.cli.printing.files import write, write_credentials
 from tests.volumes import short_files
 
 

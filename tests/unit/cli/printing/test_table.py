@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from cli.printing.certificates import certificates_tables
-from cli.printing.table import proxies_tables, sources_tables
+from meshwright.cli.printing.certificates import certificates_tables
+from meshwright.cli.printing.table import proxies_tables, sources_tables
 
 PROXY = {"uuid": "u", "namespace": "n", "service": "s", "age": "5 min", "address": "1.2.3.4:5"}
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.process.handshakes import (
+from meshwright.controller.process.handshakes import (
     SAID_SECONDS,
     FailedHandshake,
     FailedHandshakes,

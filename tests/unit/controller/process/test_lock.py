@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.errors import StartupError
-from controller.process.lock import LOCK_FILE, held, prepare
+from meshwright.controller.errors import StartupError
+from meshwright.controller.process.lock import LOCK_FILE, held, prepare
 
 
 def test_a_second_holder_is_told_who_holds_it(tmp_path: Path) -> None:

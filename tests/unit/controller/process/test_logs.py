@@ -11,8 +11,8 @@ import pytest
 import structlog
 from hpack import Encoder
 
-from controller.process.levels import LogLevels
-from controller.process.logs import LogFormat, LogLevel, configure, redact
+from meshwright.controller.process.levels import LogLevels
+from meshwright.controller.process.logs import LogFormat, LogLevel, configure, redact
 
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.process import memory
+from meshwright.controller.process import memory
 
 
 class Cycle:

@@ -8,7 +8,7 @@ import structlog
 
 from certs.ledger.contract import Ledger
 from certs.ledger.sqlite import SqliteLedger
-from controller.process.room import StateRoom, probed
+from meshwright.controller.process.room import StateRoom, probed
 
 
 @pytest.fixture

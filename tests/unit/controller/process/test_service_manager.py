@@ -11,8 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from controller.process import service_manager
-from controller.process.service_manager import ServiceManager, sentence, socket_address, watchdog_seconds
+from meshwright.controller.process import service_manager
+from meshwright.controller.process.service_manager import (
+    ServiceManager,
+    sentence,
+    socket_address,
+    watchdog_seconds,
+)
 
 
 @pytest.fixture(params=["path", "abstract"])

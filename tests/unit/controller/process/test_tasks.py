@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import structlog
 
-from controller.process.tasks import TaskEnded, guard, spawn
+from meshwright.controller.process.tasks import TaskEnded, guard, spawn
 
 
 async def _returns() -> None:

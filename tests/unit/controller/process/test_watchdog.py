@@ -2,9 +2,9 @@
 
 import structlog
 
-from admin.metrics.registry import Metrics
-from admin.reading import LateMoment
-from controller.process.watchdog import NOTED_SECONDS, REMEMBERED, Watchdog
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.admin.reading import LateMoment
+from meshwright.controller.process.watchdog import NOTED_SECONDS, REMEMBERED, Watchdog
 from tests.meshes import values as a
 
 

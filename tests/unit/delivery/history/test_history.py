@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.history import history, versions
-from delivery.history.causes import Triggers, causing
-from delivery.history.history import PUSHES, Delays, PushHistory
-from delivery.history.old_resources import BYTES
-from delivery.history.push import Answer, Push, Trigger
-from delivery.history.record import Record
-from delivery.history.versions import NOTHING_HELD, Content, Held, Move
-from delivery.proxies.registry import ProxyRegistry
-from delivery.snapshots.published import Step
-from delivery.wave import Cause, Change, Wave
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.picture import Picture
+from meshwright.delivery.history import history, versions
+from meshwright.delivery.history.causes import Triggers, causing
+from meshwright.delivery.history.history import PUSHES, Delays, PushHistory
+from meshwright.delivery.history.old_resources import BYTES
+from meshwright.delivery.history.push import Answer, Push, Trigger
+from meshwright.delivery.history.record import Record
+from meshwright.delivery.history.versions import NOTHING_HELD, Content, Held, Move
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.wave import Cause, Change, Wave
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.picture import Picture
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
@@ -357,7 +357,7 @@ def test_what_is_remembered_is_bounded(mesh: Mesh) -> None:
 
 def test_pushes_are_remembered_of_so_many_proxies(mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one more they go with the proxy that was connected first: nobody waits for its answers."""
-    monkeypatch.setattr("delivery.history.history.PROXIES", 2)
+    monkeypatch.setattr("meshwright.delivery.history.history.PROXIES", 2)
     mesh.send(resource("a"))
     mesh.history.opened(OTHER, Variant.DELTA, 1.0)
     mesh.history.opened(NodeKey("c.store.shop"), Variant.DELTA, 2.0)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from delivery.history.old_resources import BESIDE, Replaced
+from meshwright.delivery.history.old_resources import BESIDE, Replaced
 from xds.protocol.resource import ROUTE, SECRET, Renewal, Resource, ResourceName, TypeUrl, Version
 
 NAME = ResourceName("a")

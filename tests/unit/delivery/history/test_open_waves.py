@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admin.metrics.registry import Metrics
-from delivery.history.history import PushHistory
-from delivery.history.open_waves import DEADLINE, PUSHES, QUIET, REJECTED, WAVES, OpenWaves
-from delivery.history.push import Answer
-from delivery.history.wave_record import Ending, PushRecord, WaveRecord
-from delivery.proxies.registry import ProxyRegistry
-from delivery.publishing import Publishing
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.published import Step
-from delivery.time_slices import Slices
-from delivery.wave import Cause, Change, Wave
-from mesh.kinds import TRAFFIC_TARGET
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.delivery.history.history import PushHistory
+from meshwright.delivery.history.open_waves import DEADLINE, PUSHES, QUIET, REJECTED, WAVES, OpenWaves
+from meshwright.delivery.history.push import Answer
+from meshwright.delivery.history.wave_record import Ending, PushRecord, WaveRecord
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.time_slices import Slices
+from meshwright.delivery.wave import Cause, Change, Wave
+from meshwright.mesh.kinds import TRAFFIC_TARGET
 from tests.trying import examples
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import ROUTE, Resource, ResourceName, Version

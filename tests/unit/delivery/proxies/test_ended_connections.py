@@ -1,6 +1,6 @@
 """Connections that were ended are counted one by one, and said once in a while."""
 
-from delivery.proxies.ended_connections import Ended, EndedConnections
+from meshwright.delivery.proxies.ended_connections import Ended, EndedConnections
 from xds.server.hooks import Cause, Peer
 
 

@@ -10,13 +10,13 @@ from certs.issuers.authority import CertificateAuthority
 from certs.manager import CertificateManager
 from certs.material import ServiceCertificate
 from certs.pair_files import PairFiles
-from delivery.proxies.held_certificates import HeldCertificate, HeldCertificates
-from delivery.proxies.proxy import Proxy
-from delivery.quarantine.accepted import OWN, Noted
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, TrustDomain
-from sidecars.document.translate import CREDENTIALS, NAME
-from sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.delivery.proxies.held_certificates import HeldCertificate, HeldCertificates
+from meshwright.delivery.proxies.proxy import Proxy
+from meshwright.delivery.quarantine.accepted import OWN, Noted
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.sidecars.document.translate import CREDENTIALS, NAME
+from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
 from xds.cache import NodeKey
 from xds.protocol.resource import LISTENER, SECRET, Resource
 from xds.protocol.snapshot import Snapshot

@@ -18,12 +18,12 @@ from certs.material import PeerCertificate
 from certs.pair import issue_pair
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
-from delivery.proxies import identity
-from delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself
-from delivery.proxies.shown_certificates import ShownCertificate, ShownCertificates
-from mesh.identity import ProxyName
-from mesh.names import ServiceName, TrustDomain
-from mesh.workload import Workload
+from meshwright.delivery.proxies import identity
+from meshwright.delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself
+from meshwright.delivery.proxies.shown_certificates import ShownCertificate, ShownCertificates
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import ServiceName, TrustDomain
+from meshwright.mesh.workload import Workload
 from xds.cache import NodeKey
 from xds.protocol.wire import Node
 from xds.server.hooks import Peer, Refused

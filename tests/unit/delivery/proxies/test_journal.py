@@ -13,23 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from admin.metrics.registry import Metrics
 from catalog.store.settings import EndpointAdmission
-from delivery.answers import Answers
-from delivery.history.history import Delays, PushHistory
-from delivery.history.open_waves import OpenWaves
-from delivery.history.push import Answer, Push
-from delivery.proxies import journal
-from delivery.proxies.journal import LONGEST_SECONDS, REST_SECONDS, Journal
-from delivery.proxies.observer import MeshObserver
-from delivery.proxies.readiness import EndpointReadiness
-from delivery.proxies.registry import ProxyRegistry
-from delivery.publishing import Publishing
-from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.published import Step
-from delivery.time_slices import Slices
-from delivery.wave import Cause, Change, Wave
-from mesh.kinds import TRAFFIC_TARGET
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.delivery.answers import Answers
+from meshwright.delivery.history.history import Delays, PushHistory
+from meshwright.delivery.history.open_waves import OpenWaves
+from meshwright.delivery.history.push import Answer, Push
+from meshwright.delivery.proxies import journal
+from meshwright.delivery.proxies.journal import LONGEST_SECONDS, REST_SECONDS, Journal
+from meshwright.delivery.proxies.observer import MeshObserver
+from meshwright.delivery.proxies.readiness import EndpointReadiness
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.time_slices import Slices
+from meshwright.delivery.wave import Cause, Change, Wave
+from meshwright.mesh.kinds import TRAFFIC_TARGET
 from tests.trying import examples
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version

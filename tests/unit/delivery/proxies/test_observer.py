@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 import pytest
 from structlog.testing import capture_logs
 
-from admin.metrics.registry import Metrics
 from catalog.store.settings import EndpointAdmission
-from delivery.history.history import PushHistory
-from delivery.proxies.journal import Journal
-from delivery.proxies.observer import MeshObserver
-from delivery.proxies.readiness import EndpointReadiness
-from delivery.proxies.registry import ProxyRegistry
-from delivery.quarantine.quarantine import Quarantine
-from mesh.objects import ObjectKey
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.delivery.history.history import PushHistory
+from meshwright.delivery.proxies.journal import Journal
+from meshwright.delivery.proxies.observer import MeshObserver
+from meshwright.delivery.proxies.readiness import EndpointReadiness
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.mesh.objects import ObjectKey
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, LISTENER, Version
 from xds.protocol.wire import Node, Nonce, Rejection, Response

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.ledger.entry import LedgerEntry
-from delivery.proxies.participants import Lack, of_statuses, participants
-from delivery.proxies.status import ProxyState, ProxyStatus
-from mesh.identity import ProxyName
+from meshwright.delivery.proxies.participants import Lack, of_statuses, participants
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.mesh.identity import ProxyName
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)

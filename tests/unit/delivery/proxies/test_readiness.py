@@ -15,10 +15,10 @@ from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.progress import Progress
 from certs.ledger.sqlite import SqliteLedger
-from delivery.proxies import readiness
-from delivery.proxies.readiness import EndpointReadiness, admission
-from mesh.identity import ProxyName
-from mesh.names import Namespace, ProxyUuid, ServiceName
+from meshwright.delivery.proxies import readiness
+from meshwright.delivery.proxies.readiness import EndpointReadiness, admission
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
 from xds.cache import NodeKey
 from xds.protocol.resource import CLUSTER, LISTENER
 

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from delivery.proxies.registry import REMEMBERED, ProxyRegistry
-from delivery.proxies.status import ProxyState, ProxyStatus
-from delivery.quarantine.accepted import Noted
-from mesh.identity import ProxyName, SidecarKey
-from mesh.picture import Picture
+from meshwright.delivery.proxies.registry import REMEMBERED, ProxyRegistry
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.delivery.quarantine.accepted import Noted
+from meshwright.mesh.identity import ProxyName, SidecarKey
+from meshwright.mesh.picture import Picture
 from xds.cache import NodeKey
 from xds.protocol.resource import CLUSTER
 from xds.server.status import Variant

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from delivery.proxies import sharing
-from delivery.proxies.registry import SHARED_AFTER, ProxyRegistry
-from delivery.proxies.sharing import SharedIdentities
-from delivery.quarantine.quarantine import Quarantine
-from delivery.quarantine.record import Moment
-from delivery.snapshots.published import Step
-from mesh.origins import FromSource
-from mesh.problems import Problem, Severity
-from sidecars.envoy.reasons import reason
+from meshwright.delivery.proxies import sharing
+from meshwright.delivery.proxies.registry import SHARED_AFTER, ProxyRegistry
+from meshwright.delivery.proxies.sharing import SharedIdentities
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.snapshots.published import Step
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.sidecars.envoy.reasons import reason
 from tests.deadline import until
 from tests.meshes import values as a
 from xds.cache import GroupKey, NodeKey

@@ -20,20 +20,20 @@ from catalog.policy.proxy import (
     TlsRange,
     WeightedBackend,
 )
-from delivery.quarantine.lessened import piece_of, units_of
-from delivery.quarantine.quarantine import Quarantine
-from delivery.quarantine.record import Moment
-from delivery.quarantine.verdicts import Verdict
-from delivery.snapshots.published import Published, Step
-from mesh.config import TlsVersion
-from mesh.identity import ServiceIdentity
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, PolicyKey
-from mesh.retries import Retries
-from mesh.service import Protocol, ServiceKey
-from sidecars.envoy.empty import empty
+from meshwright.delivery.quarantine.lessened import piece_of, units_of
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.quarantine.verdicts import Verdict
+from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch, PolicyKey
+from meshwright.mesh.retries import Retries
+from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.sidecars.envoy.empty import empty
 from tests.meshes.resources import resources
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import (

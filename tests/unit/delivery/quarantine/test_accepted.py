@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from delivery.quarantine import accepted
-from delivery.quarantine.accepted import OF_GROUP, OWN, Accepted, Acknowledged, Noted
+from meshwright.delivery.quarantine import accepted
+from meshwright.delivery.quarantine.accepted import OF_GROUP, OWN, Accepted, Acknowledged, Noted
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources import NO_RESOURCES, Resources

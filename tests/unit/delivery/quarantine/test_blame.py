@@ -1,8 +1,8 @@
 """What a rejection is about, where the proxy does not say."""
 
 from catalog.policy.proxy import InboundPort, OnlyRules
-from delivery.quarantine.blame import likeliest
-from mesh.service import Protocol
+from meshwright.delivery.quarantine.blame import likeliest
+from meshwright.mesh.service import Protocol
 from tests.unit.delivery.quarantine.guilty import policy, port, rule, snapshot
 from xds.protocol.resource import ROUTE, Resource
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.quarantine.fallback import Exclusion, Fallback, fallback
+from meshwright.delivery.quarantine.fallback import Exclusion, Fallback, fallback
 from xds.protocol.resource import (
     CLUSTER,
     ENDPOINT,

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from catalog.policy.proxy import OnlyRules, ProxyPolicy
-from delivery.quarantine import fallback, lessened, record
-from delivery.trials import Trials
-from mesh.service import Protocol
-from sidecars.contract.driver import Piece
+from meshwright.delivery.quarantine import fallback, lessened, record
+from meshwright.delivery.trials import Trials
+from meshwright.mesh.service import Protocol
+from meshwright.sidecars.contract.driver import Piece
 from tests.unit.delivery.quarantine.guilty import Picky, match, policy, port, rule
 from tests.unit.delivery.quarantine.test_guilty_units import _settled
 

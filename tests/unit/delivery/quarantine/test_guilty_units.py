@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from catalog.policy.left_out import Unit, unit_id, units
 from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OnlyRules, OutboundRoute, ProxyPolicy
-from mesh.policy import HTTPMatch
-from mesh.retries import FailedWith, Retries
-from mesh.service import Protocol
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.retries import FailedWith, Retries
+from meshwright.mesh.service import Protocol
 from tests.trying import examples
 from tests.unit.delivery.quarantine.guilty import (
     NODE,

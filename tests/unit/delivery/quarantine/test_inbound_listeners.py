@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 
 from catalog.policy.proxy import OnlyRules
-from delivery.quarantine.quarantine import Quarantine
-from delivery.quarantine.record import Moment
-from delivery.snapshots.published import Step
-from mesh.service import Protocol
-from sidecars.envoy.reasons import reason
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.snapshots.published import Step
+from meshwright.mesh.service import Protocol
+from meshwright.sidecars.envoy.reasons import reason
 from tests.unit.delivery.quarantine.guilty import policy, port, snapshot
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import LISTENER, Version

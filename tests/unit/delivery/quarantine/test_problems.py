@@ -6,12 +6,12 @@ import pytest
 
 from catalog.policy.left_out import Unit
 from catalog.policy.provenance import MadeFrom
-from delivery.quarantine.findings import Rejected
-from delivery.quarantine.problems import PROBLEMS, Rejections, problem
-from delivery.snapshots.published import Published
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.translation import translation
-from mesh.kinds import (
+from meshwright.delivery.quarantine.findings import Rejected
+from meshwright.delivery.quarantine.problems import PROBLEMS, Rejections, problem
+from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.mesh.kinds import (
     HTTP_ROUTE_GROUP,
     RETRY,
     SERVICE,
@@ -22,16 +22,24 @@ from mesh.kinds import (
     WORKLOAD,
     Kind,
 )
-from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import FromSource, InFile
-from mesh.problems import Problem, Severity
-from mesh.retries import FailedWith, Retries, Retry
-from mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, LoadBalancing, UpstreamPolicy
-from sidecars.contract.reasons import Reason
-from sidecars.envoy.driver import EnvoyDriver
-from specs.kinds import kind_meant
+from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import FromSource, InFile
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.retries import FailedWith, Retries, Retry
+from meshwright.mesh.upstreams import (
+    Balancing,
+    Ejecting,
+    HashKey,
+    HealthCheck,
+    KeyKind,
+    LoadBalancing,
+    UpstreamPolicy,
+)
+from meshwright.sidecars.contract.reasons import Reason
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.specs.kinds import kind_meant
 from tests.meshes import values as a
 from xds.cache import NodeKey
 from xds.protocol.resource import LISTENER, ROUTE, ResourceName, Version

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from delivery.quarantine.accepted import Acknowledged
-from delivery.quarantine.findings import Rejected
-from delivery.quarantine.quarantine import Judge, Quarantine, by_content
-from delivery.quarantine.record import Moment
-from delivery.snapshots.published import Published, Step
-from sidecars.contract.reasons import Reason
-from sidecars.envoy.reasons import reason
+from meshwright.delivery.quarantine.accepted import Acknowledged
+from meshwright.delivery.quarantine.findings import Rejected
+from meshwright.delivery.quarantine.quarantine import Judge, Quarantine, by_content
+from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.sidecars.contract.reasons import Reason
+from meshwright.sidecars.envoy.reasons import reason
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import (
     CLUSTER,

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.policy.left_out import UnitId
-from delivery.quarantine import verdicts
-from delivery.quarantine.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
-from delivery.quarantine.verdicts import LIMIT, Verdict, VerdictsError
+from meshwright.delivery.quarantine import verdicts
+from meshwright.delivery.quarantine.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
+from meshwright.delivery.quarantine.verdicts import LIMIT, Verdict, VerdictsError
 from xds.cache import NodeKey
 from xds.protocol.resource import ROUTE, ResourceName
 

@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from delivery.proxies.registry import ProxyRegistry
-from delivery.quarantine.quarantine import Quarantine
-from delivery.quarantine.record import Moment
-from delivery.snapshots.published import Published, Step
-from sidecars.envoy.reasons import reason
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.sidecars.envoy.reasons import reason
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import LISTENER, Reference, Resource, ResourceName, Version
 from xds.protocol.snapshot import Snapshot

@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from delivery.snapshots.consistency import InconsistentSnapshot, Last, after, consistent
+from meshwright.delivery.snapshots.consistency import InconsistentSnapshot, Last, after, consistent
 from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resource_set import ResourceSet
 from xds.protocol.resources import Resources

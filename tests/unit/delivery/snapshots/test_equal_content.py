@@ -9,19 +9,19 @@ import pytest
 from catalog.policy.left_out import unit_id
 from catalog.policy.proxy import EveryoneInTheMesh
 from catalog.store.view import View
-from delivery.model import Inputs
-from delivery.quarantine.lessened import lessened
-from delivery.quarantine.quarantine import Quarantine
-from delivery.quarantine.record import Moment
-from delivery.snapshots.consistency import Last, after
-from delivery.snapshots.published import Published, Step
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.sets import Sets
-from delivery.snapshots.translation import translation
-from delivery.verifying import from_nothing
-from mesh.names import TrustDomain
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.empty import empty
+from meshwright.delivery.model import Inputs
+from meshwright.delivery.quarantine.lessened import lessened
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.snapshots.consistency import Last, after
+from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.sets import Sets
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.verifying import from_nothing
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import (

@@ -6,15 +6,15 @@ import pytest
 
 from catalog.policy.left_out import Unit, unit_id, units
 from catalog.policy.proxy import OnlyRules, ProxyPolicy
-from delivery.quarantine.problems import Rejections, parts_left_out
-from delivery.snapshots.fitting import Refused, fitting
-from delivery.snapshots.published import Published
-from delivery.snapshots.serving import Serving
-from delivery.snapshots.translation import translation
-from mesh.policy import HTTPMatch
-from mesh.service import Protocol
-from sidecars.contract.driver import Piece
-from sidecars.envoy.driver import EnvoyDriver
+from meshwright.delivery.quarantine.problems import Rejections, parts_left_out
+from meshwright.delivery.snapshots.fitting import Refused, fitting
+from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.service import Protocol
+from meshwright.sidecars.contract.driver import Piece
+from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from tests.meshes.resources import pieces
 from tests.unit.delivery.quarantine.guilty import admitted, match, policy, port, rule

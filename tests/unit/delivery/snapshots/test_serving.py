@@ -6,11 +6,11 @@ import pytest
 
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from delivery.snapshots.consistency import InconsistentSnapshot, consistent
-from delivery.snapshots.published import Failure, Published
-from delivery.snapshots.rendering import GroupInput, Translate
-from delivery.snapshots.serving import Serving, group_name
-from sidecars.contract.driver import Piece
+from meshwright.delivery.snapshots.consistency import InconsistentSnapshot, consistent
+from meshwright.delivery.snapshots.published import Failure, Published
+from meshwright.delivery.snapshots.rendering import GroupInput, Translate
+from meshwright.delivery.snapshots.serving import Serving, group_name
+from meshwright.sidecars.contract.driver import Piece
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from delivery.snapshots.sets import Sets
+from meshwright.delivery.snapshots.sets import Sets
 from xds.protocol.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resource_set import ResourceSet
 from xds.protocol.resources import SnapshotError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from providers.directory.files import SINGLY, list_directory, relisted
+from meshwright.providers.directory.files import SINGLY, list_directory, relisted
 
 
 def _made(path: Path) -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from providers.directory.file_form import Unreadable
-from providers.directory.files import read_content, read_named
-from providers.text.documents import MAX_BYTES
-from specs.codes import Code
+from meshwright.providers.directory.file_form import Unreadable
+from meshwright.providers.directory.files import read_content, read_named
+from meshwright.providers.text.documents import MAX_BYTES
+from meshwright.specs.codes import Code
 
 
 def test_a_file_that_is_longer_than_was_said_is_read_to_its_end() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from mesh.kinds import WORKLOAD
-from mesh.origins import InFile, Origin
-from providers.contract import Source
-from providers.directory.files import DirectoryError
-from providers.directory.source import DirectorySource
+from meshwright.mesh.kinds import WORKLOAD
+from meshwright.mesh.origins import InFile, Origin
+from meshwright.providers.contract import Source
+from meshwright.providers.directory.files import DirectoryError
+from meshwright.providers.directory.source import DirectorySource
 from tests.meshes.texts import account, account_key, workload, workload_key
 from tests.unit.providers.directory.watched import DEADLINE, WatchedSource, running
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from providers.contract import Counts
-from providers.directory.source import DirectorySource
+from meshwright.providers.contract import Counts
+from meshwright.providers.directory.source import DirectorySource
 from tests.meshes.texts import account
 from tests.unit.providers.directory.watched import WatchedSource, running
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from inotify_simple import Event, flags
 
-from providers.directory.files import list_directory
-from providers.directory.inotify import FolderEvents, Heard, heard
+from meshwright.providers.directory.files import list_directory
+from meshwright.providers.directory.inotify import FolderEvents, Heard, heard
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from mesh.origins import InFile
-from providers.directory.file_form import Unreadable
-from providers.directory.files import read_content, read_named
-from providers.directory.source import DirectorySource
-from specs.codes import Code
+from meshwright.mesh.origins import InFile
+from meshwright.providers.directory.file_form import Unreadable
+from meshwright.providers.directory.files import read_content, read_named
+from meshwright.providers.directory.source import DirectorySource
+from meshwright.specs.codes import Code
 from tests.meshes.texts import account, account_key
 
 SECRET = "hvs.not-for-your-eyes"

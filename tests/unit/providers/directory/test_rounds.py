@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from providers.directory import files
-from providers.directory.file_form import Content
-from providers.directory.files import DirectoryError, Listing, list_directory
-from providers.directory.rounds import LEAST, MOST, SLICES, TICK, Found, Rounds
-from providers.directory.source import DirectorySource
-from providers.directory.watch import DirectoryWatch
+from meshwright.providers.directory import files
+from meshwright.providers.directory.file_form import Content
+from meshwright.providers.directory.files import DirectoryError, Listing, list_directory
+from meshwright.providers.directory.rounds import LEAST, MOST, SLICES, TICK, Found, Rounds
+from meshwright.providers.directory.source import DirectorySource
+from meshwright.providers.directory.watch import DirectoryWatch
 from tests.unit.providers.directory.watched import WatchedSource, running
 
 EVERY = timedelta(seconds=30)
@@ -225,8 +225,8 @@ async def test_a_round_reads_what_has_changed_alone(monkeypatch: pytest.MonkeyPa
         opened.append(name)
         return read(path, name)
 
-    monkeypatch.setattr("providers.directory.source.read_content", counted)
-    monkeypatch.setattr("providers.directory.rounds.TICK", timedelta(0))
+    monkeypatch.setattr("meshwright.providers.directory.source.read_content", counted)
+    monkeypatch.setattr("meshwright.providers.directory.rounds.TICK", timedelta(0))
     for number in range(5):
         (tmp_path / f"{number}.yaml").write_text(_account(f"s{number}"))
     source = _source(tmp_path, timedelta(milliseconds=20))

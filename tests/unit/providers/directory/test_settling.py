@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from providers.directory.file_form import Content
-from providers.directory.manifests import Manifests
-from providers.directory.settling import PATIENCE, Belief, settle
+from meshwright.providers.directory.file_form import Content
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.providers.directory.settling import PATIENCE, Belief, settle
 from tests.meshes.texts import account, account_key
 
 START = timedelta(hours=3)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from providers.directory.inotify import FolderEvents, Heard
-from providers.directory.watch import DirectoryWatch
+from meshwright.providers.directory.inotify import FolderEvents, Heard
+from meshwright.providers.directory.watch import DirectoryWatch
 
 DEADLINE = 20.0
 

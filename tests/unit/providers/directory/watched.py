@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
-from providers.contract import Source
+from meshwright.providers.contract import Source
 
 SourceT = TypeVar("SourceT", bound=Source)
 DEADLINE = 60.0

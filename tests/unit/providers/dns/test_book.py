@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.picture import Picture
-from mesh.problems import ordered
-from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
-from providers.contract import Counts
-from providers.dns.book import DnsBook
-from providers.dns.kept import read, written
-from providers.dns.records import Failed, Found, Question, RecordType, Target
-from providers.dns.schedule import Pacing
-from providers.dns.slices import Slices, counts, problems, settled
-from providers.guard import Guarded
-from providers.moments import Moment
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.problems import ordered
+from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from meshwright.providers.contract import Counts
+from meshwright.providers.dns.book import DnsBook
+from meshwright.providers.dns.kept import read, written
+from meshwright.providers.dns.records import Failed, Found, Question, RecordType, Target
+from meshwright.providers.dns.schedule import Pacing
+from meshwright.providers.dns.slices import Slices, counts, problems, settled
+from meshwright.providers.guard import Guarded
+from meshwright.providers.moments import Moment
 from tests.meshes.sources import instead, slices
 from tests.trying import examples
 
@@ -222,7 +222,7 @@ def test_an_answer_costs_the_services_that_asked(count: int, monkeypatch: pytest
         return settled(each, *rest)  # type: ignore[arg-type]  # passed on as they came
 
     book = _book(*(service(f"s{number}", DnsName(f"s{number}.test")) for number in range(count)))
-    monkeypatch.setattr("providers.dns.book.settled", counted)
+    monkeypatch.setattr("meshwright.providers.dns.book.settled", counted)
     book.heard(Question("s1.test", RecordType.A), FOUND, NOW, DATE)
     book.settle(NOW)
     assert [str(key) for key in looked] == ["shop/s1"]

@@ -4,17 +4,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.objects import EndpointSlice
-from mesh.picture import Picture
-from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
-from providers.contract import Counts
-from providers.dns.book import DnsBook
-from providers.dns.kept import LONG_DUE, Kept, KeptError, read, written
-from providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
-from providers.dns.schedule import Pacing
-from providers.dns.slices import FoundSlice
-from providers.guard import Guarded
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from meshwright.providers.contract import Counts
+from meshwright.providers.dns.book import DnsBook
+from meshwright.providers.dns.kept import LONG_DUE, Kept, KeptError, read, written
+from meshwright.providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
+from meshwright.providers.dns.schedule import Pacing
+from meshwright.providers.dns.slices import FoundSlice
+from meshwright.providers.guard import Guarded
 from tests.meshes.sources import instead, slices
 
 NOW = timedelta(hours=3)

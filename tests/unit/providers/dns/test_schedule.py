@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mesh.names import IpAddress, Port
-from mesh.service import DnsName
-from providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
-from providers.dns.schedule import Pacing, heard, questions_of
-from providers.moments import Moment
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.service import DnsName
+from meshwright.providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
+from meshwright.providers.dns.schedule import Pacing, heard, questions_of
+from meshwright.providers.moments import Moment
 
 NOW = timedelta(hours=3)
 DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

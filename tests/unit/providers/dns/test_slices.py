@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from mesh.kinds import SERVICE
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.objects import EndpointSlice, ObjectKey
-from mesh.origins import FromSource
-from mesh.problems import Problem, Severity
-from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
-from providers.contract import Counts
-from providers.dns.records import Question, QuestionState, RecordType, Target
-from providers.dns.slices import FoundSlice, Slices, counts, problems, settled, slices
-from providers.guard import Guarded
-from providers.moments import Moment
+from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.objects import EndpointSlice, ObjectKey
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from meshwright.providers.contract import Counts
+from meshwright.providers.dns.records import Question, QuestionState, RecordType, Target
+from meshwright.providers.dns.slices import FoundSlice, Slices, counts, problems, settled, slices
+from meshwright.providers.guard import Guarded
+from meshwright.providers.moments import Moment
 
 NOW = timedelta(hours=3)
 DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from mesh.names import Namespace, ServiceName
-from mesh.objects import ObjectKey, Sourced
-from mesh.service import DnsName, Service, ServiceKey
-from providers.dns.book import DnsBook
-from providers.dns.schedule import PACING
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.service import DnsName, Service, ServiceKey
+from meshwright.providers.dns.book import DnsBook
+from meshwright.providers.dns.schedule import PACING
 from tests.meshes import values as a
 from tests.meshes.sources import instead
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kube.access import Access, Server, User
-from kube.api import Api
-from kube.connection import Connection
-from kube.resource import Resource
-from mesh.kinds import NAMESPACE
-from providers.kubernetes.resources import CORE
+from meshwright.kube.access import Access, Server, User
+from meshwright.kube.api import Api
+from meshwright.kube.connection import Connection
+from meshwright.kube.resource import Resource
+from meshwright.mesh.kinds import NAMESPACE
+from meshwright.providers.kubernetes.resources import CORE
 
 Raw = dict[str, Any]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.seen import Item
-from mesh.kinds import (
+from meshwright.kube.seen import Item
+from meshwright.mesh.kinds import (
     ENDPOINT_SLICE,
     MESH_CONFIG,
     MESH_ROOT_CERTIFICATE,
@@ -20,13 +20,13 @@ from mesh.kinds import (
     WORKLOAD,
     Kind,
 )
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from mesh.origins import InCluster
-from mesh.policy import TrafficTarget
-from providers.kubernetes.book import Book
-from providers.kubernetes.projection import projected
-from providers.kubernetes.scope import Scope
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.policy import TrafficTarget
+from meshwright.providers.kubernetes.book import Book
+from meshwright.providers.kubernetes.projection import projected
+from meshwright.providers.kubernetes.scope import Scope
 from tests.unit.providers.kubernetes import objects
 
 MONITORED = {"openservicemesh.io/monitored-by": "osm"}

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kube.seen import Item
-from mesh.kinds import POD
-from providers.kubernetes import kept as module
-from providers.kubernetes.identity import Identity
-from providers.kubernetes.kept import Kept, KeptError, KeptWatch, fits, read, written
-from providers.kubernetes.projection import projected
-from providers.kubernetes.resources import CORE
+from meshwright.kube.seen import Item
+from meshwright.mesh.kinds import POD
+from meshwright.providers.kubernetes import kept as module
+from meshwright.providers.kubernetes.identity import Identity
+from meshwright.providers.kubernetes.kept import Kept, KeptError, KeptWatch, fits, read, written
+from meshwright.providers.kubernetes.projection import projected
+from meshwright.providers.kubernetes.resources import CORE
 from tests.unit.providers.kubernetes import objects
 from tests.unit.providers.kubernetes.cluster import TARGETS
 

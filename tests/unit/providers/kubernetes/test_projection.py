@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import specs.reference
-from mesh.kinds import POD, SERVICE, TRAFFIC_TARGET, Kind
-from mesh.origins import InCluster
-from providers.kubernetes.projection import projected
-from providers.kubernetes.resources import CORE, POLICY
-from specs.manifest import split_api_version
-from specs.reader import read
+import meshwright.specs.reference
+from meshwright.mesh.kinds import POD, SERVICE, TRAFFIC_TARGET, Kind
+from meshwright.mesh.origins import InCluster
+from meshwright.providers.kubernetes.projection import projected
+from meshwright.providers.kubernetes.resources import CORE, POLICY
+from meshwright.specs.manifest import split_api_version
+from meshwright.specs.reader import read
 from tests import libyaml
 from tests.golden.cases import CASES, HERE
 from tests.unit.providers.kubernetes import objects
 
 ORIGIN = InCluster("east", "1")
 WATCHED = frozenset((*CORE, *POLICY))
-EXAMPLES = Path(specs.reference.__file__).parent / "examples"
+EXAMPLES = Path(meshwright.specs.reference.__file__).parent / "examples"
 
 
 def _documents() -> Iterator[Mapping[str, Any]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.kubernetes.scope import Scope, ScopeError, selector
+from meshwright.providers.kubernetes.scope import Scope, ScopeError, selector
 
 MONITORED = {"openservicemesh.io/monitored-by": "osm"}
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from kube.pacing import Pacing
-from kube.turns import Turn
-from mesh.kinds import ENDPOINT_SLICE, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, TRAFFIC_TARGET
-from mesh.names import Namespace
-from mesh.objects import ObjectKey
-from providers.contract import SourceError
-from providers.kubernetes import source
-from providers.kubernetes.kept import Kept
-from providers.kubernetes.resources import CORE
-from providers.kubernetes.scope import Scope
-from providers.kubernetes.source import KubernetesSource
+from meshwright.kube.pacing import Pacing
+from meshwright.kube.turns import Turn
+from meshwright.mesh.kinds import ENDPOINT_SLICE, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.providers.contract import SourceError
+from meshwright.providers.kubernetes import source
+from meshwright.providers.kubernetes.kept import Kept
+from meshwright.providers.kubernetes.resources import CORE
+from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.source import KubernetesSource
 from tests.unit.providers.kubernetes import objects
 from tests.unit.providers.kubernetes.cluster import TARGETS, WORKLOADS, Cluster, crd
 

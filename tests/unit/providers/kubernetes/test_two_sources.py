@@ -1,10 +1,10 @@
 """Objects of one key in a directory and in a cluster."""
 
-from mesh.kinds import SERVICE, WORKLOAD
-from providers.directory.manifests import Manifests
-from providers.kubernetes.book import Book
-from providers.kubernetes.scope import Scope
-from providers.merge import merge
+from meshwright.mesh.kinds import SERVICE, WORKLOAD
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.providers.kubernetes.book import Book
+from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.merge import merge
 from tests.meshes import texts
 from tests.unit.providers.kubernetes import objects
 from tests.unit.providers.kubernetes.test_book import item, key

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.text.documents import Document, _chunks, documents
-from providers.text.faults import Fault
-from providers.text.yaml_value import MAX_NODES
-from specs.codes import Code
+from meshwright.providers.text.documents import Document, _chunks, documents
+from meshwright.providers.text.faults import Fault
+from meshwright.providers.text.yaml_value import MAX_NODES
+from meshwright.specs.codes import Code
 
 
 def test_documents_keep_their_lines() -> None:

@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.meshes import files
-from providers.text import documents as module
-from providers.text import yaml_lines
-from providers.text.documents import documents
-from providers.text.yaml_lines import OTHER, plain_value
-from providers.text.yaml_scalars import plain_scalar
-from providers.text.yaml_value import MAX_DEPTH, MAX_NODES, yaml_value
+from meshwright.providers.text import documents as module
+from meshwright.providers.text import yaml_lines
+from meshwright.providers.text.documents import documents
+from meshwright.providers.text.yaml_lines import OTHER, plain_value
+from meshwright.providers.text.yaml_scalars import plain_scalar
+from meshwright.providers.text.yaml_value import MAX_DEPTH, MAX_NODES, yaml_value
 from tests.trying import examples
 
 KEYS = ["", "a:", "b:", "c: ", "d: ", "1:", "~: ", "<<: ", '"e": ', "f/g.h: ", "? "]

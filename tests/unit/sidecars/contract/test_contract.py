@@ -2,15 +2,15 @@
 
 import pytest
 
-from agent.status.probes import read_probes
-from sidecars.contract.driver import SidecarDriver
-from sidecars.contract.errors import CannotPatchError, DriverError
-from sidecars.contract.events import Broker, CertificateRevoked, Event
-from sidecars.contract.health import HealthProbe, ProbeScheme
-from sidecars.document.driver import DocumentDriver
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.layout import ProbeKind, probe_path
-from sidecars.snapshots import OwnSnapshots
+from meshwright.agent.status.probes import read_probes
+from meshwright.sidecars.contract.driver import SidecarDriver
+from meshwright.sidecars.contract.errors import CannotPatchError, DriverError
+from meshwright.sidecars.contract.events import Broker, CertificateRevoked, Event
+from meshwright.sidecars.contract.health import HealthProbe, ProbeScheme
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.layout import ProbeKind, probe_path
+from meshwright.sidecars.snapshots import OwnSnapshots
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 
 import pytest
 
-from sidecars.contract.lifetime import Lifetime
+from meshwright.sidecars.contract.lifetime import Lifetime
 
 DRAIN = 7.0
 

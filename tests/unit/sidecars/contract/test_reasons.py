@@ -2,8 +2,8 @@
 
 import pytest
 
-from sidecars.contract.reasons import Reason
-from sidecars.envoy.reasons import reason
+from meshwright.sidecars.contract.reasons import Reason
+from meshwright.sidecars.envoy.reasons import reason
 
 LISTENER = "Error adding/updating listener(s) outbound-listener|10.0.0.1|7001: "
 

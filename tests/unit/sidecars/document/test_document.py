@@ -17,16 +17,16 @@ from catalog.relations.groups import group_of
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
-from mesh.names import Namespace, TrustDomain
-from mesh.workload import WorkloadKey
-from sidecars.contract.contexts import Clients
-from sidecars.contract.driver import Credentials
-from sidecars.contract.errors import NothingThereError
-from sidecars.document.driver import DocumentDriver
-from sidecars.document.readers import LINGER_SECONDS, Readers
-from sidecars.document.server import PATH, DocumentServer, contents, version
-from sidecars.document.tls import server_context
-from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
+from meshwright.mesh.names import Namespace, TrustDomain
+from meshwright.mesh.workload import WorkloadKey
+from meshwright.sidecars.contract.contexts import Clients
+from meshwright.sidecars.contract.driver import Credentials
+from meshwright.sidecars.contract.errors import NothingThereError
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.document.readers import LINGER_SECONDS, Readers
+from meshwright.sidecars.document.server import PATH, DocumentServer, contents, version
+from meshwright.sidecars.document.tls import server_context
+from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from tests.meshes import values as a
 from tests.meshes.views import POLICY, view, workload
 from xds.cache import GroupKey, NodeKey, SnapshotCache

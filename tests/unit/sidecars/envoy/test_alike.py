@@ -7,8 +7,8 @@ from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View
-from mesh.config import TlsVersion
-from sidecars.envoy import clusters, connection_manager, outbound_listeners, tls
+from meshwright.mesh.config import TlsVersion
+from meshwright.sidecars.envoy import clusters, connection_manager, outbound_listeners, tls
 from tests.meshes.resources import resources
 
 ALIKE = (

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from mesh.host_port import HostPort
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap, sds_files
-from sidecars.envoy.json_messages import duration
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap, sds_files
+from meshwright.sidecars.envoy.json_messages import duration
 
 _MONITOR = "extensions.resource_monitors.downstream_connections"
 

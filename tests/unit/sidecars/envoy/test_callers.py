@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from admin.pages import describe
 from catalog.policy.left_out import narrowed, units, without
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
-from mesh.callers import AuthenticatedName, IpRange
-from mesh.kinds import Kind
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch
-from mesh.service import Protocol
-from sidecars.contract.driver import Capability
-from sidecars.document.driver import DocumentDriver
-from sidecars.envoy.rbac import policy_name
-from sidecars.layout import OWN_ANSWER_HEADER
-from sidecars.requirements import Requirement, requirements
+from meshwright.admin.pages import describe
+from meshwright.mesh.callers import AuthenticatedName, IpRange
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.service import Protocol
+from meshwright.sidecars.contract.driver import Capability
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.envoy.rbac import policy_name
+from meshwright.sidecars.layout import OWN_ANSWER_HEADER
+from meshwright.sidecars.requirements import Requirement, requirements
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import BUYER, BY, DEFAULT, decoded, inbound, only, policy
 from xds.protocol.resource import LISTENER, ROUTE, Resource

@@ -14,14 +14,14 @@ from catalog.policy.proxy import (
     OnlyRules,
     SocketAddress,
 )
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import IpAddress, Port
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch
-from mesh.service import Protocol
-from sidecars.envoy import matching
-from sidecars.envoy.counting import MOST, counted
-from sidecars.envoy.stat_names import admitted_by, route
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.service import Protocol
+from meshwright.sidecars.envoy import matching
+from meshwright.sidecars.envoy.counting import MOST, counted
+from meshwright.sidecars.envoy.stat_names import admitted_by, route
 from tests.meshes import values as a
 
 BUY, SELL = a.match("buy", "/buy", "POST"), a.match("sell", "/sell", headers=(("x-kind", "b.*"),))

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from admin.pages import describe
 from catalog.policy.proxy import (
     ExternalDestination,
     InterceptionKind,
@@ -14,12 +13,13 @@ from catalog.policy.proxy import (
     TlsOrigination,
     WeightedBackend,
 )
-from mesh.names import IpAddress, Port
-from mesh.service import ExternalHost
-from sidecars.contract.driver import Capability
-from sidecars.document.driver import DocumentDriver
-from sidecars.envoy.chain_names import called_service
-from sidecars.requirements import Requirement, requirements
+from meshwright.admin.pages import describe
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.service import ExternalHost
+from meshwright.sidecars.contract.driver import Capability
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.envoy.chain_names import called_service
+from meshwright.sidecars.requirements import Requirement, requirements
 from tests.golden.policies import calling, external
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import decoded, only

@@ -3,8 +3,8 @@
 import pytest
 import re2
 
-from mesh.policy import HeaderMatch, HTTPMatch
-from sidecars.envoy.matching import header_matchers
+from meshwright.mesh.policy import HeaderMatch, HTTPMatch
+from meshwright.sidecars.envoy.matching import header_matchers
 
 
 def told(name: str, regex: str) -> tuple[str, str]:

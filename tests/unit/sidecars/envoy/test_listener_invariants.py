@@ -18,10 +18,10 @@ from catalog.policy.proxy import OutboundService, Reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.store.view import View
-from mesh.config import MeshConfig
-from mesh.names import Port
-from mesh.service import Service
-from mesh.workload import Capture, Transparent, Workload, WorkloadPort
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Service
+from meshwright.mesh.workload import Capture, Transparent, Workload, WorkloadPort
 from protos.envoy.config.listener.v3 import listener_pb2
 from tests.meshes import values as a
 from tests.meshes.resources import resources

@@ -8,9 +8,9 @@ import pytest
 import re2
 
 from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy
-from mesh.long_lived import LongLived
-from mesh.service import Protocol
-from sidecars.envoy.features.upgrades import other_than
+from meshwright.mesh.long_lived import LongLived
+from meshwright.mesh.service import Protocol
+from meshwright.sidecars.envoy.features.upgrades import other_than
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import backend, decoded, inbound, outbound, policy
 from xds.protocol.resource import LISTENER

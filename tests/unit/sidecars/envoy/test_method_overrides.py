@@ -6,7 +6,7 @@ import pytest
 
 from catalog.policy.proxy import OnlyRules
 from catalog.store.settings import METHOD_OVERRIDE_HEADERS, MethodOverrides
-from mesh.service import Protocol
+from meshwright.mesh.service import Protocol
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import decoded, inbound, outbound, policy
 from xds.protocol.resource import LISTENER, ROUTE

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
-from mesh.identity import ServiceIdentity
-from mesh.names import Port, ServiceAccountName
-from mesh.policy import HTTPMatch
-from sidecars.envoy.empty import empty
-from sidecars.envoy.renewal import interim, narrows
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Port, ServiceAccountName
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.renewal import interim, narrows
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import BUYER, BY, DEFAULT, by, decoded, inbound, policy
 from xds.protocol.resource import LISTENER, ROUTE, Resource, ResourceName

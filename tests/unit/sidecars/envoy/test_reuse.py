@@ -7,11 +7,11 @@ from google.protobuf.any_pb2 import Any
 
 from catalog.policy.proxy import ExternalDestination, InboundPort, OnlyRules, SocketAddress
 from catalog.store.settings import HeaderLimits
-from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.service import ExternalHost, Protocol, ServiceKey
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.service import ExternalHost, Protocol, ServiceKey
+from meshwright.sidecars.envoy import clusters
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
-from sidecars.envoy import clusters
 from xds.protocol.resource import Resource
 
 SHOP = ServiceKey(Namespace("shop"), ServiceName("web"))

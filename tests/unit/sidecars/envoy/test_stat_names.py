@@ -4,10 +4,10 @@ import pytest
 
 from catalog.policy.outside import OutsideRange
 from catalog.policy.proxy import WeightedBackend
-from mesh.names import Namespace, Port, ServiceName
-from mesh.service import ExternalHost, ServiceKey
-from sidecars.envoy import names
-from sidecars.envoy.stat_names import Called, backend, called, received_at
+from meshwright.mesh.names import Namespace, Port, ServiceName
+from meshwright.mesh.service import ExternalHost, ServiceKey
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.stat_names import Called, backend, called, received_at
 
 SHOP = ServiceKey(Namespace("default"), ServiceName("shop"))
 

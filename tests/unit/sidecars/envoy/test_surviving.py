@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from mesh.calling import Keepalive, OutlierDetection, Resilience, RetryOn, RetryPolicy
+from meshwright.mesh.calling import Keepalive, OutlierDetection, Resilience, RetryOn, RetryPolicy
+from meshwright.sidecars.envoy import surviving
+from meshwright.sidecars.envoy.features.retries import Retries
 from protos.envoy.config.route.v3 import route_pb2
-from sidecars.envoy import surviving
-from sidecars.envoy.features.retries import Retries
 
 
 def retries(policy: RetryPolicy | None, *, to_mesh: bool = True) -> object:

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from google.protobuf.any_pb2 import Any
 
-import delivery.time_slices
-from delivery.time_slices import in_slices
+import meshwright.delivery.time_slices
+from meshwright.delivery.time_slices import in_slices
+from meshwright.sidecars.contract.contexts import Taken
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.taken_secrets import TakenSecrets
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
-from sidecars.contract.contexts import Taken
-from sidecars.envoy import names
-from sidecars.envoy.taken_secrets import TakenSecrets
 from xds.cache import NodeKey
 from xds.protocol.delta import DeltaStream
 from xds.protocol.resource import CLUSTER, SECRET, Resource, ResourceName, Version
@@ -83,7 +83,7 @@ def test_what_counts_is_what_every_stream_of_a_proxy_has_acknowledged() -> None:
 
 async def test_a_look_over_many_proxies_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever goes through them lets others run whenever his slice is over, here after each."""
-    monkeypatch.setattr(delivery.time_slices, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(meshwright.delivery.time_slices, "SLICE_SECONDS", 0.0)
     now, turns = _published(b"chain", b"roots"), 0
     stream = Stream(now).acknowledges()
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, Port, ServiceAccountName
-from mesh.tap import TappedRequest
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName
+from meshwright.mesh.tap import TappedRequest
+from meshwright.sidecars.envoy.tapped_requests import MOST_CHARACTERS, requests
 from protos.envoy.config.core.v3 import address_pb2, base_pb2
 from protos.envoy.data.accesslog.v3 import accesslog_pb2
 from protos.envoy.service.accesslog.v3 import als_pb2
-from sidecars.envoy.tapped_requests import MOST_CHARACTERS, requests
 from xds.protocol.wire import WireError
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)

@@ -26,20 +26,20 @@ from catalog.policy.proxy import (
     TlsRange,
     WeightedBackend,
 )
-from mesh.config import TlsVersion
-from mesh.identity import ServiceIdentity
-from mesh.kinds import TRAFFIC_TARGET
-from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
-from mesh.objects import ObjectKey
-from mesh.policy import HTTPMatch, PolicyKey
-from mesh.service import Protocol, ServiceKey
-from mesh.workload import Capture, Transparent
+from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch, PolicyKey
+from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.mesh.workload import Capture, Transparent
+from meshwright.sidecars.envoy import matching
+from meshwright.sidecars.envoy.chains import OWN_CHAINS
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
-from sidecars.envoy import matching
-from sidecars.envoy.chains import OWN_CHAINS
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
 

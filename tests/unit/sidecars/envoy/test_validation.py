@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 import protos
+from meshwright.sidecars.envoy.validation import Step, UnknownRuleError, faults, messages, prepare
 from protos.envoy.config.cluster.v3 import circuit_breaker_pb2, cluster_pb2, outlier_detection_pb2
 from protos.envoy.config.core.v3 import address_pb2, base_pb2
 from protos.envoy.config.core.v3 import protocol_pb2 as core_protocol_pb2
@@ -29,7 +30,6 @@ from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2
 from protos.envoy.type.matcher.v3 import path_pb2, regex_pb2, string_pb2
 from protos.validate import validate_pb2
-from sidecars.envoy.validation import Step, UnknownRuleError, faults, messages, prepare
 
 NAMED = cluster_pb2.Cluster(name="c")
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings
-from mesh.identity import ProxyName
-from mesh.names import InterfaceName, Namespace, Port, ProxyUuid
-from mesh.objects import NamespaceObject
-from mesh.workload import Capture, Transparent
-from sidecars.contract.errors import CannotPatchError, UnknownDriverError
-from sidecars.contract.kubernetes import Pod, Probe
-from sidecars.contract.pod import InjectorContext, Joining, OriginalProbe, Placement, PodOs
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.injection import scraping
-from sidecars.injection.context import (
+from meshwright.mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import InterfaceName, Namespace, Port, ProxyUuid
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.mesh.workload import Capture, Transparent
+from meshwright.sidecars.contract.errors import CannotPatchError, UnknownDriverError
+from meshwright.sidecars.contract.kubernetes import Pod, Probe
+from meshwright.sidecars.contract.pod import InjectorContext, Joining, OriginalProbe, Placement, PodOs
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.injection import scraping
+from meshwright.sidecars.injection.context import (
     EXCLUDED_RANGES,
     INCLUDED_RANGES,
     OUTBOUND_PORTS,
@@ -24,10 +24,10 @@ from sidecars.injection.context import (
     exclusions,
     injector_context,
 )
-from sidecars.injection.names import INBOUND_PORTS, SIDECAR_CONTAINER
-from sidecars.injection.restoring import restored
-from sidecars.layout import ProbeKind
-from sidecars.selection import Selection
+from meshwright.sidecars.injection.names import INBOUND_PORTS, SIDECAR_CONTAINER
+from meshwright.sidecars.injection.restoring import restored
+from meshwright.sidecars.layout import ProbeKind
+from meshwright.sidecars.selection import Selection
 
 INJECTOR = Injector("mesh", Namespace("system"), {"envoy": 15128, "document": 15129}, trust_bundle=b"roots")
 SHOP = NamespaceObject(Namespace("shop"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sidecars.injection.merging import merged
+from meshwright.sidecars.injection.merging import merged
 
 BASE: dict[str, Any] = {
     "image": "a:1",

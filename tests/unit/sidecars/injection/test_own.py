@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sidecars.injection.own import OwnContainer
+from meshwright.sidecars.injection.own import OwnContainer
 
 FILLED_IN: dict[str, Any] = {
     "terminationMessagePath": "/dev/termination-log",

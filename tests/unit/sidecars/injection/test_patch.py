@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.interception import options
-from agent.interception.ports import PortRange
-from agent.status.probes import GrpcProbe, HttpProbe, Probe, TcpProbe, read_probes
 from certs.material import PrivateKey, ProxyCertificate
-from cli.commands.agent import agent as agent_command
-from cli.commands.intercept import script
-from cli.main import app
-from mesh.config import Exclusions, MeshConfig
-from mesh.identity import ProxyName
-from mesh.names import InterfaceName, Namespace, Port
-from mesh.workload import Capture, Transparent
-from sidecars.contract.driver import SidecarDriver
-from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.pod import (
+from meshwright.agent.interception import options
+from meshwright.agent.interception.ports import PortRange
+from meshwright.agent.status.probes import GrpcProbe, HttpProbe, Probe, TcpProbe, read_probes
+from meshwright.cli.commands.agent import agent as agent_command
+from meshwright.cli.commands.intercept import script
+from meshwright.cli.main import app
+from meshwright.mesh.config import Exclusions, MeshConfig
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import InterfaceName, Namespace, Port
+from meshwright.mesh.workload import Capture, Transparent
+from meshwright.sidecars.contract.driver import SidecarDriver
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.pod import (
     InjectorContext,
     Joining,
     OriginalProbe,
@@ -35,12 +35,12 @@ from sidecars.contract.pod import (
     PullPolicy,
     RulesBy,
 )
-from sidecars.document.driver import DocumentDriver
-from sidecars.envoy.driver import EnvoyDriver
-from sidecars.injection import names, probes
-from sidecars.injection.restoring import restored
-from sidecars.layout import STATUS_PORT, ProbeKind
-from sidecars.selection import Selection
+from meshwright.sidecars.document.driver import DocumentDriver
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.injection import names, probes
+from meshwright.sidecars.injection.restoring import restored
+from meshwright.sidecars.layout import STATUS_PORT, ProbeKind
+from meshwright.sidecars.selection import Selection
 from tests import libyaml
 from tests.invoked import CliRunner
 from tests.meshes import values as a

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.objects import EndpointSlice, NamespaceObject
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import Health, Workload, WorkloadKey, WorkloadPort
-from specs.protocols import decide
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
+from meshwright.mesh.objects import EndpointSlice, NamespaceObject
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import Health, Workload, WorkloadKey, WorkloadPort
+from meshwright.specs.protocols import decide
 from tests.meshes.reading import complaints, reading, value
 
 NS = Namespace("shop")

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.config import GatewayCertificate, MeshConfig
-from mesh.names import Namespace, SecretName
+from meshwright.mesh.config import GatewayCertificate, MeshConfig
+from meshwright.mesh.names import Namespace, SecretName
 from tests.meshes.reading import reading
 from tests.unit.specs.osm.test_mesh_config import _config
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.host_port import HostPort
-from mesh.limits import RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
-from mesh.rate_services import (
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.limits import RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
+from meshwright.mesh.rate_services import (
     Contains,
     CountedConnections,
     CountedRequests,

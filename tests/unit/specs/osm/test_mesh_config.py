@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.authorization import Authorizer
-from mesh.config import (
+from meshwright.mesh.authorization import Authorizer
+from meshwright.mesh.config import (
     Exclusions,
     GatewayCertificate,
     MeshConfig,
@@ -15,11 +15,11 @@ from mesh.config import (
     Tracing,
     TracingProtocol,
 )
-from mesh.host_port import HostPort
-from mesh.names import InterfaceName, Namespace, Port, SecretName
-from mesh.problems import Severity
-from specs.durations import parse_duration
-from specs.osm.mesh_config import NOT_USED
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import InterfaceName, Namespace, Port, SecretName
+from meshwright.mesh.problems import Severity
+from meshwright.specs.durations import parse_duration
+from meshwright.specs.osm.mesh_config import NOT_USED
 from tests.meshes.reading import complaints, reading, value
 
 

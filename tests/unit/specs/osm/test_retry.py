@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, ServiceAccountName, ServiceName
-from mesh.policy import PolicyKey
-from mesh.retries import FailedWith, Retries, Retry
-from mesh.service import ServiceKey
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.retries import FailedWith, Retries, Retry
+from meshwright.mesh.service import ServiceKey
 from tests.meshes.reading import complaints, reading, value
 
 SOURCE = "source: {kind: ServiceAccount, name: curl, namespace: curl}"

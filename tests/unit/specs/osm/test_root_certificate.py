@@ -2,9 +2,9 @@
 
 import pytest
 
-from mesh.names import Namespace, SecretName, TrustDomain
-from mesh.policy import PolicyKey
-from mesh.roots import MeshRootCertificate, Role
+from meshwright.mesh.names import Namespace, SecretName, TrustDomain
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.roots import MeshRootCertificate, Role
 from tests.meshes.reading import reading, value
 
 OSM = Namespace("osm-system")

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.host_port import HostPort
-from mesh.names import Namespace
-from mesh.policy import PolicyKey
-from mesh.telemetry import (
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.telemetry import (
     AccessLog,
     ExtensionService,
     JsonFormat,
@@ -17,7 +17,7 @@ from mesh.telemetry import (
     Telemetry,
     TextFormat,
 )
-from specs.osm.log_formats import OPERATORS, fault
+from meshwright.specs.osm.log_formats import OPERATORS, fault
 from tests.meshes.reading import complaints, reading, value
 
 KEY = PolicyKey(Namespace("shop"), "a")

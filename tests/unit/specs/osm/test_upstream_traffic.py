@@ -4,11 +4,18 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
-from mesh.names import Namespace
-from mesh.policy import PolicyKey
+from meshwright.mesh.limits import (
+    ConnectionLimits,
+    RateLimit,
+    RateLimits,
+    RateUnit,
+    RouteRate,
+    UpstreamTrafficSetting,
+)
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.policy import PolicyKey
+from meshwright.specs.osm.global_rates import STATUSES
 from protos.envoy.type.v3 import http_status_pb2
-from specs.osm.global_rates import STATUSES
 from tests.meshes.reading import complaints, reading, value
 
 HOST = "host: web.shop.svc.cluster.local"

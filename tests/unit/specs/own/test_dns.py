@@ -2,8 +2,8 @@
 
 import pytest
 
-from mesh.names import Port
-from mesh.service import DnsName, Service
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import DnsName, Service
 from tests.meshes.reading import complaints, value
 
 DNS, SRV = "meshwright.dev/dns", "meshwright.dev/dns-srv"

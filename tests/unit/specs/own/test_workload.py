@@ -2,10 +2,18 @@
 
 import pytest
 
-from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.service import Protocol, ServiceKey
-from mesh.workload import Capture, Explicit, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
+from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.mesh.workload import (
+    Capture,
+    Explicit,
+    Transparent,
+    Upstream,
+    Workload,
+    WorkloadKey,
+    WorkloadPort,
+)
 from tests.meshes.reading import complaints, reading, value
 
 NS = Namespace("shop")

@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
-from mesh.host_port import HostPort
-from mesh.names import Namespace, Port, ServiceAccountName
-from mesh.policy import PolicyKey
-from providers.directory.manifests import Manifests
+from meshwright.mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName
+from meshwright.mesh.policy import PolicyKey
+from meshwright.providers.directory.manifests import Manifests
 from tests import libyaml
 
 KEY = PolicyKey(Namespace("shop"), "m")

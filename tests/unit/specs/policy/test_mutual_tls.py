@@ -3,12 +3,12 @@
 import pytest
 import yaml
 
-from mesh.callers import IpRange
-from mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.policy import PolicyKey
-from mesh.service import ServiceKey
-from providers.directory.manifests import Manifests
+from meshwright.mesh.callers import IpRange
+from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import ServiceKey
+from meshwright.providers.directory.manifests import Manifests
 from tests import libyaml
 
 WHOLE = """

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.names import Namespace, ServiceName
-from mesh.policy import PolicyKey, RouteKind, Rule
-from mesh.routing import Abort, Delay, HeaderChanges, RouteActions, RoutePolicy, RouteRule
-from mesh.service import ServiceKey
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.policy import PolicyKey, RouteKind, Rule
+from meshwright.mesh.routing import Abort, Delay, HeaderChanges, RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.service import ServiceKey
 from tests.meshes.reading import complaints, reading, value
 
 WEB = ServiceKey(Namespace("shop"), ServiceName("web"))

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.calling import OutlierDetection
-from mesh.names import Namespace, ServiceName
-from mesh.policy import PolicyKey
-from mesh.service import ServiceKey
-from mesh.upstreams import (
+from meshwright.mesh.calling import OutlierDetection
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.upstreams import (
     Balancing,
     Ejecting,
     HashKey,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cli.offline import reference
-from mesh.kinds import Kind
-from specs.reference.shapes import Described
+from meshwright.cli.offline import reference
+from meshwright.mesh.kinds import Kind
+from meshwright.specs.reference.shapes import Described
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from specs.reference.meanings.kinds import KINDS
+from meshwright.specs.reference.meanings.kinds import KINDS
 
 DESCRIBED = pytest.mark.parametrize("described", KINDS, ids=lambda kind: kind.name, indirect=True)
 """Runs a test once for each kind of the reference (see conftest.py)."""

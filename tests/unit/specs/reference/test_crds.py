@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from cli.errors import CommandFailed
-from cli.offline import reference
-from mesh.kinds import INGRESS_BACKEND, MESH_ROOT_CERTIFICATE, UDP_ROUTE, WORKLOAD, Kind
-from providers.text.documents import documents
-from providers.text.printed import printed
-from specs.kinds import READ
-from specs.reference.meanings.installed import INSTALLED
-from specs.reference.meanings.kinds import KINDS
-from specs.reference.schema import of_shape
-from specs.reference.shapes import walked
-from specs.reference.structural import WHATEVER, structural
+from meshwright.cli.errors import CommandFailed
+from meshwright.cli.offline import reference
+from meshwright.mesh.kinds import INGRESS_BACKEND, MESH_ROOT_CERTIFICATE, UDP_ROUTE, WORKLOAD, Kind
+from meshwright.providers.text.documents import documents
+from meshwright.providers.text.printed import printed
+from meshwright.specs.kinds import READ
+from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.reference.meanings.kinds import KINDS
+from meshwright.specs.reference.schema import of_shape
+from meshwright.specs.reference.shapes import walked
+from meshwright.specs.reference.structural import WHATEVER, structural
 from tests.typed import ROOT
 from tests.unit.specs.reference.probing import DESCRIBED
 

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from cli.offline import reference
-from mesh.kinds import UDP_ROUTE, Kind
-from mesh.origins import FromSource
-from mesh.problems import Severity
-from providers.text.documents import Document, documents
-from specs.kinds import READ
-from specs.reader import read
-from specs.reference import asking
-from specs.reference.meaning import Meaning
-from specs.reference.meanings.kinds import KINDS
-from specs.reference.page import rows
-from specs.reference.shapes import Described, walked
+from meshwright.cli.offline import reference
+from meshwright.mesh.kinds import UDP_ROUTE, Kind
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems import Severity
+from meshwright.providers.text.documents import Document, documents
+from meshwright.specs.kinds import READ
+from meshwright.specs.reader import read
+from meshwright.specs.reference import asking
+from meshwright.specs.reference.meaning import Meaning
+from meshwright.specs.reference.meanings.kinds import KINDS
+from meshwright.specs.reference.page import rows
+from meshwright.specs.reference.shapes import Described, walked
 from tests.typed import ROOT
 from tests.unit.specs.reference.probing import DESCRIBED, instances
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator, meta
 
-from cli.offline import reference
-from mesh.origins import FromSource
-from mesh.problems import Severity
-from providers.text.documents import documents
-from specs.manifest import split_api_version
-from specs.reader import read
-from specs.reference import asking, recording
-from specs.reference.recording import Choice, Record
-from specs.reference.schema import Schema, of_all, of_kind
-from specs.reference.shapes import Described, walked
+from meshwright.cli.offline import reference
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems import Severity
+from meshwright.providers.text.documents import documents
+from meshwright.specs.manifest import split_api_version
+from meshwright.specs.reader import read
+from meshwright.specs.reference import asking, recording
+from meshwright.specs.reference.recording import Choice, Record
+from meshwright.specs.reference.schema import Schema, of_all, of_kind
+from meshwright.specs.reference.shapes import Described, walked
 from tests.trying import examples
 from tests.typed import ROOT
 from tests.unit.specs.reference.probing import DESCRIBED, instances

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.policy import (
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from meshwright.mesh.policy import (
     Backend,
     HeaderMatch,
     HTTPMatch,
@@ -16,8 +16,8 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from mesh.service import ServiceKey
-from specs.manifest import NAME_RULE
+from meshwright.mesh.service import ServiceKey
+from meshwright.specs.manifest import NAME_RULE
 from tests.meshes.reading import complaints, reading, value
 
 NS = Namespace("default")

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from mesh.objects import MeshObject
-from providers.text.printed import printed
-from specs.smi.written import written
+from meshwright.mesh.objects import MeshObject
+from meshwright.providers.text.printed import printed
+from meshwright.specs.smi.written import written
 from tests.meshes import values as a
 from tests.meshes.random_meshes import random_mesh
 from tests.meshes.reading import value

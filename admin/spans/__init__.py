@@ -1,4 +1,0 @@
-"""Spans: how each change travelled from its event to the last ACK, in OpenTelemetry's terms.
-
-Nothing here waits, or reads a clock: who sends spans to a collector is `controller.span_export`.
-"""

@@ -1,0 +1,34 @@
+"""Errors of paths below `/api/v1` that no route answers: in JSON, as all others of the API are."""
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from meshwright.admin.api.table import PREFIX
+from meshwright.admin.html.style import SECURITY_HEADERS
+
+
+@web.middleware
+async def in_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer what HTTP itself has to say of a path of the API: that it is not there, or not by this method.
+
+    Who asks is a program, whatever it accepts. Of a method that there is not, `Allow` names those that there
+    are (RFC 9110, 15.5.6); OPTIONS is such a one, which a server need not have (9.1).
+    """
+    if request.path != PREFIX and not request.path.startswith(f"{PREFIX}/"):
+        return await handler(request)
+    try:
+        return await handler(request)
+    except web.HTTPMethodNotAllowed as error:
+        allowed = sorted(error.allowed_methods)
+        sentence = f"{request.path} is asked by {' or '.join(allowed)}, not by {request.method[:20]}"
+        response = _error(sentence, error.status)
+        response.headers["Allow"] = ", ".join(allowed)
+        return response
+    except web.HTTPNotFound as error:
+        return _error(f"there is nothing at {request.path}", error.status)
+    except web.HTTPError as error:
+        return _error(f"{request.path}: {error.reason}", error.status)
+
+
+def _error(sentence: str, status: int) -> web.Response:
+    return web.json_response({"error": sentence}, status=status, headers=SECURITY_HEADERS)

@@ -1,0 +1,157 @@
+"""`/api/v1/events`: what has changed, told as server-sent events, by name alone.
+
+Nothing is looked at while nobody listens; to all who listen together the mesh is looked at once a second.
+"""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
+
+from aiohttp import web
+from aiohttp.hdrs import METH_HEAD
+
+from meshwright.admin.api.shape import MOMENT, TEXT, WHOLE, Shape, listed, noted, one_of, record
+from meshwright.admin.html.style import SECURITY_HEADERS
+from meshwright.admin.pages.jsonable import Document, Json, jsonable
+from meshwright.admin.reading import ChangeReading, ProxyReading, TrafficReading
+from meshwright.delivery.proxies.status import ProxyState
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.problems import Problems
+
+CLIENTS: Final = 8
+EVERY_SECONDS: Final = 1.0
+HEARTBEAT_SECONDS: Final = 15.0
+GONE_SECONDS: Final = 10.0
+"""How long a client may take no more of what it is told."""
+PARTS: Final = ("mesh", "problems", "proxies", "answers", "figures")
+NAMED: Final = 100
+"""So many proxies an event names; of the others it has the number."""
+
+CHANGED: Final[Shape] = record(
+    {
+        "at": MOMENT,
+        "parts": noted(listed(one_of(*PARTS)), "what is other than before"),
+        "came": noted(listed(TEXT), "proxies that are connected, and were not"),
+        "went": noted(listed(TEXT), "proxies that were connected, and are not"),
+        "more": noted(WHOLE, "how many more came and went than are named"),
+    }
+)
+
+
+class Reading(ChangeReading, ProxyReading, TrafficReading, Protocol):
+    """What is watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The mesh at one moment, in as little as tells that it has changed."""
+
+    mesh: object
+    problems: Problems
+    connected: frozenset[ProxyName]
+    expected: frozenset[ProxyName]
+    answers: int
+    reported: float | None
+
+
+def seen(reading: Reading) -> Seen:
+    """Look at the mesh."""
+    statuses = reading.proxies()
+    connected = frozenset(each.name for each in statuses if each.state is ProxyState.CONNECTED)
+    every = frozenset(each.name for each in statuses)
+    mesh, problems = reading.newest()
+    return Seen(mesh, problems, connected, every - connected, reading.answers(), reading.traffic().newest)
+
+
+def changed(before: Seen, after: Seen, at: datetime) -> Document | None:
+    """Return the event that leads from one moment to a later one; None where all is as it was."""
+    came = sorted(map(str, after.connected - before.connected))
+    went = sorted(map(str, before.connected - after.connected))
+    parts = {
+        "mesh": after.mesh is not before.mesh,
+        "problems": after.problems != before.problems,
+        "proxies": bool(came or went) or after.expected != before.expected,
+        "answers": after.answers != before.answers,
+        "figures": after.reported != before.reported,
+    }
+    if not any(parts.values()):
+        return None
+    more = max(0, len(came) - NAMED) + max(0, len(went) - NAMED)
+    return {
+        "at": jsonable(at),
+        "parts": [name for name, is_other in parts.items() if is_other],
+        "came": list[Json](came[:NAMED]),
+        "went": list[Json](went[:NAMED]),
+        "more": more,
+    }
+
+
+@dataclass(slots=True)
+class Events:
+    """Tells its clients what changes, until it is ended."""
+
+    reading: Reading
+    clock: Callable[[], datetime]
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    clients: int = 0
+    _seen: tuple[float, Seen] | None = None
+
+    async def end(self, _app: web.Application) -> None:
+        """End all of them, as the server does."""
+        self.ended.set()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Tell one client, for as long as it listens; there are CLIENTS at the most.
+
+        HEAD is answered as it would be by GET, without any of it (RFC 9110, 9.3.2).
+        """
+        if self.clients >= CLIENTS:
+            words = f"{CLIENTS} clients listen already; ask for what is wanted from time to time instead"
+            return web.json_response({"error": words}, status=503, headers=SECURITY_HEADERS)
+        headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream"}
+        if request.method == METH_HEAD:
+            return web.Response(headers=headers)
+        self.clients += 1
+        try:
+            response = web.StreamResponse(headers=headers)
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionResetError, TimeoutError):  # the client is gone
+                await self._tell(request, response)
+        finally:
+            self.clients -= 1
+        return response
+
+    async def _tell(self, request: web.Request, response: web.StreamResponse) -> None:
+        before, said = self._look(), time.monotonic()
+        await _say(response, "retry: 2000")
+        while not self.ended.is_set() and request.transport is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(EVERY_SECONDS):
+                    await self.ended.wait()
+            after = self._look()
+            event = changed(before, after, self.clock())
+            if event is not None:
+                await _say(response, "event: changed", f"data: {json.dumps(event)}")
+            elif time.monotonic() - said >= HEARTBEAT_SECONDS:
+                await _say(response, ": nothing has changed")
+            else:
+                continue
+            before, said = after, time.monotonic()
+
+    def _look(self) -> Seen:
+        """Return the mesh as it was within the last half of a second."""
+        now = time.monotonic()
+        if self._seen is None or now - self._seen[0] > EVERY_SECONDS / 2:
+            self._seen = now, seen(self.reading)
+        return self._seen[1]
+
+
+async def _say(response: web.StreamResponse, *lines: str) -> None:
+    """Write the lines of one event; raises TimeoutError where the client takes none of it."""
+    async with asyncio.timeout(GONE_SECONDS):
+        await response.write("\n".join((*lines, "", "")).encode())

@@ -1,0 +1,96 @@
+"""The shapes of what `/api/v1/stat` and `/api/v1/topology` answer."""
+
+from typing import Final
+
+from meshwright.admin.api.shape import (
+    FLAG,
+    MOMENT,
+    NUMBER,
+    PORT,
+    TEXT,
+    WHOLE,
+    listed,
+    maybe,
+    noted,
+    one_of,
+    record,
+)
+
+_END: Final = record({"namespace": TEXT, "service": TEXT})
+_CALLED: Final = record({"namespace": TEXT, "service": TEXT, "port": maybe(PORT)})
+_REPORTING: Final = record({"proxies": WHOLE, "connected": WHOLE, "every_seconds": NUMBER})
+FIGURES: Final = {
+    "requests": WHOLE,
+    "per_second": NUMBER,
+    "success": noted(maybe(NUMBER), "the part that did not fail, 0 to 1; null of none"),
+    "failures": WHOLE,
+    "by_class": record({f"{number}xx": WHOLE for number in range(1, 6)}),
+    "grpc_failed": WHOLE,
+    **{f"p{part}_ms": maybe(NUMBER) for part in (50, 95, 99)},
+    "retries": WHOLE,
+    "connections": WHOLE,
+    "connections_failed": WHOLE,
+    "tls_handshakes": noted(WHOLE, "with backends"),
+    "sent_bytes": WHOLE,
+    "received_bytes": WHOLE,
+}
+_ROW: Final = record(
+    {
+        "source": maybe(_END),
+        "destination": maybe(_CALLED),
+        "proxy": maybe(TEXT),
+        "route": maybe(TEXT),
+        "backend": maybe(_CALLED),
+        "direction": one_of("outbound", "inbound"),
+        "protocol": one_of("http", "tcp"),
+        **FIGURES,
+    }
+)
+_NODE: Final = record(
+    {
+        "id": noted(TEXT, "shop/cart, a namespace, or a host outside"),
+        "namespace": maybe(TEXT),
+        "name": TEXT,
+        "kind": one_of("service", "namespace", "outside"),
+        "proxies": record({"known": WHOLE, "connected": WHOLE, "in_step": WHOLE}),
+        "verdict": one_of("ok", "info", "warning", "failed"),
+    }
+)
+_SHARE: Final = noted(maybe(NUMBER), "the part of the calls that the backend had, 0 to 1")
+_EDGE: Final = record(
+    {
+        "source": TEXT,
+        "destination": TEXT,
+        "allowed": noted(maybe(FLAG), "by some object; null of what is outside, and behind a TrafficSplit"),
+        "by": noted(listed(TEXT), "the objects that allow it"),
+        "configured": noted(FLAG, "it is allowed, and a sidecar of the source is in step"),
+        "verified": noted(FLAG, "policy allows all that is seen; if not, it is the caller's word alone"),
+        "seen": noted(maybe(record(FIGURES)), "what callers have counted; null where nobody has called"),
+        "mtls": noted(maybe(FLAG), "whether any connection of the last hour was in mTLS; null of none"),
+        "weights": noted(
+            listed(record({"split": TEXT, "part": NUMBER})),
+            "what TrafficSplits have for a backend",
+        ),
+        "share": _SHARE,
+    }
+)
+TOPOLOGY: Final = record(
+    {
+        "at": MOMENT,
+        "window_seconds": noted(NUMBER, "what the rates are over"),
+        "by": one_of("service", "namespace"),
+        "services": noted(WHOLE, "how many there are in all"),
+        "edges_in_all": noted(WHOLE, "how many there are without limit and offset"),
+        "nodes": listed(_NODE),
+        "edges": listed(_EDGE),
+    }
+)
+STAT: Final = record(
+    {
+        "at": MOMENT,
+        "window_seconds": noted(NUMBER, "what the rates are over"),
+        "reporting": _REPORTING,
+        "rows_in_all": noted(WHOLE, "how many there are without limit and offset"),
+        "rows": listed(_ROW),
+    }
+)

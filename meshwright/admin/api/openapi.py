@@ -1,0 +1,97 @@
+"""The API's OpenAPI document, made of its table: what is answered is what is documented."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from meshwright.admin.api.events import CHANGED
+from meshwright.admin.api.shape import ERROR, TEXT, Shape
+from meshwright.admin.api.table import PREFIX, Parameter, Route
+from meshwright.admin.api.trying import BODY, TRIED
+from meshwright.admin.pages.jsonable import Document, Json
+
+VERSION: Final = "3.1.0"
+"""Of OpenAPI."""
+
+EVENTS: Final = "/events"
+TRY: Final = "/try"
+_ERRORS: Final = {
+    "400": "It cannot be asked in this way; the sentence says what would be right",
+    "404": "It is not there",
+}
+
+
+def described(routes: Iterable[Route]) -> Document:
+    """Return the OpenAPI document of a table."""
+    return {
+        "openapi": VERSION,
+        "info": {
+            "title": "Meshwright",
+            "version": "v1",
+            "description": "Fields are only added within a version. Times are RFC 3339 in UTC.",
+        },
+        "paths": {
+            **{PREFIX + each.path: {"get": _operation(each)} for each in routes},
+            PREFIX + EVENTS: {"get": _events()},
+            PREFIX + TRY: {"post": _try()},
+        },
+        "components": {"schemas": {"Changed": CHANGED}},
+    }
+
+
+def _events() -> Document:
+    words = "Events `changed`, at most one a second; the data of each is JSON, a Changed"
+    return {
+        "summary": "what changes, as server-sent events",
+        "operationId": "events",
+        "responses": {
+            "200": {"description": words, "content": {"text/event-stream": {"schema": TEXT}}},
+            "503": _answer("Too many listen already", ERROR),
+        },
+    }
+
+
+def _try() -> Document:
+    refused = {
+        "400": "The body is not as it must be",
+        "403": "A page of another site asks",
+        "413": "The manifests are too long",
+        "415": "The body is not application/json",
+        "503": "Something is being tried already, it takes too long, or nothing has been read yet",
+    }
+    answers: Document = {"200": _answer("What would come of them", TRIED)}
+    return {
+        "summary": "whom manifests would concern; nothing is applied",
+        "operationId": "try",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": BODY}}},
+        "responses": answers | {code: _answer(words, ERROR) for code, words in refused.items()},
+    }
+
+
+def _operation(route: Route) -> Document:
+    inside: list[Json] = []
+    if "{name}" in route.path:
+        means = "a proxy: its common name, UUID, workload, or the beginning of its UUID"
+        inside.append({"name": "name", "in": "path", "required": True, "description": means, "schema": TEXT})
+    answers: Document = {"200": _answer(route.shows, route.shape)}
+    return {
+        "summary": route.shows,
+        "operationId": route.path.strip("/").replace("/", "-").replace("{name}", "one"),
+        "parameters": inside + [_parameter(each) for each in route.parameters],
+        "responses": answers | {code: _answer(words, ERROR) for code, words in _ERRORS.items()},
+    }
+
+
+def _parameter(each: Parameter) -> Document:
+    schema: Shape = {"type": "array", "items": each.schema} if each.many else each.schema
+    return {
+        "name": each.name,
+        "in": "query",
+        "required": each.required,
+        "description": each.means,
+        "schema": schema,
+        "example": [each.example] if each.many else each.example,
+    }
+
+
+def _answer(words: str, shape: Shape) -> Document:
+    return {"description": words, "content": {"application/json": {"schema": shape}}}

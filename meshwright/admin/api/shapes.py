@@ -1,0 +1,186 @@
+"""The shapes of the answers of the first version: fields are added here, and none is ever taken away."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from meshwright.admin.api.shape import (
+    ANYTHING,
+    FIELDS,
+    FLAG,
+    MOMENT,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    Shape,
+    listed,
+    maybe,
+    named,
+    noted,
+    one_of,
+    record,
+)
+
+VERDICT: Final = one_of("ok", "warning", "failed", "info")
+
+OVERVIEW: Final = record(
+    {
+        "at": MOMENT,
+        "verdict": noted(VERDICT, "the worst of the parts"),
+        "sentence": noted(TEXT, "the first of the worst parts, in words"),
+        "parts": listed(record({"part": TEXT, "path": TEXT, "verdict": VERDICT, "sentence": TEXT})),
+    }
+)
+
+_SERVICE_CERTIFICATE: Final = record(
+    {
+        "identity": TEXT,
+        "serial": TEXT,
+        "uri": TEXT,
+        "dns_names": listed(TEXT),
+        "not_before": MOMENT,
+        "not_after": MOMENT,
+        "seconds_left": WHOLE,
+    }
+)
+_PROXY_CERTIFICATE: Final = record(
+    {
+        "proxy": TEXT,
+        "cn": noted(TEXT, "the common name in it, which is the proxy's name"),
+        "serial": TEXT,
+        "state": TEXT,
+        "in_force": FLAG,
+        "expired": FLAG,
+        "issued_at": MOMENT,
+        "not_after": MOMENT,
+        "claim_by": maybe(MOMENT),
+        "claimed_at": maybe(MOMENT),
+        "claimed_from": noted(maybe(TEXT), "an address"),
+        "first_ready_at": maybe(MOMENT),
+        "last_seen": maybe(MOMENT),
+        "revoked_at": maybe(MOMENT),
+        "revoked_why": maybe(TEXT),
+        "term_seconds": noted(maybe(WHOLE), "for how long it is renewed, null where nothing was asked for"),
+        "joined_by": noted(maybe(TEXT), "by what its holder was let in, null of one that was issued"),
+        "signer": maybe(TEXT),
+    }
+)
+_PARTICIPANT: Final = record(
+    {
+        "cn": TEXT,
+        "takes_part": FLAG,
+        "lacks": noted(listed(TEXT), "what it would need for that"),
+        "serial": noted(maybe(TEXT), "of its own certificate"),
+        "service_certificate": noted(
+            maybe(record({"serial": TEXT, "not_after": MOMENT})), "what it shows to others"
+        ),
+    }
+)
+_AUTHORITY: Final = record(
+    {
+        "kind": TEXT,
+        "place": TEXT,
+        "signer": TEXT,
+        "not_after": maybe(MOMENT),
+        "formers": noted(
+            listed(record({"roots": listed(TEXT), "until": maybe(MOMENT)})), "those that are trusted still"
+        ),
+    }
+)
+CERTIFICATES: Final = record(
+    {
+        "at": MOMENT,
+        "authority": noted(_AUTHORITY, "who signs for proxies"),
+        "service_certificates": listed(_SERVICE_CERTIFICATE),
+        "participants": noted(listed(_PARTICIPANT), "every proxy, and whether it takes part in the mesh"),
+        "proxy_certificates": listed(_PROXY_CERTIFICATE),
+    }
+)
+
+_OBJECT: Final = record(
+    {
+        "kind": TEXT,
+        "namespace": TEXT,
+        "name": TEXT,
+        "origin": TEXT,
+        "stale": FLAG,
+        "value": noted(ANYTHING, "what was read of it, set out as this release has it"),
+    }
+)
+PROBLEM: Final = record(
+    {
+        "severity": TEXT,
+        "code": TEXT,
+        "object": maybe(TEXT),
+        "origin": TEXT,
+        "field": TEXT,
+        "value": TEXT,
+        "expected": TEXT,
+        "line": noted(TEXT, "all of it"),
+    }
+)
+POLICIES: Final = record(
+    {
+        "at": MOMENT,
+        "objects": noted(listed(_OBJECT), "in force; stale: a newer form of it is bad"),
+        "problems": listed(PROBLEM),
+        "failures": noted(
+            listed(record({"group": TEXT, "error": TEXT, "kept": FLAG})), "groups that cannot be computed"
+        ),
+    }
+)
+
+
+def _ago(name: str) -> Mapping[str, Shape]:
+    """Return how long ago something was, in words and in seconds; null where it never was."""
+    return {name: maybe(TEXT), f"{name}_seconds": maybe(NUMBER)}
+
+
+_WATCH: Final = record(
+    {
+        "name": TEXT,
+        "namespace": TEXT,
+        "heard": maybe(MOMENT),
+        **_ago("heard_age"),
+        "last_event": maybe(MOMENT),
+        **_ago("event_age"),
+        "last_list": maybe(MOMENT),
+        **_ago("list_age"),
+        "relists": WHOLE,
+        "events": WHOLE,
+        "errors": named(WHOLE),
+        "error": maybe(TEXT),
+        "error_since": maybe(MOMENT),
+    }
+)
+_SOURCE: Final = record(
+    {
+        "name": TEXT,
+        "last_event": maybe(MOMENT),
+        **_ago("event_age"),
+        "last_full_read": maybe(MOMENT),
+        **_ago("age"),
+        "objects": record({"good": WHOLE, "stale": WHOLE, "refused": WHOLE}),
+        "held": noted(listed(TEXT), "in force although the source says that it is gone"),
+        "error": maybe(TEXT),
+        "error_since": maybe(MOMENT),
+        "watches": listed(_WATCH),
+    }
+)
+SOURCES: Final = record({"at": MOMENT, "sources": listed(_SOURCE)})
+
+CONFIG: Final = record(
+    {
+        "at": MOMENT,
+        "mesh_config": noted(maybe(FIELDS), "the MeshConfig in force, set out as this release has it"),
+        "settings": noted(FIELDS, "the server's, by their names; none of them is a secret"),
+        "listening": noted(named(TEXT), "where it listens, by what for"),
+    }
+)
+
+_LATE: Final = record(
+    {"at": MOMENT, "seconds": NUMBER, "doing": noted(maybe(TEXT), "what a wave was at, null where none was")}
+)
+LOOP: Final = record({"at": MOMENT, "late": noted(listed(_LATE), "the last such moments, newest first")})
+
+_HOST: Final = record({"address": TEXT, "names": listed(TEXT)})
+HOSTS: Final = record({"at": MOMENT, "hosts": noted(listed(_HOST), "the lines of a hosts file")})

@@ -1,0 +1,161 @@
+"""`/api/v1/tap`: requests that are watched, told one by one, a JSON object a line, for as long as it is read.
+
+It has sidecars told what to tell of, and so it is answered on the socket in the state directory alone.
+"""
+
+import asyncio
+import contextlib
+import json
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from aiohttp import web
+from aiohttp.hdrs import METH_HEAD
+
+from meshwright.admin.api.tap_query import Asked, asked
+from meshwright.admin.html.style import SECURITY_HEADERS
+from meshwright.admin.pages.jsonable import Document, Json, jsonable
+from meshwright.admin.pages.naming import NotShown
+from meshwright.admin.reading import ProxyReading
+from meshwright.delivery.proxies.status import ProxyState
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.tap import TappedRequest
+from meshwright.traffic.taps import MOST_TAPS, Tap, Taps, TooManyTaps
+
+PATH: Final = "/api/v1/tap"
+LOOK_SECONDS: Final = 1.0
+"""So often it is looked whether the client is still there, where nothing comes."""
+GONE_SECONDS: Final = 10.0
+"""How long a client may take no more of what it is told."""
+
+
+class Reading(ProxyReading, Protocol):
+    """Who is there to be watched."""
+
+
+@dataclass(slots=True)
+class Tapping:
+    """Tells its clients of requests, until it is ended."""
+
+    reading: Reading
+    taps: Taps
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def end(self, _app: web.Application) -> None:
+        """End all of them, as the server does."""
+        self.ended.set()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Tell one client; whatever becomes of it, sidecars tell no more when it is over."""
+        try:
+            wanted = asked(self.reading, request.query.items())
+        except NotShown as error:
+            return _refused(str(error), HTTPStatus.NOT_FOUND)
+        except web.HTTPBadRequest as error:
+            return _refused(error.reason, HTTPStatus.BAD_REQUEST)
+        headers = {**SECURITY_HEADERS, "Content-Type": "application/x-ndjson"}
+        if request.method == METH_HEAD:  # without content nobody is told anything (RFC 9110, 9.3.2)
+            return web.Response(headers=headers)
+        noticed = asyncio.Event()
+        try:
+            tap = self.taps.begin(wanted.watched, noticed.set)
+        except TooManyTaps:
+            words = f"requests are watched {MOST_TAPS} times already; wait until one of them has ended"
+            return _refused(words, HTTPStatus.SERVICE_UNAVAILABLE)
+        try:
+            response = web.StreamResponse(headers=headers)
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionResetError, TimeoutError):  # the client is gone
+                await self._tell(_Client(request, response, wanted), tap, noticed)
+        finally:
+            self.taps.end(tap)
+        return response
+
+    async def _tell(self, client: "_Client", tap: Tap, noticed: asyncio.Event) -> None:
+        clock = asyncio.get_running_loop().time
+        until, told = clock() + client.asked.seconds, 0
+        await client.say({"watching": self._watching(client.asked)})
+        while (left := until - clock()) > 0 and client.is_there:
+            if self.ended.is_set():
+                await client.say({"ended": "the server ends"})
+                return
+            await _first(noticed, min(left, LOOK_SECONDS))
+            noticed.clear()
+            found, lost = tap.take()
+            for proxy, request in found[: client.asked.limit - told]:
+                await client.say({"request": request_document(proxy, request)})
+            told += len(found)
+            if told >= client.asked.limit:
+                await client.say({"ended": f"all that were asked for are told: {client.asked.limit}"})
+                return
+            if lost:
+                await client.say({"lost": lost})
+        await client.say({"ended": f"{client.asked.seconds:g} seconds are over"})
+
+    def _watching(self, wanted: Asked) -> Document:
+        """Return what is watched, and how many of those are connected who answer for it."""
+        watched = wanted.watched
+        here = (each.name for each in self.reading.proxies() if each.state is ProxyState.CONNECTED)
+        those = (
+            name
+            for name in here
+            if watched.proxy in (None, name) and watched.service in self.taps.served(name)
+        )
+        return {"service": str(watched.service), "proxies": sum(1 for _ in those)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Client:
+    request: web.Request
+    response: web.StreamResponse
+    asked: Asked
+
+    @property
+    def is_there(self) -> bool:
+        return self.request.transport is not None
+
+    async def say(self, line: Document) -> None:
+        """Write a line; raises TimeoutError where the client takes none of it."""
+        async with asyncio.timeout(GONE_SECONDS):
+            await self.response.write(f"{json.dumps(line)}\n".encode())
+
+
+def add_tap(app: web.Application, reading: Reading, taps: Taps) -> None:
+    """Add it to an application, which has the rest of the API as well: that tells errors of both."""
+    tapping = Tapping(reading, taps)
+    app.router.add_get(PATH, tapping.answer)
+    app.on_shutdown.append(tapping.end)
+
+
+def request_document(proxy: ProxyName, request: TappedRequest) -> Document:
+    """Return what was told of a request in JSON."""
+    caller = request.caller
+    return {
+        "at": jsonable(request.at),
+        "proxy": str(proxy),
+        "caller": None if caller is None else str(caller),
+        "address": request.address,
+        "port": request.port,
+        "method": request.method,
+        "authority": request.authority,
+        "path": request.path,
+        "status": request.status,
+        "grpc_status": request.grpc_status,
+        "flags": list[Json](request.flags),
+        "details": request.details,
+        "policy": request.policy,
+        "milliseconds": round(request.seconds * 1000, 3),
+        "received_bytes": request.received_bytes,
+        "sent_bytes": request.sent_bytes,
+    }
+
+
+async def _first(noticed: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await noticed.wait()
+
+
+def _refused(words: str, status: int) -> web.Response:
+    return web.json_response({"error": words}, status=status, headers=SECURITY_HEADERS)

@@ -1,0 +1,135 @@
+"""What is asked of `/api/v1/tap`: which requests, for how long, and how many."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from meshwright.admin.pages.naming import NotShown, find
+from meshwright.admin.reading import ProxyReading
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.tap import TapChoice
+from meshwright.traffic.taps import Watched
+
+SECONDS: Final = range(1, 3601)
+LIMIT: Final = range(1, 100_001)
+DEFAULT_SECONDS: Final = 600
+DEFAULT_LIMIT: Final = 10_000
+MOST_OF_EACH: Final = 16
+"""So many callers, and so many methods."""
+MOST_CHARACTERS: Final = 256
+
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH")
+"""Those that Envoy tells of by name (`envoy.config.core.v3.RequestMethod`)."""
+
+_NAMES: Final = ("service", "proxy", "from", "method", "path", "status", "seconds", "limit")
+_MANY: Final = ("from", "method")
+_STATUS: Final = re.compile(r"([1-5])xx|([1-5][0-9]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which requests, for so many `seconds`, and `limit` of them at most."""
+
+    watched: Watched
+    seconds: int
+    limit: int
+
+
+def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> Asked:
+    """Return what is asked, in pairs of a name and what is said.
+
+    Raises web.HTTPBadRequest, and NotShown for a proxy or service that is not there.
+    """
+    said = _said(query)
+    choice = TapChoice(
+        callers=tuple(sorted({_caller(each) for each in said["from"]})),
+        methods=tuple(sorted({_method(each) for each in said["method"]})),
+        path_prefix=_path(_one(said, "path")),
+    )
+    wanted = _one(said, "proxy")
+    proxy = find(reading, wanted).name if wanted else None
+    service = _service(reading, _one(said, "service"), proxy)
+    watched = Watched(service, choice, proxy, _statuses(_one(said, "status")))
+    return Asked(
+        watched,
+        _number("seconds", _one(said, "seconds"), SECONDS, DEFAULT_SECONDS),
+        _number("limit", _one(said, "limit"), LIMIT, DEFAULT_LIMIT),
+    )
+
+
+_Said = Mapping[str, Sequence[str]]
+
+
+def _said(query: Iterable[tuple[str, str]]) -> _Said:
+    found: dict[str, list[str]] = {name: [] for name in _NAMES}
+    for name, value in query:
+        if name not in found:
+            there = ", ".join(_NAMES)
+            raise web.HTTPBadRequest(reason=f"there is no parameter {name[:40]!r}: there are {there}")
+        found[name].append(value)
+    for name, values in found.items():
+        if len(values) > (most := MOST_OF_EACH if name in _MANY else 1):
+            times = "once" if most == 1 else f"{most} times"
+            raise web.HTTPBadRequest(reason=f"{name} is there {len(values)} times: at most {times}")
+    return found
+
+
+def _one(said: _Said, name: str) -> str:
+    return said[name][0] if said[name] else ""
+
+
+def _service(reading: ProxyReading, said: str, proxy: ProxyName | None) -> ServiceKey:
+    if not said and proxy is not None:
+        return ServiceKey(proxy.namespace, proxy.service)
+    namespace, _, name = said.partition("/")
+    if not (is_dns_label(namespace) and is_dns_label(name)):
+        raise web.HTTPBadRequest(reason=f"service is {said[:80]!r}: must be namespace/service")
+    key, view = ServiceKey(Namespace(namespace), ServiceName(name)), reading.view()
+    if view is None or key not in view.services.held():
+        raise NotShown(f"there is no service {key}")
+    return key
+
+
+def _caller(said: str) -> ServiceIdentity:
+    namespace, _, account = said.partition("/")
+    if not (is_dns_label(namespace) and is_dns_subdomain(account)):
+        raise web.HTTPBadRequest(reason=f"from is {said[:80]!r}: must be namespace/service account")
+    return ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
+
+
+def _method(said: str) -> str:
+    if said not in METHODS:
+        raise web.HTTPBadRequest(reason=f"method is {said[:40]!r}: must be one of {', '.join(METHODS)}")
+    return said
+
+
+def _path(said: str) -> str:
+    if said and (not said.startswith("/") or len(said) > MOST_CHARACTERS or set(said) & set("?#")):
+        words = f"must begin with /, without ? and #, and have {MOST_CHARACTERS} characters at most"
+        raise web.HTTPBadRequest(reason=f"path is {said[:80]!r}: {words}")
+    return said
+
+
+def _statuses(said: str) -> range:
+    if not said:
+        return range(0)
+    found = _STATUS.fullmatch(said)
+    if found is None:
+        raise web.HTTPBadRequest(reason=f"status is {said[:40]!r}: must be such as 5xx or 404")
+    if found[1]:
+        return range(int(found[1]) * 100, int(found[1]) * 100 + 100)
+    return range(int(found[2]), int(found[2]) + 1)
+
+
+def _number(name: str, said: str, within: range, default: int) -> int:
+    if not said:
+        return default
+    if not (said.isascii() and said.isdigit() and len(said) < 10 and int(said) in within):
+        words = f"must be a whole number from {within[0]} to {within[-1]}"
+        raise web.HTTPBadRequest(reason=f"{name} is {said[:40]!r}: {words}")
+    return int(said)

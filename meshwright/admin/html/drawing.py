@@ -1,0 +1,73 @@
+"""A page's JSON as the page for people, drawn by its look; the index, and what went wrong, likewise."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.admin.html.fields import said
+from meshwright.admin.html.forms import Form
+from meshwright.admin.html.frame import Asked, Drawn, Place, whole
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.looks.pushes import PROXY
+from meshwright.admin.html.markup import Markup, joined, tag, text
+from meshwright.admin.html.tones import Tone, Verdict, badge, worst
+from meshwright.admin.pages.jsonable import Document
+
+_FIND: Final = Form((PROXY,), "Find a proxy", "/debug/proxy/show")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page as the index has it: where, what it shows, and how that is, where it is known in a moment."""
+
+    place: Place
+    shows: str
+    verdict: Verdict | None = None
+
+
+def drawn(look: Look, found: Document, asked: Asked, places: Iterable[Place]) -> str:
+    """Return a page."""
+    one = (value for name, value in asked.query if name in look.subjects)
+    subject = said(found, "cn") or said(found, "proxy") or next(one, "")
+    title, body = look.label or named(asked.path), look.body(found, asked)
+    shows = "" if subject else look.shows
+    return whole(asked, Drawn(title, subject, shows, look.verdict(found), look.forms, body), places)
+
+
+def failed(look: Look, sentence: str, asked: Asked, places: Iterable[Place]) -> str:
+    """Return what cannot be shown: the sentence that says why, and what can be asked."""
+    verdict = Verdict(Tone.BAD, sentence, "error")
+    title = look.label or named(asked.path)
+    return whole(asked, Drawn(title, "", look.shows, verdict, look.forms, (_back(),)), places)
+
+
+def index(entries: Sequence[Entry], asked: Asked, places: Iterable[Place]) -> str:
+    """Return the page that leads to all others, and says what is wrong first."""
+    known = [each.verdict for each in entries if each.verdict is not None]
+    tone = worst(each.tone for each in known)
+    wrong = " ".join(each.sentence for each in known if each.tone is tone)
+    verdict = Verdict(
+        tone, wrong if tone in (Tone.BAD, Tone.WARNING) else "Nothing is wrong that is known here."
+    )
+    cards = tag("ul", *map(_card, entries), class_="cards")
+    shown = Drawn("The mesh", "", "", verdict, (_FIND,), (cards,))
+    return whole(asked, shown, places)
+
+
+def _card(entry: Entry) -> Markup:
+    head = tag("a", text(entry.place.label), href=entry.place.path)
+    if entry.verdict is None:
+        return tag("li", head, tag("p", text(entry.shows), class_="shows"))
+    state = joined(
+        (badge(entry.verdict.tone.value, entry.verdict.tone), text(" "), text(entry.verdict.sentence))
+    )
+    return tag("li", head, tag("p", state), tag("p", text(entry.shows), class_="shows"))
+
+
+def _back() -> Markup:
+    return tag("p", tag("a", text("All pages"), href="/debug"))
+
+
+def named(path: str) -> str:
+    """Return what a page is called that has no name but its path."""
+    return path.removeprefix("/debug/").capitalize()

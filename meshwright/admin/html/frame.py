@@ -1,0 +1,92 @@
+"""The whole page: where else to go, what this is, how good it is, what can be asked, and what there is."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.admin.html.forms import Form, Query, form
+from meshwright.admin.html.markup import NOTHING, Markup, name, tag, text
+from meshwright.admin.html.style import STYLE
+from meshwright.admin.html.tones import Verdict, banner
+from meshwright.admin.html.values import moment
+
+SCRIPT_PATH: Final = "/debug/live.js"
+"""The only script there is: `live.js`, which keeps a page current."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of the navigation."""
+
+    path: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for, and when (as the JSON has moments)."""
+
+    path: str
+    query: Query
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What stands on a page. `subject` is the one thing it is about, empty where it is about all."""
+
+    title: str
+    subject: str
+    shows: str
+    verdict: Verdict
+    forms: Sequence[Form]
+    body: Iterable[Markup]
+
+
+def whole(asked: Asked, drawn: Drawn, places: Iterable[Place]) -> str:
+    """Return the page as HTML."""
+    title = " · ".join(filter(None, (drawn.subject, drawn.title, "Meshwright")))
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("title", text(title)),
+        tag("meta", name="viewport", content="width=device-width,initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("style", Markup(STYLE)),
+        tag("script", src=SCRIPT_PATH, defer=True),
+    )
+    skip = tag("a", text("To the content"), class_="skip", href="#content")
+    body = tag("body", skip, _header(asked, places), _main(asked, drawn), _footer(asked))
+    return f"<!doctype html>{tag('html', head, body, lang='en')}\n"
+
+
+def _header(asked: Asked, places: Iterable[Place]) -> Markup:
+    entries = (
+        tag(
+            "a",
+            text(each.label),
+            href=each.path,
+            aria_current="page" if each.path == asked.path.rstrip("/") else None,
+        )
+        for each in places
+    )
+    return tag("header", tag("b", text("Meshwright")), tag("nav", *entries, aria_label="Pages"))
+
+
+def _main(asked: Asked, drawn: Drawn) -> Markup:
+    about = tag("p", name(drawn.subject), class_="subject") if drawn.subject else NOTHING
+    return tag(
+        "main",
+        tag("h1", text(drawn.title)),
+        about,
+        banner(drawn.verdict),
+        tag("p", text(drawn.shows), class_="shows") if drawn.shows else NOTHING,
+        *(form(each, asked.path, asked.query) for each in drawn.forms),
+        *drawn.body,
+        id="content",
+    )
+
+
+def _footer(asked: Asked) -> Markup:
+    said = tag("span", text("As of "), moment(asked.at), text(". Programs get JSON."), id="as-of")
+    return tag("footer", tag("p", said, text(" "), tag("span", id="live")))

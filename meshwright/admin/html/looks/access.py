@@ -1,0 +1,73 @@
+"""Who may call what, and by which object."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from meshwright.admin.html import links
+from meshwright.admin.html.fields import records, said, words
+from meshwright.admin.html.forms import Field, Form
+from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.markup import Markup, code, joined, listed, text
+from meshwright.admin.html.tables import Column, table
+from meshwright.admin.html.tones import Tone, Verdict, badge, counted
+from meshwright.admin.html.values import NONE
+from meshwright.admin.pages.jsonable import Document
+
+
+def of_access(found: Document) -> Verdict:
+    """Return of how many pairs calls may pass."""
+    records_ = records(found, "access")
+    may = sum(each.get("allowed") is True for each in records_)
+    return Verdict(
+        Tone.PLAIN, f"{may} of {counted(len(records_), 'pair')} of identity and service port may call."
+    )
+
+
+def _may(record: Document) -> Markup:
+    # A no is as it should be where nobody said yes: it is no fault.
+    return badge("allowed") if record.get("allowed") is True else badge("refused", Tone.PLAIN)
+
+
+def _to(record: Document) -> Markup:
+    to = said(record, "destination_service")
+    return joined((links.service(to), text(f":{said(record, 'port')}")))
+
+
+def _requests(record: Document) -> Markup:
+    return listed(code(each) for each in words(record, "requests")) if words(record, "requests") else NONE
+
+
+def _by(record: Document) -> Markup:
+    return listed(links.in_sentence(each) for each in words(record, "by")) if words(record, "by") else NONE
+
+
+def _why(record: Document) -> Markup:
+    to = f"{said(record, 'destination_service')}:{said(record, 'port')}"
+    return links.link("why", links.href("/debug/explain", {"from": said(record, "source"), "to": to}))
+
+
+_ACCESS: Final = (
+    Column("From", lambda each: links.identity(said(each, "source")), ("source",)),
+    Column("To", _to, ("destination_service", "port")),
+    Column("May call", _may, ("allowed",)),
+    Column("Protocol", lambda each: text(said(each, "protocol")), ("protocol",)),
+    Column("Requests", _requests, ("requests",)),
+    Column("By", _by, ("by",)),
+    Column("Explain", _why, ()),
+)
+
+
+def _access(found: Document, _asked: Asked) -> Iterable[Markup]:
+    empty = "Nobody calls anybody. It fills when a Service and a Workload with a serviceAccount are read."
+    yield table(records(found, "access"), _ACCESS, empty)
+
+
+ACCESS: Final = Look(
+    "Access",
+    of_access,
+    _access,
+    (Form((Field("source", "From: namespace/service account", "shop/buyer"),), "Show whom it may call"),),
+    "Who may call what, and by which object.",
+    frozenset({"source"}),
+)

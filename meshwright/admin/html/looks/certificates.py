@@ -1,0 +1,174 @@
+"""Certificates: of services, of proxies, and who takes no part in the mesh for want of one."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from meshwright.admin.html import links
+from meshwright.admin.html.fields import number, part, records, said, words
+from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.markup import Markup, code, joined, name, tag, text
+from meshwright.admin.html.tables import Column, table
+from meshwright.admin.html.timeline import Span, timeline
+from meshwright.admin.html.tones import Tone, Verdict, badge, counted
+from meshwright.admin.html.values import NONE, moment
+from meshwright.admin.pages.jsonable import Document
+
+
+def of_certificates(found: Document) -> Verdict:
+    """Return how many certificates there are, and whether one that is in use has expired."""
+    services, proxies = records(found, "service_certificates"), records(found, "proxy_certificates")
+    newest = {said(each, "cn"): each for each in sorted(proxies, key=lambda each: said(each, "issued_at"))}
+    expired = sum(_left(each) <= 0 for each in services)
+    expired += sum(_standing(each) == "expired" for each in newest.values())
+    many = f"{counted(len(services), 'service certificate')}, {counted(len(proxies), 'proxy certificate')}"
+    if expired:
+        return Verdict(Tone.BAD, f"{counted(expired, 'certificate')} in use expired, of {many}.")
+    return Verdict(Tone.GOOD if services or proxies else Tone.PLAIN, f"{many}; none in use has expired.")
+
+
+def _left(certificate: Document) -> float:
+    return number(certificate, "seconds_left")
+
+
+def _standing(entry: Document) -> str:
+    if said(entry, "state") == "revoked":
+        return "revoked"
+    return "expired" if entry.get("expired") is True else said(entry, "state")
+
+
+def _valid(certificate: Document) -> Markup:
+    left = _left(certificate)
+    if left <= 0:
+        return badge("expired")
+    days, hours = divmod(int(left) // 3600, 24)
+    said_left = counted(days, "day") if days else f"{hours} h" if hours else f"{int(left) // 60} min"
+    return joined((badge("valid"), text(f" {said_left} left")))
+
+
+def _claimed(entry: Document) -> Markup:
+    if not said(entry, "claimed_at"):
+        by = said(entry, "claim_by")
+        return joined((text("by "), moment(by))) if by else NONE
+    return joined((moment(said(entry, "claimed_at")), tag("div", text(said(entry, "claimed_from")))))
+
+
+def _revoked(entry: Document) -> Markup:
+    if not said(entry, "revoked_at"):
+        return NONE
+    return joined((moment(said(entry, "revoked_at")), tag("div", name(said(entry, "revoked_why")))))
+
+
+def _serial(proxy: Document) -> Markup:
+    return code(said(proxy, "serial")) if said(proxy, "serial") else NONE
+
+
+def _lacks(proxy: Document) -> Markup:
+    return joined((badge(each.replace("-", " "), Tone.WARNING) for each in words(proxy, "lacks")), " ")
+
+
+def _held_certificate(proxy: Document) -> Markup:
+    held = part(proxy, "service_certificate")
+    if not held:
+        return NONE
+    return joined((code(said(held, "serial")), text(" until "), moment(said(held, "not_after"))))
+
+
+_SERVICE: Final = (
+    Column("Identity", lambda each: links.identity(said(each, "identity")), ("identity",)),
+    Column("State", _valid, ("seconds_left",)),
+    Column(
+        "Serial", lambda each: tag("code", text(said(each, "serial")), id=said(each, "serial")), ("serial",)
+    ),
+    Column("Valid until", lambda each: moment(said(each, "not_after")), ("not_after",)),
+)
+_PROXY: Final = (
+    Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),
+    Column("State", lambda each: badge(_standing(each)), ("state", "expired")),
+    Column(
+        "Serial", lambda each: tag("code", text(said(each, "serial")), id=said(each, "serial")), ("serial",)
+    ),
+    Column("Valid until", lambda each: moment(said(each, "not_after")), ("not_after",)),
+    Column("Claimed", _claimed, ("claimed_at", "claimed_from", "claim_by")),
+    Column("First ready", lambda each: moment(said(each, "first_ready_at")), ("first_ready_at",)),
+    Column("Last seen", lambda each: moment(said(each, "last_seen")), ("last_seen",)),
+    Column("Revoked", _revoked, ("revoked_at", "revoked_why")),
+)
+_PARTICIPANT: Final = (
+    Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),
+    Column("Lacks", _lacks, ("takes_part", "lacks")),
+    Column(
+        "Certificate", lambda each: code(said(each, "serial")) if said(each, "serial") else NONE, ("serial",)
+    ),
+    Column("Shows to others", _held_certificate, ("service_certificate",)),
+)
+
+
+MOST_SPANS: Final = 24
+"""So many certificates are drawn, those first that end first; all are in the tables."""
+
+
+def _spans(found: Document) -> Iterator[Span]:
+    """Yield until when what is in use is in force: what services have, and what proxies show still."""
+    current = set[str]()
+    for each in records(found, "service_certificates"):
+        current.add(said(each, "serial"))
+        if (end := _moment(each, "not_after")) is not None:
+            title = f"{said(each, 'identity')}: until {said(each, 'not_after')}"
+            tone = Tone.BAD if _left(each) <= 0 else Tone.GOOD
+            yield Span(said(each, "identity"), _moment(each, "not_before"), end, tone, title)
+    for each in records(found, "participants"):
+        held = part(each, "service_certificate")
+        end = _moment(held, "not_after")
+        if end is not None and said(held, "serial") not in current:
+            title = f"{said(each, 'cn')} shows {said(held, 'serial')} still, until {said(held, 'not_after')}"
+            yield Span(f"shown by {said(each, 'cn')}", None, end, Tone.WARNING, title)
+
+
+def _moment(found: Document, field: str) -> datetime | None:
+    return _read(said(found, field))
+
+
+def _read(said_: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(said_)
+    except ValueError:
+        return None
+
+
+def _timeline(found: Document, now: datetime | None) -> Iterable[Markup]:
+    spans = sorted(_spans(found), key=lambda each: (each.end, each.name))
+    authority = part(found, "authority")
+    ends = _moment(authority, "not_after")
+    if not spans or ends is None or now is None:
+        return
+    signer = f"CA ({said(authority, 'kind')})"
+    tone = Tone.GOOD if ends > spans[-1].end else Tone.WARNING
+    top = Span(signer, None, ends, tone, f"{signer}: until {said(authority, 'not_after')}")
+    yield timeline([top, *spans[:MOST_SPANS]], now, spans[-1].end, "Until when certificates are in force")
+    if (more := len(spans) - MOST_SPANS) > 0:
+        words_ = f"{counted(more, 'certificate')} more: those are drawn that end first."
+        yield tag("p", text(words_), class_="empty")
+
+
+def _certificates(found: Document, asked: Asked) -> Iterable[Markup]:
+    yield from _timeline(found, _read(asked.at))
+    yield tag("h2", text("Of services"))
+    empty = "None yet: one is made for each serviceAccount of a Workload."
+    yield table(records(found, "service_certificates"), _SERVICE, empty, lambda each: said(each, "identity"))
+    yield tag("h2", text("Of proxies"))
+    empty = "None yet: `meshwright certs issue-proxy` issues one."
+    issued = records(found, "proxy_certificates")
+    yield table(issued, _PROXY, empty, lambda each: said(each, "cn"))
+    yield tag("h2", text("Who takes no part in the mesh"))
+    away = [each for each in records(found, "participants") if each.get("takes_part") is not True]
+    listed = {said(each, "cn") for each in issued}
+    yield table(
+        away, _PARTICIPANT, "Every proxy does.", lambda each: "" if (cn := said(each, "cn")) in listed else cn
+    )
+
+
+CERTIFICATES: Final = Look(
+    "Certificates", of_certificates, _certificates, shows="The certificates issued; never their keys."
+)

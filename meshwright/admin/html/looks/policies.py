@@ -1,0 +1,133 @@
+"""Objects in force, and what is wrong with them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from meshwright.admin.html import links
+from meshwright.admin.html.fields import items, records, said, words
+from meshwright.admin.html.forms import Field, Form
+from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.markup import NOTHING, Markup, code, detail, joined, name, tag, text
+from meshwright.admin.html.tables import Column, plain, table
+from meshwright.admin.html.tones import Tone, Verdict, badge, counted, tone_of
+from meshwright.admin.html.values import NONE, pairs, raw
+from meshwright.admin.pages.jsonable import Document, Json
+
+
+def of_policies(found: Document) -> Verdict:
+    """Return how many objects are in force, and what is wrong."""
+    severities = [said(each, "severity") for each in records(found, "problems")]
+    failures = len(records(found, "failures"))
+    wrong = [counted(severities.count(each), each) for each in ("error", "warning") if severities.count(each)]
+    wrong += [counted(failures, "group that failed", "groups that failed")] if failures else []
+    if wrong:
+        tone = Tone.BAD if failures or "error" in severities else Tone.WARNING
+        return Verdict(tone, f"In what was read: {', '.join(wrong)}.")
+    objects = len(items(found, "objects"))
+    if not objects:
+        return Verdict(Tone.WARNING, "No object is in force.")
+    return Verdict(
+        Tone.GOOD, f"{counted(objects, 'object is', 'objects are')} in force, and nothing is wrong."
+    )
+
+
+def _field(problem: Document) -> Markup:
+    value = said(problem, "value")
+    parts = (
+        tag("div", code(said(problem, "field"))) if said(problem, "field") else NOTHING,
+        tag("div", text("is "), code(value)) if value else NOTHING,
+    )
+    return joined(parts) if any(parts) else NONE
+
+
+def _object(problem: Document) -> Markup:
+    return links.mesh_object(said(problem, "object")) if said(problem, "object") else NONE
+
+
+_PROBLEM: Final = (
+    Column("Severity", lambda each: badge(said(each, "severity")), ("severity", "line")),
+    Column("Code", lambda each: text(said(each, "code")), ("code",)),
+    Column("Object", _object, ("object",)),
+    Column("Where", lambda each: links.origin(said(each, "origin")), ("origin",)),
+    Column("Field", _field, ("field", "value")),
+    Column("What would be right", lambda each: links.in_sentence(said(each, "expected")), ("expected",)),
+)
+
+
+def _meanwhile(failure: Document) -> str:
+    return (
+        "its proxies keep what they have" if failure.get("kept") is True else "its proxies are served nothing"
+    )
+
+
+_FAILURE: Final = (
+    plain("Group", "group"),
+    plain("Error", "error"),
+    Column("Meanwhile", lambda each: text(_meanwhile(each)), ("kept",)),
+)
+
+
+def _in_force(found: Document) -> Markup:
+    state = badge("stale" if found.get("stale") is True else "in force")
+    return joined((state, *(badge(f"with {each}", tone_of(each)) for each in words(found, "wrong"))), " ")
+
+
+def _key(found: Document) -> str:
+    return f"{said(found, 'kind')} {'/'.join(filter(None, (said(found, 'namespace'), said(found, 'name'))))}"
+
+
+_OBJECT: Final = (
+    Column("Object", lambda each: links.mesh_object(_key(each)), ("kind", "namespace", "name")),
+    Column("State", _in_force, ("stale", "wrong")),
+    Column("Where", lambda each: links.origin(said(each, "origin")), ("origin",)),
+    Column("Value", lambda each: detail(text("value"), raw(each.get("value"))), ("value",)),
+)
+
+
+def _policies(found: Document, asked: Asked) -> Iterable[Markup]:
+    one = any(each == "object" for each, _ in asked.query)
+    yield tag("h2", text("Problems"))
+    order = list(Tone)
+    problems = sorted(
+        records(found, "problems"), key=lambda each: order.index(tone_of(said(each, "severity")))
+    )
+    yield table(problems, _PROBLEM, "Nothing is wrong with what was read.")
+    if failures := records(found, "failures"):
+        yield tag("h2", text("Groups that failed"))
+        yield table(failures, _FAILURE, "")
+    yield tag("h2", text("In force"))
+    worst = _worst(problems)
+    objects = [each | {"wrong": worst.get(_key(each), [])} for each in records(found, "objects")]
+    if one and objects:
+        yield joined(_one(each) for each in objects)
+        return
+    empty = "No such object is in force: mend it where it stands." if one else _EMPTY
+    yield table(objects, _OBJECT, empty)
+
+
+def _worst(problems: Sequence[Document]) -> dict[str, list[Json]]:
+    """Return the worst severity of what is wrong with each object; `problems` begin with the worst."""
+    return {said(each, "object"): [said(each, "severity")] for each in reversed(problems)}
+
+
+_EMPTY: Final = "No object is in force. Put manifests where a source reads them: see Sources."
+
+
+def _one(found: Document) -> Markup:
+    head = {
+        "object": name(_key(found)),
+        "state": _in_force(found),
+        "where": links.origin(said(found, "origin")),
+    }
+    return joined((pairs(head), raw(found.get("value"))))
+
+
+POLICIES: Final = Look(
+    "Policies",
+    of_policies,
+    _policies,
+    (Form((Field("object", "Object: kind namespace/name", "TrafficTarget shop/buyers"),), "Show it"),),
+    "The objects in force, and everything that is wrong.",
+    frozenset({"object"}),
+)

@@ -1,0 +1,230 @@
+"""Proxies: all of them, one's configuration, and what one was told."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from meshwright.admin.html import links
+from meshwright.admin.html.fields import part, records, said, words
+from meshwright.admin.html.forms import Field, Form
+from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.looks.pushes import PROXY, pushes
+from meshwright.admin.html.markup import NOTHING, Markup, code, detail, joined, listed, name, tag, text
+from meshwright.admin.html.tables import Column, table
+from meshwright.admin.html.tones import Tone, Verdict, badge, badges, counted, tone_of, worst
+from meshwright.admin.html.values import NONE, moment, pairs, raw, shown
+from meshwright.admin.pages.behind import REFUSED
+from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.pages.proxy import SECTIONS
+
+
+def tone(proxy: Document) -> Tone:
+    """Return how a proxy does: BAD where it rejects or fails, WARNING where it is behind or not here."""
+    states = [tone_of(state) for state in map(str, part(proxy, "sync").values())]
+    if said(proxy, "why").startswith(("group failed", *REFUSED)):
+        states.append(Tone.BAD)
+    is_behind = said(proxy, "why") and said(proxy, "state") != "ended"
+    states.append(Tone.WARNING if is_behind else tone_of(said(proxy, "state")))
+    return worst(states)
+
+
+def of_all(found: Document) -> Verdict:
+    """Return how many proxies are in step, and how bad the others are."""
+    proxies = records(found, "proxies")
+    tones = [tone(each) for each in proxies]
+    well = tones.count(Tone.GOOD)
+    if not proxies:
+        return Verdict(Tone.PLAIN, "No proxy is known.")
+    if well == len(proxies):
+        return Verdict(Tone.GOOD, f"{counted(well, 'proxy is', 'proxies are')} connected and in step.")
+    bad = tones.count(Tone.BAD)
+    failing = f"; {counted(bad, 'rejects or lacks', 'reject or lack')} what is meant for it" if bad else ""
+    return Verdict(worst(tones), f"{well} of {counted(len(proxies), 'proxy', 'proxies')} in step{failing}.")
+
+
+def of_one(found: Document) -> Verdict:
+    """Return how one proxy does, and why it is behind."""
+    if "usage" in found:
+        return Verdict(Tone.PLAIN, "Say which proxy.")
+    if "proxies" in found:
+        return of_all(found)
+    state, since = said(found, "state"), said(found, "age")
+    why = said(found, "why") or ("in step" if state == "connected" else "")
+    return Verdict(tone(found), f"{state.capitalize()} for {since}{': ' + why if why else ''}.")
+
+
+def state(proxy: Document) -> Markup:
+    """Return a proxy's state as a word, and since when."""
+    also = [joined((text(" "), badge(each))) for each in ("held", "dead") if proxy.get(each) is True]
+    return joined(
+        (badge(said(proxy, "state")), *also, tag("span", text(f" for {said(proxy, 'age')}"), class_="whole"))
+    )
+
+
+def _named(proxy: Document) -> Markup:
+    workload = said(proxy, "workload")
+    on = text(f" on {said(proxy, 'node')}") if said(proxy, "node") else NOTHING
+    under = tag("div", text("Workload "), links.mesh_object(f"Workload {workload}", workload), on)
+    return joined((links.proxy(said(proxy, "cn")), under if workload else NOTHING))
+
+
+def _sync(proxy: Document) -> Markup:
+    states = part(proxy, "sync")
+    return badges((each, str(word)) for each, word in states.items()) if states else NONE
+
+
+def _why(proxy: Document) -> Markup:
+    return links.in_sentence(said(proxy, "why")) if said(proxy, "why") else NONE
+
+
+def _identity(proxy: Document) -> Markup:
+    return links.identity(said(proxy, "identity")) if said(proxy, "identity") else NONE
+
+
+_COLUMNS: Final = (
+    Column("Proxy", _named, ("cn", "workload", "uuid", "service", "namespace", "node")),
+    Column("State", state, ("state", "age", "held", "dead")),
+    Column("Sync", _sync, ("sync",)),
+    Column("Behind", _why, ("why",)),
+    Column("Identity", _identity, ("identity",)),
+)
+
+
+def _all(found: Document) -> Iterable[Markup]:
+    order = list(Tone)
+    proxies = sorted(records(found, "proxies"), key=lambda each: order.index(tone(each)))
+    empty = "No proxy is known yet. One is as soon as a Workload with a uuid is read, or a sidecar connects."
+    yield table(proxies, _COLUMNS, empty)
+
+
+def facts(proxy: Document) -> Markup:
+    """Return what is known of one proxy, in pairs."""
+    cn = said(proxy, "cn")
+    drawn = {"state": state(proxy), "sync": _sync(proxy), "behind": _why(proxy)}
+    if workload := said(proxy, "workload"):
+        drawn["workload"] = links.mesh_object(f"Workload {workload}", workload)
+    none_issued = said(proxy, "why").startswith("no certificate was issued")
+    certificates = NONE if none_issued else links.certificates(cn, cn)
+    drawn |= {"identity": _identity(proxy), "certificates": certificates}
+    known = ("uuid", "service", "namespace", "address", "since", "admitted", "streams", "protocol")
+    drawn |= {each: shown(proxy.get(each)) for each in known if each in proxy}
+    drawn |= {each: shown(proxy[each]) for each in ("pod", "node") if said(proxy, each)}
+    return pairs(drawn)
+
+
+def tabs(cn: str, here: str) -> Markup:
+    """Return the ways to the pages about one proxy; `here` is the path of this one."""
+    ways = {
+        "What it was told": links.href("/debug/proxy/show", {"proxy": cn}),
+        "Configuration": links.href("/debug/proxy", {"proxy": cn}),
+        "Streams and pushes": links.href("/debug/xds", {"proxy": cn}),
+    }
+    drawn = (
+        tag("a", text(word), href=to, aria_current="page" if to.partition("?")[0] == here else None)
+        for word, to in ways.items()
+    )
+    return tag("p", *drawn, class_="tabs")
+
+
+def _configured(found: Document, asked: Asked) -> Iterable[Markup]:
+    if "proxies" in found:
+        yield from _all(found)
+        return
+    cn, types, comparable = said(found, "cn"), part(found, "configuration"), words(found, "comparable")
+    yield tabs(cn, asked.path)
+    yield facts(found)
+    if not types:
+        yield tag("p", text("Nothing is published for it: its workload must be known first."), class_="empty")
+    for word in types:
+        yield tag("h2", text(word.capitalize()))
+        resources = part(types, word)
+        if not resources:
+            yield tag("p", text("It is served none."), class_="empty")
+        for each in resources:
+            changed = f"{word}/{each}" in comparable
+            yield _resource(cn, word, each, part(resources, each), changed=changed)
+
+
+def _resource(cn: str, word: str, named: str, content: Document, *, changed: bool) -> Markup:
+    version = tag("span", text("version "), code(said(content, "version")))
+    if word == "secret":
+        return detail(name(named), tag("p", version), raw(content.get("resource")))
+    how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named})
+    made = links.href("/debug/xds", {"proxy": cn, "resource": f"{word}/{named}"})
+    further = (links.link("what changed", how),) if changed else ()
+    ways = (version, links.link("made from", made), *further)
+    return detail(name(named), tag("p", *ways, class_="tabs"), raw(content.get("resource")))
+
+
+def _told(found: Document, asked: Asked) -> Iterable[Markup]:
+    if "usage" in found:
+        return
+    yield tabs(said(found, "cn"), asked.path)
+    yield facts(found)
+    for title, lines in (("Not served", "left_out"), ("Rejected", "rejected")):
+        if lacking := words(found, lines):
+            yield tag("h2", text(title), text(" "), badge(counted(len(lacking), "part"), Tone.BAD))
+            yield listed(links.in_sentence(each) for each in lacking)
+    for section in (each for each in SECTIONS if each in found):
+        yield tag("h2", text(section.capitalize()), id=section)
+        yield from _section(said(found, "cn"), section, records(found, section))
+
+
+def _section(cn: str, section: str, lines: list[Document]) -> Iterable[Markup]:
+    if section == "history":
+        yield pushes(cn, lines)
+    elif not lines:
+        yield tag("p", text(_EMPTY[section]), class_="empty")
+    else:
+        yield listed(_line(section, each) for each in lines)
+
+
+_EMPTY: Final = {
+    "listeners": "None: its workload is not known, has no port, and no policy lets it call anybody.",
+    "routes": "None: no port of its is HTTP or TCP of a Service, and no TrafficTarget has it as a source.",
+    "clusters": "None: there is nobody that it may call, and no port of its own.",
+    "endpoints": "None: it calls nobody. A TrafficTarget with its account among the sources would fill this.",
+    "secrets": "None: they are made once its workload is known.",
+}
+
+
+def _line(section: str, line: Document) -> Markup:
+    known = {each: links.object_address(f"ServiceAccount {each}") for each in _accounts(line)}
+    known |= {each: links.object_address(f"Service {each}") for each in _services(line)}
+    target = said(line, "target")
+    if target and " " not in target:
+        known[target] = links.object_address(f"TrafficTarget {target}")
+    if section == "secrets":
+        if said(line, "name").startswith("service-cert"):
+            known[said(line, "serial")] = links.href("/debug/certs", anchor=said(line, "serial"))
+        until = said(line, "not_after")
+        before, _, after = said(line, "text").partition(until) if until else (said(line, "text"), "", "")
+        drawn = (links.in_sentence(before, known), moment(until) if until else NOTHING, text(after))
+        return joined(drawn)
+    return links.in_sentence(said(line, "text"), known)
+
+
+def _accounts(line: Document) -> Iterable[str]:
+    yield from (each for name in ("callers", "identities") for each in words(line, name) if "/" in each)
+
+
+def _services(line: Document) -> Iterable[str]:
+    yield said(line, "service")
+    yield from words(line, "services")
+    yield from (said(each, "service") for each in records(line, "backends"))
+
+
+PROXIES: Final = Look(
+    "Proxies",
+    of_one,
+    _configured,
+    (Form((PROXY,), "Show its configuration"),),
+    "Every proxy that is or should be here, and why one is behind; the worst first.",
+)
+TOLD: Final = Look(
+    "One proxy",
+    of_one,
+    _told,
+    (Form((PROXY, Field("section", "Section", choices=SECTIONS)), "Show what it was told"),),
+    "What one proxy was told, in the mesh's words.",
+)

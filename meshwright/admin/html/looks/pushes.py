@@ -1,0 +1,159 @@
+"""Streams of proxies, and what they were sent."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from meshwright.admin.html import links
+from meshwright.admin.html.fields import number, part, records, said, words
+from meshwright.admin.html.forms import Field, Form
+from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.markup import NOTHING, Markup, joined, listed, name, tag, text
+from meshwright.admin.html.tables import Column, table
+from meshwright.admin.html.tones import Tone, Verdict, badge, badges, counted, tone_of, worst
+from meshwright.admin.html.values import NONE, moment
+from meshwright.admin.pages.jsonable import Document
+
+PROXY: Final = Field("proxy", "Proxy: UUID, common name or workload", "shop/store-1", required=True)
+
+
+def of_streams(found: Document) -> Verdict:
+    """Return how many streams there are, and whether all that was sent is in force."""
+    streams = records(found, "streams")
+    states = [said(each, "state") for stream in streams for each in _types(stream).values()]
+    if not streams:
+        return Verdict(Tone.PLAIN, "No stream is open.")
+    many = counted(len(streams), "stream is open", "streams are open")
+    apart = sorted({each for each in states if each != "synced"})
+    if not apart:
+        return Verdict(Tone.GOOD, f"{many}, and all that was sent is acknowledged.")
+    said_of = ", ".join(f"{states.count(each)} {each}" for each in apart)
+    return Verdict(worst(map(tone_of, apart)), f"{many}; types that are not in step: {said_of}.")
+
+
+def _types(stream: Document) -> dict[str, Document]:
+    types = part(stream, "types")
+    return {each: part(types, each) for each in types}
+
+
+def _streams(found: Document) -> Markup:
+    empty = "No stream is open. One is as soon as a sidecar connects with a certificate of this mesh."
+    return table(records(found, "streams"), _STREAM, empty)
+
+
+def _states(stream: Document) -> Markup:
+    found = [(each, said(inner, "state")) for each, inner in _types(stream).items()]
+    return badges(found) if found else NONE
+
+
+_STREAM: Final = (
+    Column("Stream", lambda each: text(said(each, "stream")), ("stream",)),
+    Column("Proxy", lambda each: links.proxy(said(each, "proxy")), ("proxy",)),
+    Column("Types", _states, ()),
+    Column("From", lambda each: text(said(each, "peer")), ("peer",)),
+    Column("Protocol", lambda each: text(said(each, "protocol")), ("protocol",)),
+    Column("Since", lambda each: moment(said(each, "since")), ("since",)),
+)
+
+
+def pushes(cn: str, found: list[Document]) -> Markup:
+    """Return one proxy's pushes, as they are given."""
+    columns = (
+        Column("When", lambda each: moment(said(each, "at"), exact=True), ("at",)),
+        Column("Type", lambda each: text(said(each, "type")), ("type",)),
+        Column("What", lambda each: _what(cn, each), ("added", "changed", "removed", "again", "bytes")),
+        Column("Due to", _due, ("trigger",)),
+        Column("Answer", _answer, ("answer", "error", "seconds")),
+    )
+    return table(found, columns, "Nothing was pushed yet: the first push follows the first subscription.")
+
+
+def _what(cn: str, push: Document) -> Markup:
+    word, again = said(push, "type"), int(number(push, "again"))
+    added = [links.resource(cn, word, each) for each in words(push, "added")]
+    changed = [_change(cn, word, each) for each in records(push, "changed")]
+    removed = [name(each) for each in words(push, "removed")]
+    lines = [
+        joined((text(f"{verb} "), joined(names, ", ")))
+        for verb, names in (("added", added), ("changed", changed), ("removed", removed))
+        if names
+    ]
+    lines += [text(f"{again} as they were held")] if again else []
+    return joined(tag("div", each) for each in (*lines, text(f"{said(push, 'bytes')} bytes")))
+
+
+def _change(cn: str, word: str, changed: Document) -> Markup:
+    named = said(changed, "name")
+    versions = {each: said(changed, each) for each in ("from", "to")}
+    how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named} | versions)
+    # Versions are kept for a while, and those of secrets never.
+    further = (
+        joined((text(" ("), links.link("how", how), text(")"))) if changed.get("comparable") else NOTHING
+    )
+    return joined((links.resource(cn, word, named), further))
+
+
+def _due(push: Document) -> Markup:
+    trigger = part(push, "trigger")
+    waves = [
+        tag("div", text(f"wave {said(wave, 'wave')}: "), _cause(cause))
+        for wave in records(trigger, "waves")
+        for cause in records(wave, "causes")
+    ]
+    more = sum(int(number(wave, "more")) for wave in records(trigger, "waves"))
+    rest = tag("div", text(f"and {more} more")) if more else NOTHING
+    return joined((tag("div", text(said(trigger, "why"))), *waves, rest))
+
+
+def _cause(cause: Document) -> Markup:
+    there = text(f" {said(cause, 'change')} ({said(cause, 'origin')})")
+    return joined((links.mesh_object(said(cause, "object")), there))
+
+
+def _answer(push: Document) -> Markup:
+    error, seconds = part(push, "error"), push.get("seconds")
+    took = text(f" {number(push, 'seconds') * 1000:.1f} ms") if seconds is not None else NOTHING
+    said_so = tag("div", links.in_sentence(said(error, "message"))) if error else NOTHING
+    return joined((badge(said(push, "answer")), took, said_so))
+
+
+def _xds(found: Document, _asked: Asked) -> Iterable[Markup]:
+    if cn := said(found, "proxy"):
+        yield tag("p", links.proxy(cn, "What this proxy was told"), class_="tabs")
+    if "objects" in found:
+        yield tag("h2", text(f"What {said(found, 'resource')} is made from"))
+        yield made_from(found)
+        if found.get("comparable"):
+            yield _compare(cn, said(found, "resource"))
+    if cn:
+        yield tag("h2", text("Streams"))
+    yield _streams(found)
+    if "pushes" in found:
+        yield tag("h2", text("Pushes, newest first"))
+        yield pushes(cn, records(found, "pushes"))
+
+
+def _compare(cn: str, resource: str) -> Markup:
+    word, _, named = resource.partition("/")
+    to = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named})
+    return tag("p", tag("a", text("What changed in it last"), href=to))
+
+
+def made_from(found: Document) -> Markup:
+    """Return the objects that a resource was made from, with where they stand."""
+    objects = records(found, "objects")
+    if not objects:
+        return tag("p", text("Nothing: the proxy is served no such resource."), class_="empty")
+    return listed(
+        joined((links.mesh_object(said(each, "object")), text(f", {said(each, 'origin')}")))
+        for each in objects
+    )
+
+
+STREAMS: Final = Look(
+    "Streams",
+    of_streams,
+    _xds,
+    (Form((PROXY, Field("resource", "Resource: type/name", "route/rds-inbound.8080")), "Show its pushes"),),
+    "The open streams by type; of one proxy also its last pushes, and what a resource was made from.",
+)

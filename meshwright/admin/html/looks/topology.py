@@ -1,0 +1,215 @@
+"""Who calls whom, as a picture and as tables."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from meshwright.admin.html import links
+from meshwright.admin.html.fields import number, part, records, said, words
+from meshwright.admin.html.forms import Field, Form
+from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.looks.traffic import tone as tone_of_calls
+from meshwright.admin.html.markup import Markup, listed, name, tag, text
+from meshwright.admin.html.picture import Arrow, Node, picture
+from meshwright.admin.html.tables import Column, table
+from meshwright.admin.html.tones import Tone, Verdict, badge, counted, worst
+from meshwright.admin.html.values import NONE
+from meshwright.admin.pages.jsonable import Document
+
+MOST_DRAWN: Final = 80
+"""Of more nodes nobody sees anything; what there is then is the tables."""
+PATH: Final = "/debug/topology"
+_TONES: Final = {tone.value: tone for tone in Tone}
+
+
+def of_topology(found: Document) -> Verdict:
+    """Return how many calls are seen, and of which of them many fail, or are not allowed."""
+    edges = records(found, "edges")
+    seen = [each for each in edges if part(each, "seen")]
+    failing = [each for each in seen if _tone(each) in (Tone.WARNING, Tone.BAD)]
+    many = f"{counted(len(records(found, 'nodes')), said(found, 'by') or 'service')}, {len(seen)} of"
+    first = f"{many} {counted(len(edges), 'way')} to call seen lately"
+    if not failing:
+        return Verdict(Tone.GOOD if seen else Tone.PLAIN, f"{first}.")
+    one = min(failing, key=lambda each: number(part(each, "seen"), "success"))
+    rate = f"{number(part(one, 'seen'), 'success'):.2%}"
+    sentence = f"{first}; {said(one, 'source')} to {said(one, 'destination')} succeeds in {rate}."
+    return Verdict(worst(map(_tone, failing)), sentence)
+
+
+def _tone(edge: Document) -> Tone:
+    """Return how calls fare; of those that policy does not allow only one proxy's word is known."""
+    found = tone_of_calls(part(edge, "seen"))
+    is_claimed = edge.get("allowed") is False and edge.get("verified") is False
+    return Tone.WARNING if is_claimed and found is Tone.BAD else found
+
+
+def _topology(found: Document, asked: Asked) -> Iterable[Markup]:
+    nodes, edges, query = records(found, "nodes"), records(found, "edges"), dict(asked.query)
+    leads = {said(each, "id"): _href(each, query.get("window", "")) for each in nodes}
+    if 0 < len(nodes) <= MOST_DRAWN:
+        yield _drawn(found, leads, query.get("service", ""))
+        yield tag("p", text(_LEGEND), class_="shows")
+    elif nodes:
+        many = f"These are {len(nodes)}, too many for a picture: ask for a service or a namespace."
+        yield tag("p", text(many), class_="empty")
+    yield tag("h2", text("Calls"))
+    ordered = sorted(edges, key=lambda each: list(Tone).index(_tone(each)))
+    ends = {key: links.link(key, to) for key, to in leads.items()}
+    yield table(ordered, _calls(ends), "Nobody may call anybody, and nobody has.")
+    yield tag("h2", text("Namespaces" if said(found, "by") == "namespace" else "Services"))
+    yield table(nodes, _nodes(ends), "There is no Service, and no Workload.")
+
+
+_LEGEND: Final = (
+    "A line is calls that were seen: the part that succeeded, and how many there were in a second; a dashed "
+    "one is allowed, and was not seen. A lock is mTLS that was seen. Behind a TrafficSplit it is what part a "
+    "backend should have, and had. A service leads to its neighbours."
+)
+
+
+def _drawn(found: Document, leads: Mapping[str, str], about: str) -> Markup:
+    nodes = {said(each, "id"): _node(each, leads[said(each, "id")]) for each in records(found, "nodes")}
+    arrows = {
+        (said(each, "source"), said(each, "destination")): _arrow(each) for each in records(found, "edges")
+    }
+    return picture(nodes, arrows, "Who calls whom", about)
+
+
+def _node(node: Document, to: str) -> Node:
+    proxies, key, namespace = part(node, "proxies"), said(node, "id"), said(node, "namespace")
+    known, in_step = number(proxies, "known"), number(proxies, "in_step")
+    here = f"{in_step:g} of {known:g} in step" if known else "no sidecar"
+    by_namespace = said(node, "kind") == "namespace"
+    below = here if by_namespace or not namespace else f"{namespace} · {in_step:g}/{known:g}"
+    title = f"{key}: {here}, {said(node, 'verdict')}"
+    return Node(said(node, "name"), below, to, _TONES[said(node, "verdict")], title)
+
+
+def _href(node: Document, window: str) -> str:
+    """Return where a node leads: into a namespace, or to a service's neighbours, over the time asked for."""
+    match said(node, "kind"), said(node, "id"):
+        case "namespace", named:
+            to = {"namespace": named}
+        case "outside", "outside":  # all of it together: by service it is apart
+            to = {"by": "service"}
+        case _, named:
+            to = {"service": named}
+    return links.href(PATH, to | ({"window": window} if window else {}))
+
+
+def _arrow(edge: Document) -> Arrow:
+    seen, weights = part(edge, "seen"), _weights(edge)
+    says = weights or (_fares(seen) if seen else "")
+    title = f"{said(edge, 'source')} to {said(edge, 'destination')}: {says or 'allowed, not seen'}"
+    is_seen = bool(seen) or bool(edge.get("share"))
+    return Arrow(says, _tone(edge), is_seen, edge.get("mtls") is True and is_seen, title)
+
+
+def _fares(seen: Document) -> str:
+    """Return how calls fare in a few letters; what fails is marked by a sign too, for who sees no colour."""
+    success = seen.get("success")
+    if not isinstance(success, int | float):
+        return counted(round(number(seen, "connections")), "connection")
+    sign = {Tone.BAD: "✕ ", Tone.WARNING: "! "}.get(tone_of_calls(seen), "")
+    return f"{sign}{success:.1%} {number(seen, 'per_second'):.1f}/s"
+
+
+def _weights(edge: Document) -> str:
+    found = records(edge, "weights")
+    if not found:
+        return ""
+    wanted = ", ".join(f"{number(each, 'part'):.0%}" for each in found)
+    share = edge.get("share")
+    return f"{wanted}, had {share:.0%}" if isinstance(share, int | float) else f"{wanted} wanted"
+
+
+def _allowed(edge: Document) -> Markup:
+    by = words(edge, "by")
+    if by:
+        return listed(links.in_sentence(each) for each in by)
+    if records(edge, "weights"):
+        return listed(
+            links.mesh_object(f"TrafficSplit {said(each, 'split')}") for each in records(edge, "weights")
+        )
+    return badge("not allowed by policy", Tone.WARNING) if edge.get("allowed") is False else NONE
+
+
+def _seen(edge: Document) -> Markup:
+    seen = part(edge, "seen")
+    if not seen:
+        return NONE
+    return badge(_fares(seen), _tone(edge))
+
+
+def _mtls(edge: Document) -> Markup:
+    match edge.get("mtls"):
+        case True:
+            return badge("seen", Tone.GOOD)
+        case False:
+            return badge("not seen", Tone.PLAIN)
+        case _:
+            return NONE
+
+
+def _p95(edge: Document) -> Markup:
+    found = part(edge, "seen").get("p95_ms")
+    return text(f"{found:g} ms") if isinstance(found, int | float) else NONE
+
+
+def _calls(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
+    """Return the columns of calls, with links to both of their ends."""
+    return (
+        Column("From", lambda each: ends.get(said(each, "source"), NONE), ("source",)),
+        Column("To", lambda each: ends.get(said(each, "destination"), NONE), ("destination",)),
+        *_OF_CALLS,
+    )
+
+
+_OF_CALLS: Final = (
+    Column("Seen", _seen, ("seen",)),
+    Column("95 %", _p95, ()),
+    Column("mTLS", _mtls, ("mtls",)),
+    Column("Split", lambda each: text(_weights(each)) if _weights(each) else NONE, ("weights", "share")),
+    Column("Allowed by", _allowed, ("by", "allowed")),
+)
+
+
+def _sidecars(node: Document) -> Markup:
+    proxies = part(node, "proxies")
+    counts = (number(proxies, each) for each in ("in_step", "connected", "known"))
+    return text(" / ".join(f"{each:g}" for each in counts))
+
+
+def _nodes(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
+    """Return the columns of services or namespaces, with links to them."""
+    return (
+        Column("Name", lambda each: ends.get(said(each, "id"), NONE), ("id", "name", "namespace")),
+        *_OF_NODES,
+    )
+
+
+_OF_NODES: Final = (
+    Column("Kind", lambda each: name(said(each, "kind")), ("kind",)),
+    Column("Sidecars in step / here / known", _sidecars, ("proxies",)),
+    Column("Verdict", lambda each: badge(said(each, "verdict"), _TONES[said(each, "verdict")]), ("verdict",)),
+)
+
+TOPOLOGY: Final = Look(
+    "Topology",
+    of_topology,
+    _topology,
+    (
+        Form(
+            (
+                Field("service", "A service and its neighbours", "shop/store"),
+                Field("namespace", "In the namespace", "shop"),
+                Field("by", "By", choices=("service", "namespace")),
+                Field("window", "Over the last seconds, 10 to 3600", "60"),
+            ),
+            "Show",
+        ),
+    ),
+    "Who calls whom, as policy allows it and proxies have counted.",
+    frozenset({"service", "namespace"}),
+)

@@ -1,0 +1,147 @@
+"""How calls fare, as proxies have counted."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from meshwright.admin.html import links
+from meshwright.admin.html.fields import part, records, said
+from meshwright.admin.html.forms import Field, Form
+from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.markup import Markup, joined, name, text
+from meshwright.admin.html.tables import Column, table
+from meshwright.admin.html.tones import Tone, Verdict, badge, counted, worst
+from meshwright.admin.html.values import NONE
+from meshwright.admin.pages.jsonable import Document
+from meshwright.traffic.figures import Of
+
+WELL: Final = 0.99
+BADLY: Final = 0.9
+"""The parts of the requests that must be answered for a row to be well, and to be no worse than a warning."""
+
+
+def tone(row: Document) -> Tone:
+    """Return how good a row is; of no request nothing is known."""
+    success = row.get("success")
+    if not isinstance(success, int | float):
+        return Tone.PLAIN
+    return Tone.GOOD if success >= WELL else Tone.WARNING if success >= BADLY else Tone.BAD
+
+
+def of_traffic(found: Document) -> Verdict:
+    """Return how many rows are well, with the worst one by its name, and how many proxies have told."""
+    rows, told = records(found, "rows"), _told(found)
+    asked = [each for each in rows if tone(each) is not Tone.PLAIN]
+    failing = [each for each in asked if tone(each) is not Tone.GOOD]
+    over = f"over {counted(round(_number(found.get('window_seconds'))), 'second')}"
+    if not asked:
+        return Verdict(Tone.PLAIN, f"No request was counted {over}{told}.")
+    if not failing:
+        return Verdict(Tone.GOOD, f"{counted(len(asked), 'row')} of requests, all well {over}{told}.")
+    first = min(failing, key=lambda each: _number(each.get("success")))
+    words = f"{_whole_name(first)} succeeds in {_number(first.get('success')):.2%}"
+    among = f"{len(failing)} of {counted(len(asked), 'row')} of requests not well {over}"
+    return Verdict(worst(map(tone, failing)), f"{among}: {words}{told}.")
+
+
+def _told(found: Document) -> str:
+    reporting = part(found, "reporting")
+    told, connected = reporting.get("proxies"), reporting.get("connected")
+    if not isinstance(told, int) or not isinstance(connected, int) or told >= connected:
+        return ""
+    return f"; {told} of {counted(connected, 'connected proxy', 'connected proxies')} have told"
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _end(row: Document, field: str) -> str:
+    end = part(row, field)
+    if not end:
+        return ""
+    port = f":{end['port']}" if end.get("port") else ""
+    return f"{said(end, 'namespace')}/{said(end, 'service')}{port}".removeprefix("/")
+
+
+def _whole_name(row: Document) -> str:
+    """Return of whose calls a row is, in words."""
+    ends = [_end(row, "source"), _end(row, "destination"), _end(row, "backend")]
+    return said(row, "proxy") or said(row, "route") or " to ".join(filter(None, ends))
+
+
+def _service(row: Document, field: str) -> Markup:
+    shown = _end(row, field)
+    if "/" not in shown:
+        return name(shown) if shown else NONE
+    return links.service(shown.partition(":")[0], shown)
+
+
+def _success(row: Document) -> Markup:
+    success = row.get("success")
+    return badge(f"{success:.2%}", tone(row)) if isinstance(success, int | float) else NONE
+
+
+def _times(row: Document) -> Markup:
+    found = [row.get(f"p{part_}_ms") for part_ in (50, 95, 99)]
+    if not all(isinstance(each, int | float) for each in found):
+        return NONE
+    return joined([text(f"{each:g}") for each in found], " / ")
+
+
+def _proxy(row: Document) -> Markup:
+    return links.proxy(said(row, "proxy"))
+
+
+_FIGURES: Final = (
+    Column("Success", _success, ("success",)),
+    Column("A second", lambda row: text(row.get("per_second")), ("per_second",)),
+    Column("ms: 50 / 95 / 99 %", _times, ("p50_ms", "p95_ms", "p99_ms")),
+    Column("Failed", lambda row: text(row.get("failures")), ("failures",)),
+    Column("Connections", lambda row: text(row.get("connections")), ("connections",)),
+)
+_NAMES: Final = {
+    "source": Column("From", lambda row: _service(row, "source"), ("source",)),
+    "destination": Column("To", lambda row: _service(row, "destination"), ("destination",)),
+    "backend": Column("Backend", lambda row: _service(row, "backend"), ("backend",)),
+    "route": Column("Route", lambda row: name(said(row, "route")), ("route",)),
+    "proxy": Column("Proxy", _proxy, ("proxy",)),
+}
+_PROTOCOL: Final = Column("Protocol", lambda row: text(said(row, "protocol")), ("protocol",))
+
+
+def _traffic(found: Document, _asked: Asked) -> Iterable[Markup]:
+    rows = sorted(records(found, "rows"), key=lambda row: list(Tone).index(tone(row)))
+    first = [column for field, column in _NAMES.items() if any(row.get(field) for row in rows)]
+    empty = (
+        "Nobody has told of a call. Agents tell that renew here (`--renewal`), of what has been called since."
+    )
+    shown = [
+        {each: value for each, value in row.items() if value not in (None, 0) or each in _SAID}
+        for row in rows
+    ]
+    yield table(shown, (*first, _PROTOCOL, *_FIGURES), empty)
+
+
+_SAID: Final = ("failures", "connections", "per_second")
+
+TRAFFIC: Final = Look(
+    "Traffic",
+    of_traffic,
+    _traffic,
+    (
+        Form(
+            (
+                Field("of", "Of", choices=tuple(Of), required=True),
+                Field("window", "Over the last seconds, 10 to 3600", "60"),
+                Field("namespace", "In the namespace", "shop"),
+                Field("from", "From: namespace/service", "shop/buyer"),
+                Field("to", "To: namespace/service", "shop/store"),
+                Field("service", "Or one of both: namespace/service", "shop/store"),
+            ),
+            "Show",
+        ),
+    ),
+    "Who calls whom, how often, how well and how fast, as proxies have counted.",
+    frozenset({"from", "to", "namespace"}),
+)

@@ -1,0 +1,118 @@
+"""What is served in which version, and how a resource changed."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from meshwright.admin.html import links
+from meshwright.admin.html.fields import part, records, said, words
+from meshwright.admin.html.forms import Field, Form
+from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.looks.pushes import PROXY, made_from
+from meshwright.admin.html.markup import Markup, code, joined, listed, tag, text
+from meshwright.admin.html.tables import Column, table
+from meshwright.admin.html.tones import Tone, Verdict, counted
+from meshwright.admin.html.values import pairs
+from meshwright.admin.pages.jsonable import Document
+
+CONFIGURATIONS: Final = 50
+"""How many of them are drawn."""
+TYPES: Final = ("cluster", "endpoint", "listener", "route")
+
+
+def of_difference(found: Document) -> Verdict:
+    """Return how much changed."""
+    if "usage" in found:
+        return Verdict(Tone.PLAIN, "Say which resource of which proxy.")
+    lines = [each for each in words(found, "diff") if not each.startswith(("+++", "---"))]
+    more, less = (sum(each.startswith(sign) for each in lines) for sign in "+-")
+    named = f"{said(found, 'type')} {said(found, 'name')}"
+    return Verdict(Tone.PLAIN, f"{named}: {counted(more, 'line')} more, {less} less.")
+
+
+def _difference(found: Document, _asked: Asked) -> Iterable[Markup]:
+    if "usage" in found:
+        return
+    versions = {each: code(said(found, each)) for each in ("from", "to")}
+    yield pairs({"proxy": links.proxy(said(found, "proxy"))} | versions)
+    yield difference(words(found, "diff"))
+    yield tag("h2", text("Made from"))
+    yield made_from(found)
+
+
+def difference(lines: Iterable[str]) -> Markup:
+    """Return the lines of a difference."""
+    return tag("pre", joined(map(_changed, lines), "\n"), tabindex="0")
+
+
+def _changed(line: str) -> Markup:
+    kind = {"+": "added", "-": "removed", "@": "place"}.get(line[:1])
+    return tag("span", text(line), class_=kind) if kind else text(line)
+
+
+def of_published(found: Document) -> Verdict:
+    """Return how many proxies are served how many configurations."""
+    snapshots = records(found, "snapshots")
+    proxies = sum(len(words(each, "proxies")) for each in snapshots)
+    if not snapshots:
+        return Verdict(Tone.PLAIN, "Nothing is published.")
+    many = counted(proxies, "proxy is", "proxies are")
+    return Verdict(Tone.GOOD, f"{many} served {counted(len(snapshots), 'configuration')}.")
+
+
+def _published(found: Document, _asked: Asked) -> Iterable[Markup]:
+    snapshots = records(found, "snapshots")
+    if not snapshots:
+        yield tag("p", text("It fills as soon as a Workload with a uuid is read."), class_="empty")
+    for each in snapshots[:CONFIGURATIONS]:
+        proxies = words(each, "proxies")
+        yield tag("h2", text(counted(len(proxies), "proxy", "proxies")))
+        yield listed(links.proxy(cn) for cn in proxies)
+        resources = part(each, "resources")
+        rows: list[Document] = [
+            {"type": word, "name": named, "version": version}
+            for word in resources
+            for named, version in part(resources, word).items()
+        ]
+        yield table(rows, _versions(proxies[0] if proxies else ""), "It is served nothing.")
+    if (more := len(snapshots) - CONFIGURATIONS) > 0:
+        yield tag("p", text(f"{counted(more, 'more configuration')}: ask for one proxy."), class_="empty")
+    yield tag("h2", text("Whose workloads get traffic"))
+    whose = (Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),)
+    yield table([{"cn": each} for each in words(found, "admitted")], whose, "All do.")
+    if withdrawn := words(found, "withdrawn"):
+        yield tag("h2", text("Whose certificates were revoked: their workloads get none"))
+        yield table([{"cn": each} for each in withdrawn], whose, "")
+
+
+def _versions(cn: str) -> tuple[Column, ...]:
+    return (
+        Column("Type", lambda each: text(said(each, "type")), ("type",)),
+        Column(
+            "Resource", lambda each: links.resource(cn, said(each, "type"), said(each, "name")), ("name",)
+        ),
+        Column("Version", lambda each: code(said(each, "version")), ("version",)),
+    )
+
+
+DIFFERENCE: Final = Look(
+    "Compare",
+    of_difference,
+    _difference,
+    (
+        Form(
+            (
+                PROXY,
+                Field("type", "Type", choices=TYPES, required=True),
+                Field("name", "Resource", "rds-inbound.8080", required=True),
+                Field("from", "From version", "the one before"),
+                Field("to", "To version", "the one in force"),
+            ),
+            "Compare",
+        ),
+    ),
+    "Two versions of a resource that a proxy was sent.",
+)
+PUBLISHED: Final = Look(
+    "Published", of_published, _published, shows="The resources of each proxy, by version."
+)

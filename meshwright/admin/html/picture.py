@@ -1,0 +1,169 @@
+"""A graph as a picture, SVG without scripts: nodes are links, and the same is in the tables beside it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from meshwright.admin.html.markup import Markup, joined, tag, text
+from meshwright.admin.html.tones import Tone
+from meshwright.admin.topology.layout import layout
+
+WIDTH: Final = 168
+HEIGHT: Final = 46
+AHEAD: Final = 264
+"""From a layer to the next; between them there is room for what is said of an edge."""
+BELOW: Final = 72
+MARGIN: Final = 14
+LETTERS: Final = 21
+"""So many letters of a name have room; its whole is the node's title."""
+_LOCK: Final = "M1 5h8v6h-8z M2.8 5v-1.8a2.2 2.2 0 0 1 4.4 0v1.8"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A box: its name, what stands below that, where it leads, and how good it is."""
+
+    name: str
+    below: str
+    href: str
+    tone: Tone
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A line from one node to another. What is only allowed is dashed; a lock is mTLS that was seen."""
+
+    says: str
+    tone: Tone
+    seen: bool
+    locked: bool
+    title: str
+
+
+_Point = tuple[float, float]
+
+
+def picture(
+    nodes: Mapping[str, Node], arrows: Mapping[tuple[str, str], Arrow], label: str, about: str = ""
+) -> Markup:
+    """Return the picture of nodes and arrows by their ids; `about` is the node that it is about."""
+    found = layout(list(nodes), set(arrows))
+    tallest = max(map(len, found.layers), default=0)
+    width = 2 * MARGIN + max(0, len(found.layers) - 1) * AHEAD + WIDTH
+    height = 2 * MARGIN + max(1, tallest) * BELOW
+    at = {
+        place: (MARGIN + layer * AHEAD, height / 2 + (number - (len(row) - 1) / 2) * BELOW)
+        for layer, row in enumerate(found.layers)
+        for number, place in enumerate(row)
+    }
+    lines = [_arrow(arrows[edge], [at[each] for each in way]) for edge, way in sorted(found.ways.items())]
+    boxes = [_box(each, at[key], is_subject=key == about) for key, each in nodes.items()]
+    drawn = tag(
+        "svg",
+        _heads(),
+        *(line for line, _ in lines),
+        *boxes,
+        *(words for _, words in lines),
+        viewBox=f"0 0 {width} {height:g}",
+        width=str(width),
+        height=f"{height:g}",
+        role="group",
+        aria_label=label,
+    )
+    return tag("div", drawn, class_="picture", tabindex="0", role="region", aria_label=label)
+
+
+def _heads() -> Markup:
+    """Return the heads of arrows, one for each tone."""
+    return tag(
+        "defs",
+        *(
+            tag(
+                "marker",
+                tag("path", d="M0 0L8 4L0 8z", class_=f"head {tone.name.lower()}"),
+                id=f"head-{tone.name.lower()}",
+                viewBox="0 0 8 8",
+                refX="8",
+                refY="4",
+                markerWidth="8",
+                markerHeight="8",
+                markerUnits="userSpaceOnUse",
+                orient="auto",
+            )
+            for tone in Tone
+        ),
+    )
+
+
+def _box(node: Node, at: _Point, *, is_subject: bool) -> Markup:
+    left, middle = at
+    inner = (
+        tag("title", text(node.title)),
+        tag(
+            "rect",
+            x=f"{left:g}",
+            y=f"{middle - HEIGHT / 2:g}",
+            width=str(WIDTH),
+            height=str(HEIGHT),
+            rx="8",
+        ),
+        tag("text", text(_short(node.name)), x=f"{left + 12:g}", y=f"{middle - 4:g}", class_="name"),
+        tag("text", text(_short(node.below)), x=f"{left + 12:g}", y=f"{middle + 14:g}", class_="below"),
+    )
+    subject = " subject" if is_subject else ""
+    return tag("a", *inner, href=node.href, class_=f"node {node.tone.name.lower()}{subject}")
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= LETTERS else f"{words[: LETTERS - 1]}…"
+
+
+def _arrow(arrow: Arrow, way: Sequence[_Point]) -> tuple[Markup, Markup]:
+    """Return the line of an arrow, and the words beside it, which stand above all lines."""
+    forward = way[0][0] < way[-1][0]
+    points = [_passing(each, number, len(way), forward=forward) for number, each in enumerate(way)]
+    steps = [f"M{points[0][0]:g} {points[0][1]:g}"]
+    for (x, y), (to_x, to_y) in pairwise(points):
+        bend = (to_x - x) / 2
+        steps.append(f"C{x + bend:g} {y:g} {to_x - bend:g} {to_y:g} {to_x:g} {to_y:g}")
+    tone = arrow.tone.name.lower()
+    seen = "seen" if arrow.seen else "unseen"
+    line = tag(
+        "path",
+        tag("title", text(arrow.title)),
+        d=" ".join(steps),
+        class_=f"edge {tone} {seen}",
+        marker_end=f"url(#head-{tone})",
+    )
+    return line, _words(arrow, points)
+
+
+def _passing(at: _Point, number: int, count: int, *, forward: bool) -> _Point:
+    """Return where a line meets a place: the side of a node, or the middle of a gap."""
+    x, y = at
+    if 0 < number < count - 1:
+        return x + WIDTH / 2, y
+    # What leads back stands a little lower, so that it is not taken for what leads forward.
+    return (x + WIDTH if (number == 0) is forward else x), y if forward else y + HEIGHT / 4
+
+
+def _words(arrow: Arrow, points: Sequence[_Point]) -> Markup:
+    if not arrow.says and not arrow.locked:
+        return joined(())
+    (x, y), (to_x, to_y) = points[0], points[1]
+    middle_x, middle_y = (x + to_x) / 2, (y + to_y) / 2
+    found = []
+    shift = 0.0
+    if arrow.locked:
+        half = 3.4 * len(arrow.says)
+        lock = tag(
+            "path", d=_LOCK, transform=f"translate({middle_x - half - 9:g} {middle_y - 16:g})", class_="lock"
+        )
+        found.append(tag("g", tag("title", text("mTLS was seen")), lock))
+        shift = 5.0
+    words = tag(
+        "text", text(arrow.says), x=f"{middle_x + shift:g}", y=f"{middle_y - 6:g}", text_anchor="middle"
+    )
+    return tag("g", *found, words, class_=f"says {arrow.tone.name.lower()}", aria_hidden="true")

@@ -1,0 +1,91 @@
+"""Values of which nothing more is known, as they are: pairs, lists, tables, moments."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from meshwright.admin.html import links
+from meshwright.admin.html.markup import Markup, joined, listed, name, tag, text
+from meshwright.admin.pages.jsonable import Json
+
+NONE: Final = tag("span", Markup("&ndash;"), class_="none")
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?Z")
+_COLUMNS: Final = 6
+"""Records of more fields are shown one below the other."""
+
+
+def shown(value: Json) -> Markup:
+    """Return any value."""
+    match value:
+        case None | "":
+            return NONE
+        case bool():
+            return text("yes" if value else "no")
+        case str():
+            return moment(value) if _MOMENT.fullmatch(value) else links.in_sentence(value)
+        case dict():
+            return pairs({each: shown(inner) for each, inner in value.items()}) if value else text("none")
+        case list():
+            return _list(value)
+        case _:
+            return text(value)
+
+
+def moment(value: str, *, exact: bool = False) -> Markup:
+    """Return a moment of UTC, to the second or `exact`; what is none as it is."""
+    found = _MOMENT.fullmatch(value)
+    if found is None:
+        return name(value) if value else NONE
+    day, time, fraction = found.groups("")
+    said = f"{time}{fraction if exact else ''} UTC"
+    return tag("time", tag("span", text(day)), text(" "), tag("span", text(said)), datetime=value)
+
+
+def pairs(found: Mapping[str, Markup]) -> Markup:
+    """Return names with their values."""
+    rows = (
+        tag("div", tag("dt", name(each.replace("_", " "))), tag("dd", value)) for each, value in found.items()
+    )
+    return tag("dl", *rows)
+
+
+def raw(value: object) -> Markup:
+    """Return JSON as it is, in a box of its own."""
+    return block(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def block(content: str) -> Markup:
+    """Return lines as they are, in a box of its own that is as wide as the page and no wider."""
+    return tag("pre", text(content), tabindex="0")
+
+
+def rows(labels: Sequence[str], cells: Sequence[Sequence[Markup]], names: Sequence[str] = ()) -> Markup:
+    """Return a table, which on a narrow screen is a card for each row; `names` are the rows' anchors."""
+    head = tag("thead", tag("tr", *(tag("th", text(each), scope="col") for each in labels)))
+    drawn = (
+        tag(
+            "tr",
+            *(tag("td", tag("div", cell), data_label=label) for label, cell in zip(labels, row, strict=True)),
+            id=names[at] if names and names[at] else None,
+        )
+        for at, row in enumerate(cells)
+    )
+    return tag("div", tag("table", head, tag("tbody", *drawn)), class_="table")
+
+
+def _list(value: list[Json]) -> Markup:
+    if not value:
+        return text("none")
+    found = [each for each in value if isinstance(each, dict)]
+    names = list(dict.fromkeys(each for record in found for each in record))
+    if len(found) == len(value) and 0 < len(names) <= _COLUMNS and all(map(_is_flat, found)):
+        cells = [[shown(record.get(each)) for each in names] for record in found]
+        return rows([each.replace("_", " ") for each in names], cells)
+    if any(isinstance(each, dict | list) for each in value):
+        return listed(shown(each) for each in value)
+    return joined((shown(each) for each in value), ", ")
+
+
+def _is_flat(record: dict[str, Json]) -> bool:
+    return not any(isinstance(each, dict) for each in record.values())

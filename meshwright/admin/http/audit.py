@@ -1,0 +1,110 @@
+"""Log of administrative actions, one event each: user, action, object and result.
+
+The kernel names the user at the other end of the socket (SO_PEERCRED), so that a client cannot claim to be
+another user.
+"""
+
+import json
+import pwd
+import socket
+import struct
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from meshwright.admin.http.actions import TAP, action, result
+
+AUDIT: Final = "admin.audit"
+"""The logger of these events. Its level cannot be changed (controller.process.levels)."""
+EVENT: Final = "administrative action"
+NAMED: Final = web.RequestKey("what a handler adds to the object", dict[str, object])
+"""Fields of the object that are known only after the action, such as the id of a new join token."""
+
+_CREDENTIALS: Final = struct.Struct("3i")
+_MOST_BODY: Final = 256 * 1024
+"""Bytes of a body that are read for the log; what is longer has no object in it."""
+
+_log = structlog.get_logger(AUDIT)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """The user at the other end of a Unix socket; all numbers are -1 on a TCP connection."""
+
+    user: str = ""
+    uid: int = -1
+    gid: int = -1
+    pid: int = -1
+
+
+def user_of(request: web.Request) -> User:
+    """Return the user at the other end of the socket, as the kernel names it; an empty User for TCP."""
+    found = None if request.transport is None else request.transport.get_extra_info("socket")
+    if found is None or found.family != socket.AF_UNIX:
+        return User()
+    size = _CREDENTIALS.size
+    pid, uid, gid = _CREDENTIALS.unpack(found.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return User(user_name(uid), uid, gid, pid)
+
+
+def user_name(uid: int) -> str:
+    """Return a user's name on this machine; one without is its number."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def name_object(request: web.Request, **fields: object) -> None:
+    """Add fields to the logged object of an action."""
+    request[NAMED] = fields
+
+
+@web.middleware
+async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Log an administrative action when its answer is known; log a tap when it has ended."""
+    found = action(request.method, request.path, await _said(request))
+    if found is None:
+        return await handler(request)
+    what, told = found
+    who = user_of(request)  # asked first: the client may be gone when the answer is known
+    status, error = 500, ""
+    try:
+        response = await handler(request)
+        status, error = response.status, _error(response)
+        return response
+    except web.HTTPException as raised:
+        status, error = raised.status, raised.reason
+        raise
+    finally:
+        outcome = {"result": result(status), "status": status, **({"error": error} if error else {})}
+        named = {**told, **request.get(NAMED, {})}
+        _log.info(EVENT, action=what, object=named, **outcome, **asdict(who))
+
+
+async def _said(request: web.Request) -> object:
+    """Return the query of a tap, or the JSON of a body; None where it is none, which its handler refuses."""
+    if request.method == "GET":
+        if request.path != TAP:
+            return None
+        return {each: ", ".join(request.query.getall(each)) for each in request.query}
+    if action(request.method, request.path, None) is None or (request.content_length or 0) > _MOST_BODY:
+        return None
+    try:
+        return json.loads(await request.read())
+    except (ValueError, RecursionError):
+        return None
+
+
+def _error(response: web.StreamResponse) -> str:
+    """Return the sentence of an answer that is an error."""
+    if response.status < 400 or not isinstance(response, web.Response):
+        return ""
+    try:
+        said = json.loads(response.text or "")
+    except ValueError:
+        return ""
+    return str(said.get("error", "")) if isinstance(said, dict) else ""

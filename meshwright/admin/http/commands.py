@@ -1,0 +1,224 @@
+"""What the command line asks of the running server, over the Unix socket alone."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from catalog.explain import nobody_has
+from catalog.store.view import View
+from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
+from certs.ledger.entry import LedgerEntry
+from certs.material import ProxyCertificate
+from certs.terms import MOST_DAYS
+from meshwright.admin.http.audit import name_object
+from meshwright.admin.pages.jsonable import Json
+from meshwright.admin.pages.naming import NotShown, find
+from meshwright.admin.reading import ProxyReading
+from meshwright.mesh.identity import ProxyName, is_proxy_name
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
+from meshwright.sidecars.type_words import short_type
+from xds.protocol.resource import Reference
+
+_NO_STORE = {"Cache-Control": "no-store"}
+_UNTIL_RESTART = (
+    "it is in force in this server, which goes on trying to write it, and is forgotten if the server ends "
+    "before that"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyRequest:
+    """A proxy certificate that is asked for; None days is the server's own default.
+
+    `anyway`: although no workload has the name, as far as is known. `claim_days`: within which it must be
+    used for the first time.
+    """
+
+    uuid: str
+    service: str
+    namespace: str
+    validity_days: int | None = None
+    anyway: bool = False
+    claim_days: int | None = None
+
+    @property
+    def name(self) -> ProxyName:
+        """The name it is to be for, whether that can be certified or not."""
+        return ProxyName(ProxyUuid(self.uuid), ServiceName(self.service), Namespace(self.namespace))
+
+
+class CommandError(ValueError):
+    """A request that cannot be carried out as it stands; the message says what would be right."""
+
+
+class NobodysName(CommandError):
+    """A certificate that would be nobody's; the message says whose may be meant."""
+
+    def __init__(self, name: ProxyName, why: str) -> None:
+        super().__init__(f"no workload is to have the proxy {name}: {why}")
+
+
+class ProxyCertificates(Protocol):
+    """Issues and revokes proxy certificates; may block, and is called in a thread."""
+
+    def issue(self, request: ProxyRequest) -> ProxyCertificate:
+        """Issue one; raise CertificateError."""
+
+    def revoke(self, serial: str, why: str) -> LedgerEntry:
+        """Revoke one, for a reason that is kept; raise CertificateError."""
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots the proxies are to trust, as PEM."""
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the mesh's trust domain."""
+
+
+def read_proxy_request(body: object) -> ProxyRequest:
+    """Read the JSON of an issue-proxy request; raise CommandError, which names the field."""
+    if not isinstance(body, dict):
+        raise CommandError("the body must be a JSON object")
+    names = {}
+    for field in ("uuid", "service", "namespace"):
+        value = body.get(field)
+        if not isinstance(value, str) or not value:
+            raise CommandError(f"{field} must be a DNS-1123 label")
+        names[field] = value
+    validity, claim = (_days(body, field) for field in ("validity_days", "claim_days"))
+    anyway = body.get("anyway", False)
+    if not isinstance(anyway, bool):
+        raise CommandError("anyway must be true or false")
+    return ProxyRequest(names["uuid"], names["service"], names["namespace"], validity, anyway, claim)
+
+
+def _days(body: Mapping[str, object], field: str) -> int | None:
+    days = body.get(field)
+    if days is None:
+        return None
+    if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= MOST_DAYS:
+        raise CommandError(f"{field} must be a number from 1 to {MOST_DAYS}")
+    return days
+
+
+def require_holder(view: View | None, request: ProxyRequest) -> None:
+    """Raise NobodysName where no workload has the name; without a view nobody can tell."""
+    if view is None or request.anyway or not is_proxy_name(str(request.name)):
+        return  # of what is no name, whoever issues says so
+    if why := nobody_has(view, request.name):
+        raise NobodysName(request.name, why)
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """What each command does, over one server.
+
+    `revoked` is called on the event loop after a revocation; `retry` offers a proxy again what it rejected,
+    and says which resources that is.
+    """
+
+    reading: ProxyReading
+    proxies: ProxyCertificates
+    revoked: Callable[[LedgerEntry], None]
+    retry: Callable[[ProxyName], Iterable[Reference]]
+
+    async def issue(self, request: web.Request) -> web.Response:
+        """Issue a proxy certificate; the answer holds its key."""
+        wanted = read_proxy_request(await body_of(request))
+        require_holder(self.reading.view(), wanted)
+        issued = await asyncio.to_thread(self.proxies.issue, wanted)
+        name_object(request, serial=issued.serial, proxy=str(issued.name))
+        return web.json_response(
+            {
+                "name": str(issued.name),
+                "serial": issued.serial,
+                "not_after": issued.not_after.isoformat(),
+                "chain_pem": issued.chain_pem.decode("ascii"),
+                "key_pem": issued.key.reveal().decode("ascii"),
+                "trust_bundle_pem": self.proxies.trust_bundle().decode("ascii"),
+                "trust_domain": self.proxies.trust_domain,
+            },
+            headers=_NO_STORE,
+        )
+
+    async def revoke(self, request: web.Request) -> web.Response:
+        """Revoke a proxy certificate; one that could not be written down is told as revoked all the same."""
+        body = await body_of(request)
+        serial = _text(body, "serial", "a string of hexadecimal digits")
+        why = _text(body, "reason", "a text", "")
+        try:
+            entry = await asyncio.to_thread(self.proxies.revoke, serial, why)
+        except UnwrittenError as error:
+            self.revoked(error.entry)
+            raise StateError(f"{error}; {_UNTIL_RESTART}") from error
+        self.revoked(entry)
+        name_object(request, serial=entry.serial, proxy=entry.common_name)
+        return web.json_response(revoked_document(entry), headers=_NO_STORE)
+
+    async def offer_again(self, request: web.Request) -> web.Response:
+        """Offer a proxy again what it rejected."""
+        wanted = _text(await body_of(request), "proxy", "a UUID, common name or workload")
+        try:
+            name = find(self.reading, wanted).name
+        except NotShown as error:
+            raise CommandError(str(error)) from error
+        offered = [f"{short_type(kind)} {resource}" for kind, resource in self.retry(name)]
+        return web.json_response({"proxy": str(name), "offered": offered})
+
+
+def revoked_document(entry: LedgerEntry) -> dict[str, Json]:
+    """Return what is said of a certificate that was revoked; `joined_by` may let its holder in again."""
+    return {"name": entry.common_name, "serial": entry.serial, "joined_by": entry.joined_by or None}
+
+
+def add_commands(app: web.Application, commands: Commands) -> None:
+    """Add POST /certs/issue-proxy, POST /certs/revoke and POST /proxies/retry.
+
+    The answer to issue-proxy holds the new key:
+    it goes through a socket that only the server's own user can open, and is kept nowhere.
+    """
+    app.router.add_post("/certs/issue-proxy", commands.issue)
+    app.router.add_post("/certs/revoke", commands.revoke)
+    app.router.add_post("/proxies/retry", commands.offer_again)
+
+
+@web.middleware
+async def explained(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer what went wrong as JSON: `error`, one sentence. 400 is the client's fault, 500 is ours.
+
+    409 is for a certificate that would be nobody's.
+    """
+    try:
+        return await handler(request)
+    except NobodysName as error:
+        return _error(str(error), 409)
+    except (CommandError, RequestError) as error:
+        return _error(str(error), 400)
+    except CertificateError as error:
+        return _error(str(error), 500)
+
+
+def _error(sentence: str, status: int) -> web.Response:
+    body: dict[str, Json] = {"error": sentence}
+    return web.json_response(body, status=status)
+
+
+async def body_of(request: web.Request) -> object:
+    """Return the JSON of a request; raise CommandError."""
+    try:
+        return json.loads(await request.read())
+    except (ValueError, RecursionError) as error:
+        raise CommandError("the body must be JSON") from error
+
+
+def _text(body: object, name: str, wanted: str, otherwise: str | None = None) -> str:
+    """Return a text of the body; raise CommandError, which says what it must be."""
+    value = body.get(name, otherwise) if isinstance(body, dict) else None
+    if not isinstance(value, str):
+        raise CommandError(f"{name} must be {wanted}")
+    return value

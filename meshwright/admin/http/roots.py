@@ -1,0 +1,139 @@
+"""Changing the mesh's root by the command line, over the Unix socket alone."""
+
+import math
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from certs.roots.evidence import Behind, Holdout
+from certs.roots.rotation import Rotation, Stage
+from meshwright.admin.http.answering import answered
+from meshwright.admin.http.commands import CommandError, body_of
+from meshwright.admin.pages.jsonable import Document, Json, jsonable
+
+_FIELDS: Final = frozenset({"abort", "give_up", "older_than_seconds"})
+
+
+class ChangeStatus(Protocol):
+    """How a change stands: none, or who holds its next step back."""
+
+    @property
+    def rotation(self) -> Rotation | None:
+        """Return the change that is under way."""
+
+    @property
+    def holdouts(self) -> tuple[Holdout, ...]:
+        """Return which proxies are waited for."""
+
+    @property
+    def behind(self) -> tuple[Behind, ...]:
+        """Return which parts of the server are."""
+
+
+class RootChange(Protocol):
+    """Takes the steps of a change; each raises CertificateError."""
+
+    async def status(self) -> ChangeStatus:
+        """Return how it stands."""
+
+    async def begin(self) -> ChangeStatus:
+        """Begin one."""
+
+    async def abort(self) -> ChangeStatus:
+        """Take it back."""
+
+    async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
+        """Wait no longer for some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked: nothing but to begin, to abort, or to wait no longer for some."""
+
+    abort: bool = False
+    give_up: tuple[str, ...] = ()
+    older_than: timedelta | None = None
+
+
+def read_request(body: object) -> Request:
+    """Read the JSON of a request; raise CommandError, which names the field."""
+    if not isinstance(body, dict):
+        raise CommandError("the body must be a JSON object")
+    if unknown := sorted(body.keys() - _FIELDS):  # without them it would begin a change
+        raise CommandError(f"{unknown[0][:80]!r} is none of the fields {', '.join(sorted(_FIELDS))}")
+    abort, names, seconds = body.get("abort", False), body.get("give_up", []), body.get("older_than_seconds")
+    if not isinstance(abort, bool):
+        raise CommandError("abort must be true or false")
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise CommandError("give_up must be a list of proxies' names, <uuid>.<service>.<namespace>")
+    if seconds is not None and not _is_age(seconds):
+        raise CommandError("older_than_seconds must be a number of seconds, 0 or more")
+    older = None if seconds is None else timedelta(seconds=seconds)
+    if abort and (names or older is not None):
+        raise CommandError("abort and give_up are asked one at a time")
+    return Request(abort, tuple(names), older)
+
+
+def _is_age(seconds: object) -> bool:
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    return is_number and math.isfinite(seconds) and 0 <= seconds <= 10**9  # type: ignore[operator, arg-type]
+
+
+def document(status: ChangeStatus) -> Document:
+    """Return how a change stands as JSON has it; `stage` is null where there is none."""
+    rotation = status.rotation
+    if rotation is None:
+        return {"stage": None}
+    waiting: list[Json] = [
+        {"proxy": str(each.proxy), "why": [why.value for why in each.why], "last_seen": jsonable(each.seen)}
+        for each in status.holdouts
+    ]
+    return {
+        "stage": rotation.stage.value,
+        "number": rotation.stage.number,
+        "stages": len(Stage),
+        "aborted": rotation.aborted,
+        "began": jsonable(rotation.began),
+        "since": jsonable(rotation.since),
+        "signer": rotation.signer,
+        "other": rotation.other,
+        "trusted": list(rotation.trusted),
+        "waiting_for": waiting,
+        "also_waiting_for": [
+            {"part": each.part.value, "why": each.why.value, "reason": each.said or None}
+            for each in status.behind
+        ],
+        "given_up": {name: jsonable(at) for name, at in rotation.given_up.items()},
+    }
+
+
+def add_roots(app: web.Application, change: RootChange | None, why_not: str) -> None:
+    """Add GET and POST /certs/rotate-root; `why_not` says why there is nothing to be changed, if so."""
+
+    def required() -> RootChange:
+        if change is None:
+            raise CommandError(why_not)
+        return change
+
+    async def status(_: web.Request) -> web.Response:
+        found = await required().status()
+        return await answered(lambda: document(found), {})
+
+    async def asked(request: web.Request) -> web.Response:
+        wanted = read_request(await body_of(request))
+        found = await _act(required(), wanted)()
+        return await answered(lambda: document(found), {})
+
+    app.router.add_get("/certs/rotate-root", status)
+    app.router.add_post("/certs/rotate-root", asked)
+
+
+def _act(change: RootChange, wanted: Request) -> Callable[[], Awaitable[ChangeStatus]]:
+    if wanted.abort:
+        return change.abort
+    if wanted.give_up or wanted.older_than is not None:
+        return lambda: change.give_up(wanted.give_up, wanted.older_than)
+    return change.begin

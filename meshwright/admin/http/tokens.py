@@ -1,0 +1,160 @@
+"""What the command line asks of the running server about join tokens, over the Unix socket alone."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+import structlog
+from aiohttp import web
+
+from catalog.store.view import View
+from meshwright.admin.http.answering import answered
+from meshwright.admin.http.audit import name_object, user_of
+from meshwright.admin.http.commands import CommandError, ProxyRequest, body_of, require_holder
+from meshwright.admin.pages.jsonable import Document, jsonable
+from meshwright.admin.reading import ViewReading
+from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRequest
+
+_log = structlog.get_logger("admin.http.tokens")
+
+_NO_STORE: Final = {"Cache-Control": "no-store"}
+
+
+class JoinTokens(Protocol):
+    """Makes, lists and revokes join tokens; may block, and is called in a thread."""
+
+    def create(self, wanted: TokenRequest, made_by: str) -> tuple[JoinToken, TokenRecord]:
+        """Make one; raise CertificateError."""
+
+    def tokens(self) -> tuple[TokenRecord, ...]:
+        """Return all; raise CertificateError."""
+
+    def revoke(self, token: str) -> TokenRecord:
+        """Have one entitle nobody any more; raise CertificateError."""
+
+
+def asked(wanted: TokenRequest) -> Document:
+    """Return a request as its JSON."""
+    return {
+        "service": wanted.service,
+        "namespace": wanted.namespace,
+        "uuid": wanted.uuid,
+        "uses": wanted.uses,
+        "valid_seconds": int(wanted.valid.total_seconds()),
+        "days": wanted.days,
+    }
+
+
+def read_token_request(body: object) -> TokenRequest:
+    """Read the JSON of a request for a token; raise CommandError, which names the field."""
+    if not isinstance(body, dict):
+        raise CommandError("the body must be a JSON object")
+    uuid = body.get("uuid")
+    for field in ("service", "namespace", *(("uuid",) if uuid is not None else ())):
+        if not isinstance(body.get(field), str):
+            raise CommandError(f"{field} must be a DNS-1123 label")
+    uses, seconds = _number(body, "uses", 1), _number(body, "valid_seconds", 86400)
+    days = None if body.get("days") is None else _number(body, "days", 1)
+    valid = timedelta(seconds=min(seconds, 10**9))
+    return TokenRequest(body["service"], body["namespace"], uuid, uses, valid, days)
+
+
+def require_expected(view: View | None, wanted: TokenRequest, *, anyway: bool) -> None:
+    """Raise NobodysName for a token of one proxy that no workload has; without a view nobody can tell."""
+    if wanted.uuid is not None:
+        named = ProxyRequest(wanted.uuid, wanted.service, wanted.namespace, anyway=anyway)
+        require_holder(view, named)
+
+
+def _number(body: dict[str, object], field: str, default: int) -> int:
+    value = body.get(field, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise CommandError(f"{field} must be a whole number from 1")
+    return value
+
+
+def token_document(record: TokenRecord, now: datetime) -> Document:
+    """Return what may be said of a token, which is all but its secret."""
+    return {
+        "id": record.id,
+        "service": record.service,
+        "namespace": record.namespace,
+        "uuid": record.uuid,
+        "state": record.standing(now),
+        "uses": record.uses,
+        "used": record.used,
+        "days": record.days,
+        "made_at": jsonable(record.made_at),
+        "made_by": record.made_by,
+        "expires_at": jsonable(record.expires_at),
+        "revoked_at": jsonable(record.revoked_at),
+    }
+
+
+def tokens_document(records: Iterable[TokenRecord], now: datetime) -> Document:
+    """Return all tokens."""
+    return {"join_tokens": [token_document(each, now) for each in records]}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCommands:
+    """What each command does, over one server; `clock` has the date."""
+
+    tokens: JoinTokens
+    reading: ViewReading
+    clock: Callable[[], datetime]
+
+    async def create(self, request: web.Request) -> web.Response:
+        """Make a token; the answer holds its secret."""
+        body = await body_of(request)
+        wanted = read_token_request(body)
+        anyway = isinstance(body, dict) and body.get("anyway") is True
+        require_expected(self.reading.view(), wanted, anyway=anyway)
+        token, record = await asyncio.to_thread(self.tokens.create, wanted, user_of(request).user)
+        name_object(request, id=record.id)
+        _log.info("join token made", by=record.made_by, **_described(record))
+        return web.json_response(
+            {"token": token.text(), **token_document(record, record.made_at)}, headers=_NO_STORE
+        )
+
+    async def listed(self, request: web.Request) -> web.Response:
+        """Return all tokens."""
+        del request
+        return await answered(lambda: tokens_document(self.tokens.tokens(), self.clock()), _NO_STORE)
+
+    async def revoke(self, request: web.Request) -> web.Response:
+        """Revoke a token."""
+        body = await body_of(request)
+        wanted = body.get("token") if isinstance(body, dict) else None
+        if not isinstance(wanted, str):
+            raise CommandError("token must be the id of a join token")
+        record = await asyncio.to_thread(self.tokens.revoke, wanted)
+        _log.info("join token revoked", by=user_of(request).user, **_described(record))
+        return web.json_response(token_document(record, self.clock()), headers=_NO_STORE)
+
+
+def _described(record: TokenRecord) -> dict[str, object]:
+    names = {"service": record.service, "namespace": record.namespace}
+    bound = {} if record.uuid is None else {"uuid": record.uuid}
+    until = record.expires_at.isoformat()
+    return {
+        "id": record.id,  # what a log calls a token is withheld
+        **names,
+        **bound,
+        "uses": record.uses,
+        "used": record.used,
+        "expires_at": until,
+    }
+
+
+def add_token_commands(app: web.Application, commands: TokenCommands) -> None:
+    """Add POST /certs/tokens, GET /certs/tokens and POST /certs/tokens/revoke.
+
+    The answer to the first holds the token: it goes through a socket that only the server's own user can
+    open, and is kept nowhere.
+    """
+    app.router.add_post("/certs/tokens", commands.create)
+    app.router.add_get("/certs/tokens", commands.listed)
+    app.router.add_post("/certs/tokens/revoke", commands.revoke)

@@ -1,0 +1,96 @@
+"""How each kind of objects is followed in a cluster, as it stands and as it was counted."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from meshwright.admin.metrics.gauges import set_all
+from meshwright.providers.contract import Watch
+
+_RESOURCE: Final = ("resource",)
+
+
+class WatchMetrics:
+    """Ages and failures of watches, and what they have counted."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._watch_ages = {
+            field: Gauge(f"meshwright_kubernetes_{name}_age_seconds", words, _RESOURCE, registry=registry)
+            for field, name, words in (
+                ("heard", "heard", "Since anything was last heard of a kind."),
+                ("last_event", "event", "Since an object was last another one."),
+                ("last_list", "list", "Since all objects of a kind were last listed."),
+            )
+        }
+        self._watch_unfollowed = Gauge(
+            "meshwright_kubernetes_failing",
+            "1 while a kind cannot be followed, and its last answer is in force.",
+            _RESOURCE,
+            registry=registry,
+        )
+        self._watch_events = Counter(
+            "meshwright_kubernetes_events_total", "Changes of objects.", _RESOURCE, registry=registry
+        )
+        self._watch_relists = Counter(
+            "meshwright_kubernetes_relists_total",
+            "Lists after the first: a watch could not be gone on with.",
+            _RESOURCE,
+            registry=registry,
+        )
+        self._watch_errors = Counter(
+            "meshwright_kubernetes_errors_total",
+            "Answers of the API server that were none, or their absence.",
+            (*_RESOURCE, "reason"),
+            registry=registry,
+        )
+        self._watch_shown: dict[tuple[str, ...], int] = {}
+        self._watch_last: dict[tuple[str, str], Watch] = {}
+
+    def watched(self, watches: Iterable[Watch], now: datetime) -> None:
+        """Take over how watches stand; of one that began anew, all that it counts is new.
+
+        Of a kind that is followed in several namespaces the worst is shown, and all is counted together. How
+        long nothing was heard of one that fails, and without which nothing is missing, is not shown.
+        """
+        watches = tuple(watches)
+        followed = [each for each in watches if each.needed or not each.error]
+        for field, gauge in self._watch_ages.items():
+            first = _first((each.name, getattr(each, field)) for each in followed)
+            set_all(gauge, {kind: (now - at).total_seconds() for kind, at in first.items()})
+        set_all(
+            self._watch_unfollowed,
+            _worst((each.name, bool(each.error) and each.needed) for each in watches),
+        )
+        for each in watches:
+            place = (each.name, each.namespace)
+            if self._watch_last.get(place) is each:
+                continue  # of most of thousands
+            self._watch_last[place] = each
+            self._count(self._watch_events.labels(each.name), ("events", *place), each.events)
+            self._count(self._watch_relists.labels(each.name), ("relists", *place), each.relists)
+            for reason, total in each.errors.items():
+                self._count(self._watch_errors.labels(each.name, reason), ("errors", *place, reason), total)
+
+    def _count(self, counter: Counter, what: tuple[str, ...], total: int) -> None:
+        shown = self._watch_shown.get(what, 0)
+        counter.inc(total - shown if total >= shown else total)
+        self._watch_shown[what] = total
+
+
+def _first(moments: Iterable[tuple[str, datetime | None]]) -> dict[tuple[str, ...], datetime]:
+    """Return the earliest moment of each kind that has one."""
+    found: dict[tuple[str, ...], datetime] = {}
+    for kind, at in moments:
+        if at is not None and ((known := found.get((kind,))) is None or at < known):
+            found[(kind,)] = at
+    return found
+
+
+def _worst(values: Iterable[tuple[str, float]]) -> dict[tuple[str, ...], float]:
+    """Return the largest value of each kind."""
+    found: dict[tuple[str, ...], float] = {}
+    for kind, value in values:
+        found[(kind,)] = max(value, found.get((kind,), value))
+    return found

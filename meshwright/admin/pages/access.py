@@ -1,0 +1,118 @@
+"""Who may call what: the policy's answer for every identity and service port, with the objects behind it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from catalog.policy.access import Everything, Matching, Nothing, grant
+from catalog.policy.outbound import protocol_of, routes, visible
+from catalog.relations.endpoints import endpoints
+from catalog.relations.permissive import asked_for, is_permissive
+from catalog.store.inventory import by_identity
+from catalog.store.smi import targets_between
+from catalog.store.view import View
+from meshwright.admin.pages.jsonable import Json
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import MESH_CONFIG
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A service's port as one identity sees it."""
+
+    source: ServiceIdentity
+    service: Service
+    port: ServicePort
+    protocol: Protocol
+    visible: bool
+    """False where no policy object has anything to say of the pair: the answer is no."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What one object lets pass: these requests, or all (None)."""
+
+    by: str
+    matches: tuple[HTTPMatch, ...] | None
+
+
+def access_pairs(view: View, source: str | None = None) -> list[Json]:
+    """Return a record for every identity with a workload and every service port, sorted; or of one `source`.
+
+    `allowed` says that some call may pass; on HTTP ports `requests` says which (`*` is every one). `by`
+    are the objects that admit it. Splits are followed: a call to an apex is a call to its backends.
+    """
+    return [_record(view, call) for call in _calls(view, source)]
+
+
+def _calls(view: View, wanted: str | None) -> Iterator[Call]:
+    ports = [
+        (service, port, protocol_of(view, key, port))
+        for key, service in view.services.items()
+        for port in service.ports
+    ]
+    for source in sorted(by_identity(view)):
+        if wanted not in (None, str(source)):
+            continue
+        seen = frozenset(visible(view, source))
+        for service, port, protocol in ports:
+            yield Call(source, service, port, protocol, service.key in seen)
+
+
+def _record(view: View, call: Call) -> Json:
+    found = tuple(dict.fromkeys(_admitted(view, call))) if call.visible else ()
+    return {
+        "source": str(call.source),
+        "destination_service": str(call.service.key),
+        "port": call.port.port,
+        "protocol": call.protocol.value,
+        "allowed": bool(found),
+        "by": list[Json](sorted({each.by for each in found})),
+        "requests": list[Json](_requests(found)) if call.protocol.is_http else None,
+    }
+
+
+def _admitted(view: View, call: Call) -> Iterator[Admitted]:
+    key = call.service.key
+    for route in routes(view, asked_for(view, call.source, key), key, call.port):
+        for backend in route.backends:
+            if not isinstance(backend.upstream, ServiceKey):
+                continue
+            behind = view.services[backend.upstream]
+            for port in behind.ports_leading_to(backend.target_port) if backend.weight else ():
+                for endpoint in endpoints(view, behind.key, port):
+                    if endpoint.identity is not None:
+                        yield from _by_target(view, call, endpoint.identity, endpoint.port)
+
+
+def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port) -> Iterator[Admitted]:
+    if is_permissive(view, server.namespace):
+        by = MESH_CONFIG if view.config.permissive else ObjectKey.of_namespace(server.namespace)
+        yield Admitted(f"{by} (permissive)", None)
+        return
+    for target in targets_between(view).found((call.source, server)):
+        match grant(view, target, called_at, call.protocol):
+            case Everything():
+                yield Admitted(f"TrafficTarget {target.key}", None)
+            case Matching(matches):
+                yield Admitted(f"TrafficTarget {target.key}", matches)
+            case Nothing():
+                pass
+
+
+def _requests(found: tuple[Admitted, ...]) -> list[str]:
+    shown: dict[str, None] = {}
+    for each in found:
+        for match in each.matches if each.matches is not None else (HTTPMatch(""),):
+            shown[requests_of(match)] = None
+    return list(shown)
+
+
+def requests_of(match: HTTPMatch) -> str:
+    """Return the requests that a match is about as one line: methods, path, headers; `*` is any."""
+    methods = ",".join(match.methods) or "*"
+    headers = "".join(f" {header.name}={header.regex}" for header in match.headers)
+    return f"{methods} {match.path_regex or '*'}{headers}"

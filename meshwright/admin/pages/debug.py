@@ -1,0 +1,114 @@
+"""What the debug pages say: functions from what is read to JSON. No key is ever among it."""
+
+import asyncio
+from typing import Protocol
+
+from catalog.relations.hosts import hosts
+from catalog.store.view import View
+from meshwright.admin.pages.access import access_pairs
+from meshwright.admin.pages.jsonable import Document, Json, jsonable
+from meshwright.admin.pages.naming import NotShown
+from meshwright.admin.reading import LoopReading, ObjectReading, SettingsReading, ViewReading
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import Sourced
+from meshwright.mesh.problems import Problem, Problems
+
+
+class ConfigReading(SettingsReading, ViewReading, Protocol):
+    """The configuration of the mesh and of the server."""
+
+
+async def policies(reading: ObjectReading, wanted: str | None = None) -> Document:
+    """Return the objects in force, each with its origin, and everything that is wrong.
+
+    With one `wanted`, by its kind and name as `TrafficTarget shop/buyers`, that and what is wrong with it;
+    raises NotShown where nothing is known of it.
+    """
+    problems = await reading.problems()
+    if wanted is not None:
+        return _one(reading, problems, wanted)
+    found, objects = wrong(reading, problems), tuple(reading.objects().values())
+    # There may be thousands: not for the event loop.
+    return found | {"objects": await asyncio.to_thread(lambda: list[Json](map(sourced, objects)))}
+
+
+def wrong(reading: ObjectReading, problems: Problems) -> Document:
+    """Return everything that is wrong."""
+    return {
+        "problems": [problem(each) for each in problems],
+        "failures": [
+            {"group": group, "error": error, "kept": kept} for group, error, kept in reading.failures()
+        ],
+    }
+
+
+def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
+    found = [sourced(each) for key, each in reading.objects().items() if str(key) == wanted]
+    problems = [problem(each) for each in every if str(each.key) == wanted]
+    if not found and not problems:
+        raise NotShown(f"no source has an object {wanted[:200]!r}, such as 'TrafficTarget shop/buyers'")
+    return {"problems": list(problems), "objects": list(found)}
+
+
+def problem(found: Problem) -> Document:
+    """Return one problem, in its parts and as one line."""
+    return {
+        "severity": found.severity.value,
+        "code": found.code,
+        "origin": str(found.origin),
+        "object": str(found.key) if found.key else None,
+        "field": found.field,
+        "value": found.value,
+        "expected": found.expected,
+        "line": str(found),
+    }
+
+
+def sourced(found: Sourced) -> Document:
+    """Return one object in force; `stale` means that a newer form of it is bad."""
+    return {
+        "kind": str(found.key.kind),
+        "namespace": found.key.namespace,
+        "name": found.key.name,
+        "origin": str(found.origin),
+        "stale": found.stale,
+        "value": jsonable(found.value),
+    }
+
+
+def config(reading: ConfigReading) -> Document:
+    """Return the MeshConfig in force, the server's settings, and where it listens, with the ports it has."""
+    view = reading.view()
+    return {
+        "mesh_config": jsonable(view.config) if view is not None else None,
+        "settings": jsonable(reading.settings()),
+        "listening": jsonable(reading.listening()),
+    }
+
+
+def loop(reading: LoopReading) -> Document:
+    """Return the last moments at which the event loop was held, newest first, with what a wave was at."""
+    return {
+        "late": [
+            {"at": jsonable(each.at), "seconds": round(each.seconds, 3), "doing": each.doing or None}
+            for each in reading.late_moments()
+        ]
+    }
+
+
+def access(reading: ViewReading, source: str | None = None) -> Document:
+    """Return for every identity, or one, and service port whether calls may pass, and by which objects.
+
+    Raises NotShown where nobody has the identity.
+    """
+    view = reading.view()
+    pairs = [] if view is None else access_pairs(view, source)
+    if source is not None and not pairs:
+        raise NotShown(f"no workload has the identity {source[:200]!r}, or there is no service port to call")
+    return {"access": pairs}
+
+
+def hosts_lines(view: View | None, namespace: str) -> Document:
+    """Return the lines of a hosts file as one namespace needs it."""
+    lines = hosts(view, Namespace(namespace)) if view is not None else ()
+    return {"hosts": [{"address": address, "names": list(names)} for address, names in lines]}

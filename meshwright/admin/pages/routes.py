@@ -1,0 +1,164 @@
+"""The route table of the debug pages: what answers each, and how it looks to people."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+
+from meshwright.admin.html.looks import (
+    access,
+    certificates,
+    connectivity,
+    explain,
+    mesh,
+    policies,
+    proxies,
+    pushes,
+    topology,
+    traffic,
+    trial,
+    versions,
+)
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.tones import Verdict
+from meshwright.admin.pages.answers import Answers
+from meshwright.admin.pages.glance import Glances
+from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.pages.site import Page, Refused
+from meshwright.admin.pages.trying import NotTried, Trying, manifests_of
+from meshwright.admin.reading import MeshReading
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """A page before there is a mesh to read: as Page has it, over any reading."""
+
+    path: str
+    shows: str
+    answer: Callable[[Answers, web.Request], Awaitable[Document]]
+    look: Look
+    glance: Callable[[Glances], Awaitable[Verdict]] | None = None
+
+    def page(self, answers: Answers, glances: Glances) -> Page:
+        """Return the page over one reading."""
+        glance = None if self.glance is None else partial(self.glance, glances)
+        return Page(self.path, self.shows, partial(self.answer, answers), self.look, glance)
+
+
+_ROUTES: Final = (
+    _Route(
+        "/debug/proxy",
+        "every proxy, in step or why not; ?proxy=: one's configuration",
+        Answers.proxies,
+        proxies.PROXIES,
+        Glances.proxies,
+    ),
+    _Route(
+        "/debug/proxy/show",
+        "what one proxy was told, in the mesh's words; ?proxy=&section=",
+        Answers.told,
+        proxies.TOLD,
+    ),
+    _Route(
+        "/debug/xds",
+        "streams by type; ?proxy=[&resource=TYPE/NAME]: one's last pushes",
+        Answers.streams,
+        pushes.STREAMS,
+        Glances.streams,
+    ),
+    _Route(
+        "/debug/xds/diff",
+        "two versions of a resource; ?proxy=&type=&name=[&from=&to=]",
+        Answers.difference,
+        versions.DIFFERENCE,
+    ),
+    _Route(
+        "/debug/published",
+        "resources of each proxy, by version",
+        Answers.published,
+        versions.PUBLISHED,
+    ),
+    _Route(
+        "/debug/policies",
+        "objects in force, and problems",
+        Answers.policies,
+        policies.POLICIES,
+        Glances.policies,
+    ),
+    _Route(
+        "/debug/traffic",
+        "how calls fare; ?of=edges|services|routes|backends|proxies&window=&namespace=&from=&to=&service=",
+        Answers.traffic,
+        traffic.TRAFFIC,
+        Glances.traffic,
+    ),
+    _Route(
+        "/debug/topology",
+        "who calls whom, allowed and seen; ?service=&namespace=&by=service|namespace&window=",
+        Answers.topology,
+        topology.TOPOLOGY,
+    ),
+    _Route("/debug/access", "who may call what, and by which object", Answers.access, access.ACCESS),
+    _Route(
+        "/debug/explain",
+        "why a call may pass or not; ?from=&to=&method=&path=&header=",
+        Answers.explain,
+        explain.EXPLAIN,
+    ),
+    _Route(
+        "/debug/connectivity",
+        "how it stands with all that a call goes by; as explain",
+        Answers.connectivity,
+        connectivity.CONNECTIVITY,
+    ),
+    _Route(
+        "/debug/certs",
+        "certificates issued",
+        Answers.certificates,
+        certificates.CERTIFICATES,
+        Glances.certificates,
+    ),
+    _Route("/debug/config", "MeshConfig and settings", Answers.config, mesh.CONFIG),
+    _Route(
+        "/debug/loop",
+        "when the event loop was held, and by what",
+        Answers.loop,
+        mesh.LOOP,
+        Glances.loop,
+    ),
+    _Route(
+        "/debug/sources",
+        "sources: how fresh, what they hold",
+        Answers.sources,
+        mesh.SOURCES,
+        Glances.sources,
+    ),
+)
+
+
+def pages(
+    reading: MeshReading, clock: Callable[[], datetime], trying: Trying | None = None
+) -> tuple[Page, ...]:
+    """Return the pages over one reading; with what tries manifests the one that asks for them too."""
+    answers, glances = Answers(reading, clock), Glances(reading, clock)
+    found = tuple(each.page(answers, glances) for each in _ROUTES)
+    return found if trying is None else (*found, _try(trying))
+
+
+def _try(trying: Trying) -> Page:
+    """Return the page that has manifests tried."""
+
+    async def empty(_request: web.Request) -> Document:
+        return {}
+
+    async def posted(request: web.Request) -> Document:
+        given = await manifests_of(request)
+        try:
+            return await trying.tried(given) | {"manifests": given}
+        except NotTried as error:  # what was typed stays
+            raise Refused({"error": str(error), "manifests": given}, error.status) from error
+
+    return Page("/debug/try", "POST manifests=YAML: whom it would concern", empty, trial.TRIAL, posted=posted)

@@ -1,0 +1,232 @@
+"""The debug pages over HTTP: JSON for programs, the same as a page for browsers, and errors alike."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from meshwright.admin.html.drawing import Entry, drawn, failed, index, named
+from meshwright.admin.html.frame import SCRIPT_PATH, Asked, Place
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.style import SECURITY_HEADERS
+from meshwright.admin.html.tones import Verdict
+from meshwright.admin.http.accept import prefers_html
+from meshwright.admin.http.answering import answered
+from meshwright.admin.http.guard import NOT_SERVED, is_of_another_site, known_hosts_only
+from meshwright.admin.pages.jsonable import Document, is_handful, jsonable
+from meshwright.admin.pages.naming import NotShown
+from meshwright.admin.pages.trying import ELSEWHERE
+
+INDEX: Final = "/debug"
+_PLAIN: Final = Look()
+SCRIPT: Final = (files("meshwright.admin.html") / "live.js").read_text("utf-8")
+Answer = Callable[[web.Request], Awaitable[Document]]
+
+
+class Refused(Exception):
+    """A form is not answered as it is meant to be: `document` is shown, `status` is how HTTP says so."""
+
+    def __init__(self, document: Document, status: HTTPStatus) -> None:
+        super().__init__(status)
+        self.document = document
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A path, what it shows, what answers it, and how that looks.
+
+    `glance` is its verdict for the index, where that is known without all that the page shows.
+    """
+
+    path: str
+    shows: str
+    answer: Answer
+    look: Look = _PLAIN
+    glance: Callable[[], Awaitable[Verdict]] | None = None
+    posted: Answer | None = None
+    """What answers a form that is sent to it, or raises Refused; it changes nothing, either."""
+
+    @property
+    def place(self) -> Place:
+        """The page as the navigation has it."""
+        return Place(self.path, self.look.label or named(self.path))
+
+    async def entry(self) -> Entry:
+        """Return the page as the index has it."""
+        verdict = None if self.glance is None else await self.glance()
+        return Entry(self.place, self.look.shows or self.shows, verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """All pages, with those of `further`, which may come while it runs; `clock` says as of when they are."""
+
+    first: tuple[Page, ...]
+    further: Callable[[], Iterable[Page]]
+    clock: Callable[[], datetime]
+
+    async def index(self, request: web.Request) -> web.Response:
+        """Answer with every page and what it shows."""
+        listed = self._listed()
+        if not prefers_html(request):
+            return await _json({each.path: each.shows for each in listed})
+        entries = [await each.entry() for each in listed]
+        return _html(index(entries, self._asked(request), self._places()))
+
+    async def page(self, request: web.Request) -> web.Response:
+        """Answer with a page, or with the sentence that says why there is none."""
+        found = next((each for each in self._listed() if each.path == request.path), None)
+        request = _without_empty(request) if prefers_html(request) else request
+        return await self._shown(request, found, None if found is None else found.answer)
+
+    async def posted(self, answer: Answer, page: Page, request: web.Request) -> web.Response:
+        """Answer a form that was sent to a page: by one of our own pages, or by a program."""
+        if is_of_another_site(request):
+            return await self._failed(request, page.look, ELSEWHERE, HTTPStatus.FORBIDDEN)
+        return await self._shown(request, page, answer)
+
+    async def _shown(
+        self,
+        request: web.Request,
+        found: Page | None,
+        answer: Answer | None,
+    ) -> web.Response:
+        look, status = _PLAIN if found is None else found.look, HTTPStatus.OK
+        try:
+            if answer is None:
+                raise NotShown(f"there is no page {request.path}")
+            document = await answer(request)
+        except NotShown as error:
+            return await self._failed(request, look, str(error), HTTPStatus.NOT_FOUND)
+        except web.HTTPClientError as error:
+            return await self._failed(request, look, error.reason, HTTPStatus(error.status))
+        except Refused as error:
+            document, status = error.document, error.status
+        if not prefers_html(request):
+            return await _json(document, status)
+        # A large mesh makes large pages: not for the event loop.
+        page = await asyncio.to_thread(drawn, look, document, self._asked(request), self._places())
+        return _html(page, status)
+
+    def framed(self) -> Middleware:
+        """Make the middleware by which every error is told alike: to browsers in the frame of the pages."""
+
+        @web.middleware
+        async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+            try:
+                response = await handler(request)
+            except web.HTTPRedirection:
+                raise
+            except web.HTTPException as error:
+                return await self._not_here(request, error)
+            except Exception:
+                request.app.logger.exception("a debug page failed: %s", request.path)
+                sentence = f"{request.path} failed; the log of the server says why"
+                return await self._failed(request, Look("Failed"), sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
+            if response.status == HTTPStatus.MISDIRECTED_REQUEST and prefers_html(request):
+                return await self._failed(
+                    request, Look("Not here"), NOT_SERVED, HTTPStatus.MISDIRECTED_REQUEST
+                )
+            return response
+
+        return middleware
+
+    async def _not_here(self, request: web.Request, error: web.HTTPException) -> web.Response:
+        """Tell of what no page answers; of a method that there is not, with those that there are.
+
+        The path of every page is one that can be got: what is none is not there by another method, either.
+        """
+        allowed = error.allowed_methods if isinstance(error, web.HTTPMethodNotAllowed) else ()
+        if allowed and request.path.startswith(f"{INDEX}/") and not self._is_there(request.path):
+            sentence = f"there is no page {request.path}"
+            return await self._failed(request, Look("Not here"), sentence, HTTPStatus.NOT_FOUND)
+        sentence = f"{request.path}: {error.reason}"
+        response = await self._failed(request, Look("Not here"), sentence, HTTPStatus(error.status))
+        if allowed:
+            response.headers["Allow"] = ", ".join(sorted(allowed))  # RFC 9110, 15.5.6
+        return response
+
+    def _is_there(self, path: str) -> bool:
+        return path in (f"{INDEX}/", SCRIPT_PATH, *(each.path for each in self._listed()))
+
+    def _listed(self) -> tuple[Page, ...]:
+        return (*self.first, *self.further())
+
+    def _places(self) -> tuple[Place, ...]:
+        return (Place(INDEX, "Overview"), *(each.place for each in self._listed()))
+
+    def _asked(self, request: web.Request) -> Asked:
+        return Asked(request.path, tuple(request.query.items()), str(jsonable(self.clock())))
+
+    async def _failed(
+        self, request: web.Request, look: Look, sentence: str, status: HTTPStatus
+    ) -> web.Response:
+        if not prefers_html(request):
+            return await _json({"error": sentence}, status)
+        return _html(failed(look, sentence, self._asked(request), self._places()), status)
+
+
+def add_pages(
+    app: web.Application,
+    all_pages: Iterable[Page],
+    clock: Callable[[], datetime],
+    further: Callable[[], Iterable[Page]] = tuple,
+) -> None:
+    """Add the pages and their index, `/debug`, to an application; `further` pages may come while it runs."""
+    _route(app, Site(tuple(all_pages), further, clock))
+
+
+def application(
+    all_pages: Iterable[Page],
+    hosts: Iterable[str],
+    clock: Callable[[], datetime],
+    further: Callable[[], Iterable[Page]] = tuple,
+) -> web.Application:
+    """Build the debug server: for known hosts only. No page changes anything."""
+    site = Site(tuple(all_pages), further, clock)
+    app = web.Application(middlewares=[site.framed(), known_hosts_only(hosts)])
+    _route(app, site)
+    return app
+
+
+def _route(app: web.Application, site: Site) -> None:
+    async def to_index(_request: web.Request) -> web.Response:
+        raise web.HTTPFound(INDEX)
+
+    app.router.add_get("/", to_index)
+    app.router.add_get(INDEX, site.index)
+    app.router.add_get(f"{INDEX}/", site.index)
+    app.router.add_get(SCRIPT_PATH, script)
+    app.router.add_get(f"{INDEX}/{{path:.+}}", site.page)
+    for each in site.first:
+        if each.posted is not None:
+            app.router.add_post(each.path, partial(site.posted, each.posted, each))
+
+
+async def script(_request: web.Request) -> web.Response:
+    """Answer with the pages' script."""
+    return web.Response(text=SCRIPT, content_type="text/javascript", headers=SECURITY_HEADERS)
+
+
+def _without_empty(request: web.Request) -> web.Request:
+    """Return a request without the parameters that a form was left without."""
+    given = [(name, value) for name, value in request.query.items() if value]
+    return request.clone(rel_url=request.rel_url.with_query(given))
+
+
+async def _json(value: Document, status: int = HTTPStatus.OK) -> web.Response:
+    if is_handful(value):  # by no thread: where all of them wait for a disk, this says so still
+        return web.json_response(value, headers=SECURITY_HEADERS, status=status)
+    return await answered(lambda: value, SECURITY_HEADERS, status)
+
+
+def _html(page: str, status: int = HTTPStatus.OK) -> web.Response:
+    return web.Response(text=page, content_type="text/html", headers=SECURITY_HEADERS, status=status)

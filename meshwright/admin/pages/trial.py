@@ -1,0 +1,152 @@
+"""What manifests would come to: problems, proxies and resources, of a second view. Nothing is applied."""
+
+import difflib
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.lint.problems import problems
+from catalog.relations.groups import groups
+from catalog.store.edits import Edits
+from catalog.store.view import MeshSettings, View
+from meshwright.admin.pages.debug import problem
+from meshwright.admin.pages.decoding import decode
+from meshwright.admin.pages.jsonable import Document, Json
+from meshwright.admin.pages.published import versions
+from meshwright.delivery.snapshots.changes import Change, Kind, compare
+from meshwright.delivery.snapshots.rendering import Rendering, resources
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.problems import Problems, ordered
+from meshwright.sidecars.registry import DriverRegistry
+from meshwright.sidecars.type_words import type_word
+from xds.protocol.snapshot import Snapshot
+
+SECONDS: Final = 10.0
+PART: Final = 16
+PAUSE_SECONDS: Final = 0.0005
+"""Between two steps the event loop has its turn: a step takes a millisecond or a few."""
+SETS: Final = 20
+LINES: Final = 400
+"""So many ways to be changed are told, and so many lines of how."""
+
+Snapshots = Mapping[str, Snapshot]
+Read = Callable[[str], tuple[Mapping[ObjectKey, Sourced], Problems]]
+"""Reads manifests: the objects that are good, and what is wrong with the others."""
+
+
+class TooLong(Exception):
+    """It takes longer than may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A mesh as it is known, manifests that would be applied to it, and how they are read."""
+
+    settings: MeshSettings
+    known: Edits
+    manifests: str
+    read: Read
+
+
+def tried(asked: Asked) -> Document:
+    """Return what would come of it; to be run in a thread. Raises TooLong."""
+    step = _within(time.monotonic() + SECONDS)
+    objects, wrong = asked.read(asked.manifests)
+    view = View(asked.settings)
+    for part in asked.known.parts(PART):
+        view.apply(part)
+        step()
+    drivers = DriverRegistry.discover().drivers.values()
+    rendering = Rendering(view, translation(*drivers, environment=os.environ, secrets=False))
+    (before, _), standing = _served(rendering, step), frozenset(problems(view))
+    claims = {key.claim for key in objects}  # a Pod in the place of a Workload of its name
+    replaced = {key: None for key in asked.known.objects if key.claim in claims}
+    view.apply(Edits({**replaced, **objects}))
+    after, failed = _served(rendering, step)
+    kept = {each: before[each] for names in failed.values() for each in names if each in before}
+    new = [each for each in problems(view) if each not in standing]
+    told = _document(ordered((*wrong, *new)), len(objects), before, {**after, **kept})
+    return told | {"failed": [_failure(*each) for each in sorted(failed.items())]}
+
+
+def _within(until: float) -> Callable[[], None]:
+    """Make what is called between two steps: it lets the event loop have its turn. Raises TooLong."""
+
+    def step() -> None:
+        if time.monotonic() > until:
+            raise TooLong
+        time.sleep(PAUSE_SECONDS)
+
+    return step
+
+
+def _served(rendering: Rendering, step: Callable[[], None]) -> tuple[Snapshots, Mapping[str, list[str]]]:
+    """Return what each proxy would be served, without secrets; for whom nothing can be, by the error."""
+    found, failed = dict[str, Snapshot](), defaultdict[str, list[str]](list)
+    for group, proxies in groups(rendering.view).items():
+        step()
+        names = sorted(map(str, proxies))
+        try:
+            snapshot = Snapshot.of(resources(rendering, group).resources)
+        except Exception as error:  # noqa: BLE001 - a group for itself, as where it is served
+            failed[f"{type(error).__name__}: {error}"] += names
+        else:
+            found |= dict.fromkeys(names, snapshot)
+    return found, failed
+
+
+def _failure(error: str, proxies: list[str]) -> Document:
+    return {"error": error, "proxies": list[Json](sorted(proxies))}
+
+
+def _document(found: Problems, objects: int, before: Snapshots, after: Snapshots) -> Document:
+    compared = compare(_versions(before), _versions(after))
+    changed: list[Json] = [
+        {
+            "proxies": list[Json](each.proxies),
+            "resources": [_resource(change, before, after, each.proxies[0]) for change in each.changes],
+        }
+        for each in compared.changed[:SETS]
+    ]
+    return {
+        "objects": objects,
+        "problems": [problem(each) for each in found],
+        "changed": changed,
+        "more": len(compared.changed) - len(changed),
+        "unchanged": compared.unchanged,
+        "new": list[Json](compared.new),
+        "gone": list[Json](compared.gone),
+    }
+
+
+def _versions(snapshots: Snapshots) -> dict[str, Mapping[str, Mapping[str, str]]]:
+    shared = {id(each): versions(each) for each in snapshots.values()}
+    return {proxy: shared[id(each)] for proxy, each in snapshots.items()}  # type: ignore[misc]
+
+
+def _resource(change: Change, before: Snapshots, after: Snapshots, proxy: str) -> Document:
+    lines: list[str] = []
+    if change.kind is Kind.CHANGED:
+        old, new = (_lines(each[proxy], change) for each in (before, after))
+        label = f"{change.type} {change.name}"
+        lines = list(difflib.unified_diff(old, new, label, label, lineterm=""))
+    return {
+        "change": change.kind.name.lower(),
+        "type": change.type,
+        "name": change.name,
+        "diff": list[Json](lines[:LINES]),
+    }
+
+
+def _lines(snapshot: Snapshot, change: Change) -> list[str]:
+    """Return the lines of a resource as JSON, in Envoy's words."""
+    for kind in snapshot.types():
+        for each in snapshot.ordered(kind):
+            if (type_word(kind), each.name) == (change.type, change.name):
+                return json.dumps(decode(each), indent=2, sort_keys=True).splitlines()
+    return []

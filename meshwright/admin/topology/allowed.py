@@ -1,0 +1,89 @@
+"""Who may call whom by policy, between services."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from catalog.policy.access import Nothing, grant
+from catalog.policy.outbound import protocol_of
+from catalog.relations.endpoints import endpoints
+from catalog.relations.groups import members
+from catalog.relations.permissive import is_permissive
+from catalog.store.smi import splits_by_backend, targets
+from catalog.store.view import View
+from meshwright.admin.topology.names import OUTSIDE, Between, Name, called_of, caller_of, name_of
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import MESH_CONFIG
+from meshwright.mesh.names import Namespace, Port, ServiceName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.service import ServiceKey, ServicePort
+from meshwright.traffic.figures import Direction, Figures
+from meshwright.traffic.traffic import BySource
+
+
+def allowed(view: View) -> Iterable[tuple[Between, str]]:
+    """Yield who may call what by which TrafficTarget; an apex is called for the sake of its backends.
+
+    A target whose rules admit nothing on any port of a service allows no call to it.
+    """
+    callers = defaultdict[ServiceIdentity, set[Name]](set)
+    called = defaultdict[ServiceIdentity, set[ServiceKey]](set)
+    for group in members(view):
+        callers[group.identity].add(name_of(group.primary))
+        called[group.identity].update(group.services)
+    for target in targets(view).values():
+        if is_permissive(view, target.destination.namespace):
+            continue
+        direct = {each for each in called[target.destination] if _admits(view, target, each)}
+        apexes = {split.apex for each in direct for split in splits_by_backend(view).found(each)}
+        for source in target.sources:
+            for caller in callers[source]:
+                for service in direct | apexes:
+                    yield (caller, name_of(service)), f"TrafficTarget {target.key}"
+
+
+def _admits(view: View, target: TrafficTarget, key: ServiceKey) -> bool:
+    """Say whether a target lets anything pass to its destination's workloads behind a service."""
+    service = view.services.get(key)
+    return service is not None and any(
+        grant(view, target, at, protocol_of(view, key, port)) != Nothing()
+        for port in service.ports
+        for at in _called_at(view, key, port, target.destination)
+    )
+
+
+def _called_at(view: View, key: ServiceKey, port: ServicePort, server: ServiceIdentity) -> set[Port]:
+    """Return the ports at which workloads are called; of those that get no traffic yet, if it is a number."""
+    found = {each.port for each in endpoints(view, key, port) if each.identity == server}
+    number = str(port.target_port)
+    return found or ({Port(int(number))} if number.isdigit() else set())
+
+
+def verified(view: View, found: Mapping[BySource, Figures]) -> dict[BySource, Figures]:
+    """Return what proxies counted, without the calls that policy does not allow them.
+
+    What a proxy counted of calls that came in is its own service's.
+    """
+    pairs = {between for between, _ in allowed(view)}
+
+    def is_known(key: BySource) -> bool:
+        caller, calls = key
+        if calls.direction is Direction.INBOUND or not calls.called.namespace:
+            return True
+        between = (caller_of(caller), called_of(calls.called))
+        return between in pairs or bool(permissive(view, between))
+
+    return {key: figures for key, figures in found.items() if is_known(key)}
+
+
+def permissive(view: View, between: Between) -> str:
+    """Return the object by which a call needs no other; empty where there is none.
+
+    Only services of the mesh are called: a name that is no service is no destination, whatever a report says.
+    """
+    namespace, name = Namespace(between[1][0]), ServiceName(between[1][1])
+    if namespace == OUTSIDE or view.services.get(ServiceKey(namespace, name)) is None:
+        return ""  # asked first: nothing is derived of a namespace that only a report has named
+    if not is_permissive(view, namespace):
+        return ""
+    return f"{MESH_CONFIG if view.config.permissive else ObjectKey.of_namespace(namespace)} (permissive)"

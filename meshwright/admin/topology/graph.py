@@ -1,0 +1,209 @@
+"""The mesh as a graph: services, and calls between them that are allowed, seen, or both."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from catalog.policy.splits import in_force as splits_in_force
+from catalog.policy.splits import known_weights
+from catalog.store.smi import splits_by_apex, splits_by_backend
+from catalog.store.view import View
+from meshwright.admin.topology.allowed import allowed, permissive
+from meshwright.admin.topology.names import OUTSIDE, Between, Name, called_of, caller_of, name_of
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.traffic.figures import OTHERS, Direction, Figures, Kind
+from meshwright.traffic.traffic import BySource
+
+MOST_UNVERIFIED: Final = 20
+"""Calls of one service that policy does not allow and that have edges of their own, by most requests."""
+MOST_OUTSIDE: Final = 100
+"""The same of calls out of the mesh: hosts and ports outside are known by the reports alone."""
+
+
+@dataclass(slots=True)
+class Proxies:
+    """How many sidecars of a service there should be, how many are here, and how many of these in step."""
+
+    known: int = 0
+    connected: int = 0
+    in_step: int = 0
+
+    def add(self, other: "Proxies") -> None:
+        """Count others among them."""
+        self.known += other.known
+        self.connected += other.connected
+        self.in_step += other.in_step
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What a TrafficSplit has for one of its backends: its part of all weights, 0 to 1."""
+
+    split: str
+    part: float
+
+
+@dataclass(slots=True)
+class Calls:
+    """Calls of one service to another.
+
+    `by` are the objects that allow them. `figures` is what callers have counted, None of nothing; `verified`
+    is the part of it that policy allows: the rest is the word of the caller's proxy alone. `tls` and
+    `opened` are connections of the last hour: how many shook hands in TLS, of how many. Between the apex of a
+    TrafficSplit and its backends there are `weights`, and `share` is which part of the calls a backend had.
+    """
+
+    by: set[str] = field(default_factory=set)
+    figures: Figures | None = None
+    verified: Figures | None = None
+    tls: int = 0
+    opened: int = 0
+    weights: tuple[Weight, ...] = ()
+    share: float | None = None
+
+    @property
+    def mtls(self) -> bool | None:
+        """Whether mTLS was seen; None where no connection was opened lately."""
+        return True if self.tls else False if self.opened else None
+
+    def count(self, more: Figures) -> None:
+        """Count more calls."""
+        self.figures = more if self.figures is None else self.figures + more
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Services with their sidecars, and calls between them; of what is outside the name is all."""
+
+    nodes: Mapping[Name, Proxies]
+    edges: Mapping[Between, Calls]
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """Where a proxy stands."""
+
+    name: ProxyName
+    connected: bool
+    in_step: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What proxies counted over the span that is asked for, and over the last hour."""
+
+    lately: Mapping[BySource, Figures]
+    hour: Mapping[BySource, Figures]
+
+
+def graph(view: View, sidecars: Iterable[Sidecar], counted: Counted) -> Graph:
+    """Return the graph of the whole mesh. Its cost grows with what is in it: not for the event loop."""
+    nodes = {(str(key.namespace), str(key.name)): Proxies() for key in view.services}
+    for each in sidecars:
+        of = nodes.setdefault((str(each.name.namespace), str(each.name.service)), Proxies())
+        of.add(Proxies(1, each.connected, each.in_step))
+    edges = defaultdict[Between, Calls](Calls)
+    for between, by in allowed(view):
+        edges[between].by.add(by)
+    behind = _told(counted.lately, edges)
+    for between, calls in edges.items():
+        if calls.figures is not None and (by := permissive(view, between)):
+            calls.by.add(by)
+        calls.verified = calls.figures if calls.by else None
+    _bound(edges)
+    direct = {between: calls.verified for between, calls in edges.items() if calls.verified}
+    _split(view, edges, direct, behind)
+    _secured(view, counted.hour, edges)
+    for ends in edges:
+        for end in ends:
+            nodes.setdefault(end, Proxies())
+    return Graph(dict(sorted(nodes.items())), dict(sorted(edges.items())))
+
+
+_ByBackend = Mapping[Between, Figures]
+
+
+def _told(found: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> _ByBackend:
+    """Count calls; return what of all calls backends had."""
+    behind = defaultdict[Between, Figures](Figures)
+    for (caller, calls), figures in found.items():
+        between = (caller_of(caller), called_of(calls.called))
+        if calls.kind is Kind.BACKEND:
+            behind[between] += figures
+        elif calls.kind is Kind.EDGE and calls.direction is Direction.OUTBOUND:
+            edges[between].count(figures)
+    return behind
+
+
+def _bound(edges: defaultdict[Between, Calls]) -> None:
+    """Keep of each caller a bounded number of calls that policy does not allow; count the others together.
+
+    Their destinations are whatever names a proxy reports: without a bound one proxy could fill the graph.
+    """
+    for most, outside in ((MOST_UNVERIFIED, False), (MOST_OUTSIDE, True)):
+        reported = defaultdict[Name, list[Between]](list)
+        for between, calls in edges.items():
+            if not calls.by and (between[1][0] == OUTSIDE) is outside and between[1] != _OTHERS:
+                reported[between[0]].append(between)
+        for source, found in reported.items():
+            found.sort(key=lambda each: (-_weight(edges[each].figures), each))
+            for between in found[most:]:
+                edges[source, _OTHERS].count(edges.pop(between).figures or Figures())
+
+
+_OTHERS: Final = called_of(OTHERS)
+
+
+def _weight(figures: Figures | None) -> int:
+    return 0 if figures is None else figures.requests or figures.opened
+
+
+def _secured(view: View, found: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> None:
+    """Note of connections to backends whether they are in TLS: between all that a call goes by."""
+    for (caller, calls), figures in found.items():
+        if calls.kind is not Kind.BACKEND:
+            continue
+        backend, source = called_of(calls.called), caller_of(caller)
+        key = ServiceKey(Namespace(backend[0]), ServiceName(backend[1]))
+        if view.services.get(key) is None:
+            continue
+        apexes = [name_of(split.apex) for split in splits_by_backend(view).found(key)]
+        ways = {(source, end) for end in (backend, *apexes)} | {(apex, backend) for apex in apexes}
+        ways &= edges.keys()
+        if not any(edges[between].by for between in ways):
+            continue
+        for between in ways:
+            edges[between].tls += figures.tls
+            edges[between].opened += max(0, figures.opened - figures.failed)
+
+
+def _split(view: View, edges: defaultdict[Between, Calls], direct: _ByBackend, behind: _ByBackend) -> None:
+    """Note of TrafficSplits what of all calls to the apex each backend should have, and what it had."""
+    callers = defaultdict[Name, set[Name]](set)
+    for caller, service in direct:
+        callers[service].add(caller)
+    for apex in splits_by_apex(view):
+        weights = defaultdict[Name, list[Weight]](list)
+        for split in splits_in_force(view, apex, Protocol.HTTP):
+            known = known_weights(view, split)
+            for backend, weight in known.items():
+                weights[name_of(backend)].append(Weight(str(split.key), weight / sum(known.values())))
+        name = name_of(apex)
+        had = {
+            each: sum(_requests(caller, each, name, direct, behind) for caller in callers[name])
+            for each in weights
+        }
+        for end in weights.keys() - {name}:
+            calls = edges[name, end]
+            calls.weights = tuple(weights[end])
+            calls.share = had[end] / sum(had.values()) if sum(had.values()) else None
+
+
+def _requests(caller: Name, backend: Name, apex: Name, direct: _ByBackend, behind: _ByBackend) -> int:
+    """Return the calls of an apex that a backend had, of one caller: what it did not call by its own name."""
+    every = behind.get((caller, backend))
+    own = direct.get((caller, backend)) if backend != apex else None
+    return 0 if every is None else max(0, _weight(every) - (0 if own is None else _weight(own)))

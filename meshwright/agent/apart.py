@@ -1,0 +1,48 @@
+"""Has a question answered in a process that ends: the agent keeps what it imports, and such a one does not.
+
+Question and answer go through pipes, pickled; what is secret goes through them and nowhere else.
+"""
+
+import pickle
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from meshwright.agent.envoy.die_with_parent import bound
+from meshwright.agent.errors import AgentError
+from meshwright.processes.command import Command, run
+
+_MOST_WORDS: Final = 300
+
+
+class ApartFailed(AgentError):
+    """There is no answer: who should give it did not. To be tried again."""
+
+
+def command(program: str) -> Sequence[str]:
+    """Return what runs a module as a program, so that it does not outlive this process."""
+    # -P: no folder in which somebody starts an agent has modules of it.
+    return bound([sys.executable, "-P", "-m", program])
+
+
+async def apart(program: str | Sequence[str], question: object, seconds: float, who: str) -> object:
+    """Return what a program answers, which has ended by then; raise ApartFailed, which says `who` it was."""
+    argv = command(program) if isinstance(program, str) else program
+    said = await _asked(argv, pickle.dumps(question), seconds, who)
+    try:
+        return pickle.loads(said)  # noqa: S301 - our own program wrote it
+    except Exception as error:
+        raise ApartFailed(f"{who} answered what cannot be read ({len(said)} bytes)") from error
+
+
+async def _asked(argv: Sequence[str], question: bytes, seconds: float, who: str) -> bytes:
+    try:
+        ended = await run(Command(argv, given=question), seconds)
+    except TimeoutError:
+        raise ApartFailed(f"{who} took more than {seconds:g} s") from None
+    except OSError as error:
+        raise ApartFailed(f"cannot run {who}: {error.strerror}") from error
+    if ended.status:
+        last = ended.errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise ApartFailed(f"{who} ended with status {ended.status}: {last[:_MOST_WORDS]}")
+    return ended.output

@@ -1,0 +1,152 @@
+"""Runs the agent: credentials, bootstrap, Envoy, status server; begins and ends them in order."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from certs import links
+from certs.files import make_private
+from certs.privacy import exposure
+from meshwright.agent.envoy.admin import EnvoyAdmin
+from meshwright.agent.envoy.lifecycle import Ending
+from meshwright.agent.envoy.runtime import RuntimeDirectory
+from meshwright.agent.errors import AgentError
+from meshwright.agent.interception.iptables import ProgramFailed, left_alone
+from meshwright.agent.interception.owners import named
+from meshwright.agent.keeping import Agent
+from meshwright.agent.managed import Manager
+from meshwright.agent.settings import AgentSettings
+from meshwright.agent.status import server
+from meshwright.mesh.listening import listening
+from meshwright.serving.running import runner
+
+_log = structlog.get_logger("agent")
+
+
+async def run(
+    settings: AgentSettings,
+    stop: asyncio.Event,
+    again: asyncio.Event | None = None,
+    pages: server.Pages = server.no_pages,
+    manager: Manager | None = None,
+) -> Ending:
+    """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError.
+
+    The files are read again when `again` is set; `pages` are further ones for who is on this machine;
+    `manager` is told how the proxy is.
+    """
+    await asyncio.to_thread(_require_left_alone)
+    with _alone(settings.run):
+        async with EnvoyAdmin(settings.admin_at, RuntimeDirectory(settings.run).bootstrap) as admin:
+            agent = Agent(settings, admin, stop)
+            async with _serving(agent, settings, pages):
+                if not await agent.start():
+                    return Ending.STOPPED
+                if stop.is_set():
+                    agent.quit()  # nobody has been served who could be waited for
+                return await _kept(agent, stop, again or asyncio.Event(), manager)
+
+
+def _require_left_alone() -> None:
+    """Raise AgentError where rules in force would lead to Envoy what Envoy itself sends.
+
+    Only root can read the rules, and root is whom it happens to.
+    """
+    uid = os.geteuid()
+    if uid != 0:
+        return
+    try:
+        users = left_alone()
+    except ProgramFailed as error:
+        _log.warning("cannot see whether traffic is intercepted here", reason=str(error))
+        return
+    if users and uid not in users:
+        others = ", ".join(map(named, sorted(users)))
+        raise AgentError(
+            f"the agent runs as {named(uid)}, and the interception rules here leave alone what {others} "
+            f"sends: the proxy would be led to itself for ever; run the agent as {others}, "
+            "or take the rules away (`meshwright intercept --clean`)"
+        )
+
+
+async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event, manager: Manager | None) -> Ending:
+    keeping = asyncio.create_task(agent.keep(), name="envoy")
+    watching = asyncio.create_task(agent.watch(), name="watch")
+    naming = asyncio.create_task(agent.name(), name="hosts")
+    enrolling = asyncio.create_task(agent.enrol(), name="enrolment")
+    reaching = asyncio.create_task(agent.watch_control_plane(), name="control plane")
+    ejections = asyncio.create_task(agent.tell_ejected(), name="ejections")
+    figures = asyncio.create_task(agent.tell_figures(), name="figures")
+    looking = asyncio.create_task(agent.look_again(again, manager), name="read again")
+    stopping = asyncio.create_task(stop.wait(), name="stop")
+    telling = [] if manager is None else _told(agent, manager)
+    tasks = (keeping, watching, naming, enrolling, reaching, ejections, figures, looking, stopping, *telling)
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if watching in done:
+            watching.result()
+            raise AgentError("the watch of the certificate files has ended")
+        for helping in (naming, enrolling, reaching, ejections, figures, looking, *telling):
+            if helping in done:
+                helping.result()
+        if manager is not None:
+            manager.stopping()
+        if keeping not in done:
+            await agent.end()
+        return await keeping
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _told(agent: Agent, manager: Manager) -> list[asyncio.Task[None]]:
+    return [
+        asyncio.create_task(manager.followed(agent.not_ready, agent.remarks), name="service manager"),
+        asyncio.create_task(manager.fed(agent.alive), name="service manager's watchdog"),
+    ]
+
+
+@contextlib.asynccontextmanager
+async def _serving(agent: Agent, settings: AgentSettings, pages: server.Pages) -> AsyncIterator[None]:
+    app = server.application(agent, settings.probes, settings.metrics_url, pages)
+    running = runner(app, _log, 1.0)
+    await running.setup()
+    try:
+        try:
+            await web.SockSite(running, listening(settings.status)).start()
+        except OSError as error:
+            raise AgentError(f"cannot listen on {settings.status}: {error.strerror}") from error
+        yield
+    finally:
+        await running.cleanup()
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Make the directory, and hold it against a second agent; the kernel gives it back when we end."""
+    with contextlib.ExitStack() as opened:
+        try:
+            make_private(directory)
+            folder = opened.enter_context(links.directory(directory))
+            _require_own(directory, os.fstat(folder))  # before anything in it is opened
+            file = opened.enter_context(os.fdopen(links.open_file("lock", folder), "r+b", buffering=0))
+        except OSError as error:
+            raise AgentError(f"cannot use the directory {directory}: {error.strerror}") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise AgentError(f"another agent runs with the directory {directory}") from error
+        yield
+
+
+def _require_own(directory: Path, found: os.stat_result) -> None:
+    """Raise AgentError for a directory in which another user can put files."""
+    if words := exposure(directory, found.st_mode, found.st_uid, os.geteuid(), public=True):
+        raise AgentError(words)

@@ -1,0 +1,168 @@
+"""Makes the request: a socket of the right user, one connection, one answer, nothing followed or repeated."""
+
+import contextlib
+import http.client
+import os
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from meshwright.agent.calling.seen import Outcome, OwnAnswer, Seen, own_answer, own_words
+from meshwright.agent.calling.taken import is_listened_at, is_taken
+from meshwright.agent.interception.iptables import ProgramFailed, left_alone
+from meshwright.agent.interception.owners import named
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.layout import (
+    DENIED_HEADER,
+    DIAGNOSIS_HEADER,
+    OUTBOUND_PORT,
+    OWN_ANSWER_HEADER,
+    PROXY_UID,
+    UNDELIVERED_HEADER,
+)
+
+NOBODY: Final = 65534
+"""Whose socket it is where root's own would be left alone by the interception."""
+_MOST_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to be made at `where`; without `method` it is a connection, on which nothing is sent.
+
+    `led`: what is called is not the sidecar, but led to it by iptables. `seconds`: at most so long.
+    """
+
+    where: HostPort
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    led: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer: its status, what sidecars say of it in headers, and the beginning of its text."""
+
+    status: int
+    denied: str
+    undelivered: bool
+    own: OwnAnswer | None
+    text: str = field(repr=False)
+
+
+_NO_ANSWER: Final = _Answer(0, "", undelivered=False, own=None, text="")
+
+
+def made(call: Call) -> Seen:
+    """Make a request, and return what was seen of it; never raises for what goes wrong with it."""
+    began = time.monotonic()
+
+    def seen(outcome: Outcome, words: str = "", answer: _Answer = _NO_ANSWER) -> Seen:
+        passed = round((time.monotonic() - began) * 1000, 1)
+        where, undelivered = str(call.where), answer.undelivered
+        return Seen(outcome, where, answer.status, answer.denied, words, passed, undelivered, answer.own)
+
+    try:
+        connection = _connected(call)
+    except OSError as error:
+        if call.led and is_listened_at(OUTBOUND_PORT):  # where it is led to, it would have been taken
+            return seen(Outcome.NOT_TRIED, _past(os.geteuid()))
+        return seen(Outcome.REFUSED, _said(error))
+    with connection:
+        if call.led and not is_taken(connection, OUTBOUND_PORT):
+            return seen(Outcome.NOT_TRIED, _past(os.geteuid()))
+        try:
+            if not call.method:
+                return seen(_kept(connection))
+            answer = _asked(connection, call)
+        except (http.client.InvalidURL, ValueError) as error:
+            return seen(Outcome.NOT_TRIED, f"it cannot be sent as it is: {error}")
+        except TimeoutError:
+            return seen(Outcome.SILENT, f"no answer in {call.seconds:g} s")
+        except (OSError, http.client.HTTPException) as error:
+            return seen(Outcome.CLOSED, _said(error))
+    return seen(Outcome.ANSWERED, own_words(answer.status, answer.text), answer)
+
+
+def _connected(call: Call) -> socket.socket:
+    """Connect; raise OSError."""
+    family = socket.AF_INET6 if ":" in call.where.host else socket.AF_INET
+    with _not_left_alone(led=call.led):
+        made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.settimeout(call.seconds)
+        made.connect((call.where.host, call.where.port))
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+@contextlib.contextmanager
+def _not_left_alone(*, led: bool) -> Iterator[None]:
+    """Be a user whose connections are led to the sidecar, as root can; others are who they are."""
+    user = os.geteuid()
+    users: frozenset[int] = frozenset()
+    if led and user == 0:
+        with contextlib.suppress(ProgramFailed):  # what is not led there is found when it is connected
+            users = left_alone()
+    if user not in users:
+        yield
+        return
+    os.seteuid(next(each for each in range(NOBODY, 0, -1) if each not in users))
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def _asked(connection: socket.socket, call: Call) -> _Answer:
+    """Send the request, and return the answer with the beginning of its text."""
+    http_connection = http.client.HTTPConnection(call.where.host, call.where.port)
+    http_connection.sock = connection
+    http_connection.putrequest(call.method, call.path, skip_host=True, skip_accept_encoding=True)
+    for name, value in call.headers:
+        http_connection.putheader(name, value)
+    http_connection.putheader(DIAGNOSIS_HEADER, "true")
+    http_connection.putheader("Connection", "close")
+    http_connection.endheaders()
+    with http_connection.getresponse() as answer:
+        text = ""
+        if answer.status >= 400:  # of others no word is Envoy's own, and they may go on for ever
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                text = answer.read(_MOST_BYTES).decode(errors="replace")
+        undelivered = answer.getheader(UNDELIVERED_HEADER) is not None
+        own = own_answer(answer.getheader(OWN_ANSWER_HEADER, ""))
+        return _Answer(answer.status, answer.getheader(DENIED_HEADER, ""), undelivered, own, text)
+
+
+def _kept(connection: socket.socket) -> Outcome:
+    """Wait for the other end to speak or to close; it is open if it does neither, or speaks."""
+    try:
+        return Outcome.OPEN if connection.recv(1) else Outcome.CLOSED
+    except TimeoutError:
+        return Outcome.OPEN
+    except OSError:
+        return Outcome.CLOSED
+
+
+def _past(uid: int) -> str:
+    if uid == PROXY_UID:
+        return (
+            f"the connection of {named(uid)} was not led to the sidecar, because it is the sidecar's own "
+            "user, whose calls interception leaves alone so that Envoy's do not come back to it; nothing was "
+            "sent on it. In a Pod, make the request from a debug container, which has another user: `kubectl "
+            "debug --attach POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts JSON`"
+        )
+    return (
+        f"the connection of {named(uid)} was not led to the sidecar: no interception rules are in force "
+        "here, or they leave alone what that user sends, or that address; nothing was sent on it"
+    )
+
+
+def _said(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

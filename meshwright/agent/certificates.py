@@ -1,0 +1,108 @@
+"""Whether the files with which a proxy dials in fit together, and what their certificates say.
+
+For programs that end: the agent at rest does not import it, and has `meshwright.agent.reader` asked
+(`meshwright.agent.reading`).
+"""
+
+from pathlib import Path
+
+from certs.errors import PeerRefused
+from certs.leaf import stands_below, trust_domains
+from certs.material import PeerCertificate
+from certs.pair import matched_pair
+from certs.peer import read_peer
+from certs.pem import PLAIN, is_plain
+from meshwright.agent.credentials import Credentials, CredentialsError, Files, Shows, domain_beside, required
+from meshwright.mesh.identity import ProxyName, ProxyNameError
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
+
+
+def read(
+    directory: Path, *, shared: bool = False, user: int | None = None, told: TrustDomain | None = None
+) -> Credentials:
+    """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError where they cannot be used.
+
+    As `Files.taken`, and where they do not fit together. `told` is the mesh's trust domain, as an option.
+    """
+    files = Files.taken(directory, shared=shared, user=user, trust_domain=told)
+    return Credentials.of(files, judged(files))
+
+
+def judged(files: Files) -> Shows:
+    """Return what files say that fit together; raise CredentialsError, which names them."""
+    chain, key, authority = (files.directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
+    try:
+        matched_pair(files.chain, files.key)
+    except ValueError as error:
+        raise CredentialsError(f"{chain} and {key} are no pair: {error}") from error
+    try:
+        trusted = stands_below(files.chain, files.authority)
+    except ValueError as error:
+        raise CredentialsError(f"{authority} is no certificate in PEM") from error
+    if not trusted:
+        raise CredentialsError(f"{chain} was not issued by an authority in {authority}")
+    for path, pem in ((chain, files.chain), (key, files.key.reveal()), (authority, files.authority)):
+        if not is_plain(pem):
+            raise CredentialsError(f"Envoy cannot read {path} as it is written: {PLAIN}")
+    shown = _certificate(chain, files.chain)
+    return Shows(_name(chain, shown), domain_of(files.authority, files.trust_domain, authority), shown)
+
+
+def proxy_name(chain: Path) -> ProxyName:
+    """Return whose certificate this is: its common name."""
+    return _name(chain, certificate(chain))
+
+
+def trust_domain(directory: Path, told: TrustDomain | None = None) -> TrustDomain:
+    """Return the mesh's trust domain: as told, as written beside `ca.pem`, or as that says it.
+
+    Raises CredentialsError.
+    """
+    path = directory / AUTHORITY_FILE
+    return domain_of(required(path), told or domain_beside(directory), path)
+
+
+def domain_of(roots: bytes, told: TrustDomain | None, where: object) -> TrustDomain:
+    """Return the mesh's trust domain, which may have been told, by roots (PEM) that may name it.
+
+    Raises CredentialsError, which says `where` the roots are, if nobody says it or they contradict.
+    """
+    try:
+        named = trust_domains(roots)
+    except ValueError as error:
+        raise CredentialsError(f"{where} is no certificate in PEM") from error
+    says = f"{where} names the trust domain {' and '.join(named)}"
+    if told is not None and set(named) - {told}:
+        raise CredentialsError(
+            f"{says}, and {told} was told (by --trust-domain, MESHWRIGHT_TRUST_DOMAIN or the file "
+            f"{TRUST_DOMAIN_FILE}): one of them is another mesh's"
+        )
+    if told is None and len(named) > 1:
+        raise CredentialsError(f"{says}: the roots of a mesh name one; take out those of others")
+    if told is None and not named:
+        raise CredentialsError(
+            f"{where} names no trust domain (a URI spiffe://<trust domain>), as a CA of somebody else's need "
+            "not: say the mesh's with --trust-domain (or MESHWRIGHT_TRUST_DOMAIN), or in a file "
+            f"{TRUST_DOMAIN_FILE} beside {AUTHORITY_FILE}"
+        )
+    return told or named[0]
+
+
+def certificate(path: Path) -> PeerCertificate:
+    """Read the first certificate of a file; raise CredentialsError."""
+    return _certificate(path, required(path))
+
+
+def _certificate(path: Path, pem: bytes) -> PeerCertificate:
+    try:
+        return read_peer(pem)
+    except PeerRefused as error:
+        raise CredentialsError(f"{path} is no certificate in PEM") from error
+
+
+def _name(chain: Path, shown: PeerCertificate) -> ProxyName:
+    try:
+        return ProxyName.parse(shown.common_name)
+    except ProxyNameError as error:
+        raise CredentialsError(f"{chain} is not a proxy's certificate: {error}") from error

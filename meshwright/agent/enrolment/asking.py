@@ -1,0 +1,116 @@
+"""Asking over gRPC: to be certified, again, and whom to trust; and telling whom the proxy has ejected.
+
+For programs that end.
+"""
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, TypeVar
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its raw lines; what stands in the way is said in ours
+
+import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from meshwright.agent.enrolment.settings import Failed, Obtained
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.layout import CHAIN_FILE, KEY_FILE
+from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
+
+JOIN: Final = "/meshwright.enrolment.v1.Enrolment/Join"
+RENEW: Final = "/meshwright.enrolment.v1.Renewal/Renew"
+TRUST: Final = "/meshwright.enrolment.v1.Renewal/Trust"
+EJECT: Final = "/meshwright.enrolment.v1.Renewal/Eject"
+SECONDS: Final = 30.0
+_REASON: Final = "meshwright-reason"
+
+Request = wire.JoinRequest | wire.RenewRequest | wire.TrustRequest | wire.EjectRequest
+Response = TypeVar("Response", wire.Certificate, wire.TrustResponse, wire.EjectResponse)
+
+
+class Unanswered(Exception):
+    """There is no answer that helps: `failed` says why."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.why)
+        self.failed = failed
+
+
+def join(at: HostPort, name: str, roots: bytes, csr_der: bytes, kind: str, proof: bytes) -> Obtained:
+    """Show a proof and a request to who is `name` by these roots; raise Unanswered."""
+    request = wire.JoinRequest(csr_der=csr_der, proof=wire.Proof(kind=kind, data=proof))
+    tls = grpc.ssl_channel_credentials(roots)
+    return _certified(_asked(at, name, tls, JOIN, request, wire.Certificate))
+
+
+def renew(at: HostPort, name: str, roots: bytes, csr_der: bytes, directory: Path) -> Obtained:
+    """Show the certificate at hand and a request; raise Unanswered."""
+    request = wire.RenewRequest(csr_der=csr_der)
+    return _certified(_asked(at, name, _own(roots, directory), RENEW, request, wire.Certificate))
+
+
+def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -> Obtained:
+    """Say whom this machine trusts, and return whom it is to trust; raise Unanswered."""
+    request = wire.TrustRequest(bundle_digest=digest)
+    told = _asked(at, name, _own(roots, directory), TRUST, request, wire.TrustResponse)
+    due, clock = _moment(told.renew_after), _moment(told.now)
+    return Obtained(b"", told.trust_bundle_pem, due, clock, told.ask_again_seconds)
+
+
+def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Iterable[HostPort]) -> int:
+    """Say whom this machine's proxy has ejected, and return for how many seconds; raise Unanswered."""
+    endpoints = [wire.Endpoint(address=each.host, port=each.port) for each in ejected]
+    told = _asked(
+        at, name, _own(roots, directory), EJECT, wire.EjectRequest(ejected=endpoints), wire.EjectResponse
+    )
+    return told.holds_seconds
+
+
+def _own(roots: bytes, directory: Path) -> grpc.ChannelCredentials:
+    key, chain = ((directory / name).read_bytes() for name in (KEY_FILE, CHAIN_FILE))
+    return grpc.ssl_channel_credentials(roots, key, chain)
+
+
+def _asked(
+    at: HostPort,
+    name: str,
+    tls: grpc.ChannelCredentials,
+    method: str,
+    request: Request,
+    response: type[Response],
+) -> Response:
+    options = [("grpc.ssl_target_name_override", name), ("grpc.enable_http_proxy", 0)]
+    with grpc.secure_channel(str(at), tls, options=options) as channel:
+        call = channel.unary_unary(method, lambda asked: asked.SerializeToString(), response.FromString)
+        try:
+            answer: Response = call(request, timeout=SECONDS)
+        except grpc.RpcError as error:
+            raise Unanswered(_failed(at, error)) from None  # it holds the request
+        return answer
+
+
+def _failed(at: HostPort, error: grpc.RpcError) -> Failed:
+    code, words = error.code(), " ".join((error.details() or "").split())[:300]
+    trailers = {name: value for name, value in error.trailing_metadata() or () if isinstance(value, str)}
+    match code:
+        case grpc.StatusCode.PERMISSION_DENIED:
+            said = trailers.get(_REASON, "")
+            why = f": {said}" if said else "; the server's log has the reason"
+            return Failed(f"{at} has refused it{why}", refused=True)
+        case grpc.StatusCode.INVALID_ARGUMENT:
+            return Failed(f"{at} does not take the request: {words}", refused=True)
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return Failed(f"{at} is not the port for this: {words}", refused=True)
+        case _:
+            return Failed(f"{at} does not answer as it should ({code.name.lower()}): {words}")
+
+
+def _certified(answer: wire.Certificate) -> Obtained:
+    due, clock = _moment(answer.renew_after), _moment(answer.now)
+    return Obtained(answer.chain_pem, answer.trust_bundle_pem, due, clock)
+
+
+def _moment(stamp: Timestamp) -> datetime:
+    return stamp.ToDatetime(UTC)

@@ -1,0 +1,290 @@
+"""Keeps a proxy's certificate: joins where there is none, renews it in time, and asks whom to trust."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from certs.errors import StateError
+from certs.material import PeerCertificate
+from certs.privacy import exposure_of
+from certs.renewal import renew_at
+from meshwright.agent import reading
+from meshwright.agent.apart import ApartFailed, apart
+from meshwright.agent.credentials import domain_beside
+from meshwright.agent.enrolment import files
+from meshwright.agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
+from meshwright.agent.enrolment.times import LEAST_BETWEEN, Plan, alarming, clock_words, planned, retry_after
+from meshwright.agent.errors import AgentError
+
+PROGRAM: Final = "meshwright.agent.enrolment.program"
+SECONDS: Final = 120.0
+LONGEST_SLEEP: Final = 600.0
+"""A clock may be set meanwhile."""
+_TOKEN: Final = "join-token"  # noqa: S105 - a kind, no secret
+
+_log = structlog.get_logger("agent.enrolment")
+
+Replace = Callable[[Callable[[], None]], Awaitable[bool]]
+"""Changes the files while nobody reads them, and takes them into use; says whether they can be used."""
+
+
+def now() -> datetime:
+    """Return the time, by a clock that may be set."""
+    return datetime.now(UTC)
+
+
+def monotonic() -> float:
+    """Return seconds by a clock that nobody sets: for pauses of our own."""
+    return time.monotonic()
+
+
+class Enrolled:
+    """One proxy's certificate. `replace` changes its files; `shows` is the certificate in use."""
+
+    def __init__(
+        self,
+        settings: EnrolmentSettings,
+        directory: Path,
+        replace: Replace,
+        shows: Callable[[], PeerCertificate],
+        *,
+        shared: bool = False,
+        ask: Callable[[Question], Awaitable[Answer]] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._replace = replace
+        self._shows = shows
+        self._shared = shared
+        self._ask_program = ask or _program
+        self._token = ""
+        self._renew_after: datetime | None = None
+        self._retry: float | None = None  # by the monotonic clock, as is `_trust_at`
+        self._trust_at = 0.0
+        self._failures = 0
+        self._untold = 0
+        self._why = ""
+
+    async def begin(self, stop: asyncio.Event) -> None:
+        """Have a certificate before there is an Envoy, however long that takes, or until `stop` is set.
+
+        Raises AgentError where joining is refused and there is no certificate to go on with.
+        """
+        try:
+            await asyncio.to_thread(files.complete, self._directory)
+        except OSError as error:
+            raise AgentError(f"cannot write to {self._directory}: {error.strerror}") from error
+        failures = 0
+        while not stop.is_set() and await self._must_join():
+            answered = await self._asked(Asking.JOIN)
+            if isinstance(answered, Obtained):
+                await self._put_joined(answered, at_start=True)
+                return
+            if answered.refused and not files.has_pair(self._directory):
+                raise AgentError(f"this machine cannot join: {answered.why}")
+            failures += 1
+            wait = retry_after(failures, timedelta.max, random.random())  # noqa: S311 - no secret
+            if answered.refused or await self._can_wait():
+                self._retry = None if answered.refused else monotonic() + wait.total_seconds()
+                ends = await self._ends()
+                said = {} if ends is None else {"ends": ends.isoformat(timespec="seconds")}
+                _log.error("cannot join; what there is goes on", reason=answered.why, **said)
+                return
+            _log.warning("not joined yet", reason=answered.why, again_in=round(wait.total_seconds(), 1))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), wait.total_seconds())
+
+    async def run(self) -> None:
+        """Renew and ask for as long as the agent runs."""
+        if self._settings.renewal is None:
+            _log.warning("the certificate is not renewed by itself: --renewal is not given")
+            await asyncio.Event().wait()
+        self._trust_at = monotonic()
+        while True:
+            plan, at = self._plan(), now()
+            if (left := (plan.next - at).total_seconds()) > 0:
+                await asyncio.sleep(min(left, LONGEST_SLEEP))  # then the clock may be another: see the plan
+            elif at >= plan.renew:
+                await self._renew()
+            else:
+                pause = await self._trust()
+                self._trust_at = monotonic() + pause.total_seconds()
+
+    def _plan(self) -> Plan:
+        """Return what is due when, by the clock as it is now."""
+        retry = None if self._retry is None else _clock_at(self._retry)
+        return planned(self._shows(), self._renew_after, _clock_at(self._trust_at), retry)
+
+    def _due(self) -> datetime:
+        """Return when the certificate in use is to be renewed, whatever has failed meanwhile."""
+        return planned(self._shows(), self._renew_after, now(), None).renew
+
+    def remark(self) -> str:
+        """Say that the certificate runs out, if it does and is not renewed."""
+        if not self._why or not alarming(self._shows(), now()):
+            return ""
+        until = self._shows().not_after.isoformat(timespec="seconds")
+        return f"the certificate ends at {until} and is not renewed: {self._why}"
+
+    async def _renew(self) -> None:
+        due = self._due() <= now()
+        joins = await self._must_join()
+        answered = await self._asked(Asking.JOIN if joins else Asking.RENEW)
+        if joins and due and isinstance(answered, Failed):
+            # Whoever put a token there that does not let in has not taken the certificate away.
+            renewed = await self._asked(Asking.RENEW)
+            if isinstance(renewed, Obtained):
+                _log.warning("not joined again; renewed instead", reason=answered.why)
+                joins, answered = False, renewed
+        if isinstance(answered, Obtained):
+            taken = await (self._put_joined(answered) if joins else self._put(answered))
+            if taken:
+                self._renew_after, self._retry = None, self._not_at_once()
+                self._failures, self._why = 0, ""
+                _log.info("certificate renewed", serial=self._shows().serial)
+                return
+            answered = Failed("what was given cannot be used; the lines before say why")
+        self._failures, self._why = self._failures + 1, answered.why
+        shows, at = self._shows(), now()
+        wait = retry_after(self._failures, shows.not_after - at, random.random())  # noqa: S311 - no secret
+        # A token that is not accepted is looked at again when the certificate is due.
+        self._retry = None if answered.refused and not due else monotonic() + wait.total_seconds()
+        say = _log.error if alarming(shows, at) else _log.warning
+        until = shows.not_after.isoformat(timespec="seconds")
+        say(
+            "certificate not renewed",
+            reason=answered.why,
+            ends=until,
+            again_in=round(wait.total_seconds(), 1),
+        )
+
+    def _not_at_once(self) -> float | None:
+        """Return when a certificate that is new may be renewed where that would be now."""
+        due = renew_at(self._shows())
+        return None if due > now() else monotonic() + LEAST_BETWEEN.total_seconds()
+
+    async def _trust(self) -> timedelta:
+        """Ask whom to trust, and return when to ask again."""
+        answered = await self._asked(Asking.TRUST)
+        drawn = random.random()  # noqa: S311 - no secret
+        if isinstance(answered, Failed):
+            _log.warning("not told whom to trust", reason=answered.why)
+            if self._retry is None and await self._must_join():
+                self._retry = monotonic()
+            self._untold += 1
+            return retry_after(self._untold, timedelta.max, drawn)
+        self._renew_after = min(answered.renew_after, self._due())
+        authority, domain = answered.authority, answered.trust_domain
+        if authority and not await self._replace(
+            lambda: files.put_authority(self._directory, authority, domain)
+        ):
+            self._untold += 1
+            return retry_after(self._untold, timedelta.max, drawn)
+        self._untold = 0
+        if authority:
+            _log.info("roots in use", told_by=str(self._settings.renewal))
+            return timedelta(seconds=1)  # to say so
+        return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))
+
+    async def _must_join(self) -> bool:
+        """Say whether there is no certificate to go on with, or another token than that by which it came."""
+        settings = self._settings
+        if settings.join is None or settings.proof is None:
+            return False
+        if not files.has_pair(self._directory):
+            return True
+        if settings.kind == _TOKEN:
+            with contextlib.suppress(OSError, StateError):
+                token = _identifier(settings.proof.read_bytes())
+                if token and token != files.joined_by(self._directory):
+                    return True
+        ends = await self._ends()
+        return ends is not None and now() > ends
+
+    async def _can_wait(self) -> bool:
+        """Say whether there is a certificate in force, with which to go on until one can join again."""
+        if self._settings.renewal is None or not files.has_pair(self._directory):
+            return False
+        ends = await self._ends()
+        return ends is not None and now() <= ends
+
+    async def _ends(self) -> datetime | None:
+        """Return when the certificate in its file ends; None where that cannot be told."""
+        try:
+            domain = self._settings.trust_domain
+            found = await reading.read(self._directory, shared=self._shared, told=domain)
+        except AgentError:
+            return None  # whoever reads them for Envoy says what is wrong with them
+        return found.shows.certificate.not_after
+
+    async def _put_joined(self, obtained: Obtained, *, at_start: bool = False) -> bool:
+        by = self._token if self._settings.kind == _TOKEN else self._settings.kind
+
+        def put() -> None:
+            files.put(self._directory, obtained.chain, obtained.authority, obtained.trust_domain)
+            files.note_joined(self._directory, by)
+
+        if at_start:
+            await asyncio.to_thread(put)
+        elif not await self._replace(put):
+            return False
+        _log.info("joined", control_plane=str(self._settings.join))
+        return True
+
+    async def _put(self, obtained: Obtained) -> bool:
+        new = obtained.chain, obtained.authority, obtained.trust_domain
+        return await self._replace(lambda: files.put(self._directory, *new))
+
+    async def _asked(self, asking: Asking) -> Answer:
+        """Ask, and say if a clock is wrong; whatever goes wrong is an answer too."""
+        try:
+            question = await asyncio.to_thread(self._question, asking)
+            if asking is Asking.JOIN:
+                self._token = _identifier(question.proof)
+            answered = await self._ask_program(question)
+        except (AgentError, OSError, StateError) as error:
+            return Failed(" ".join(str(error).split()))
+        if isinstance(answered, Obtained) and (words := clock_words(answered.clock, now())):
+            _log.warning("a clock is wrong", said=words)
+        return answered
+
+    def _question(self, asking: Asking) -> Question:
+        settings = self._settings
+        at = settings.join if asking is Asking.JOIN else settings.renewal
+        if at is None:
+            raise AgentError("it is not known where to ask: give --renewal")
+        if asking is not Asking.JOIN or settings.proof is None:
+            return Question(asking, at, self._directory, trust_domain=settings.trust_domain)
+        if settings.kind == _TOKEN and not self._shared and (words := exposure_of(settings.proof)):
+            raise AgentError(f"{words}, or say --shared-credentials if that is meant")
+        proof = settings.proof.read_bytes()
+        authority, domain = b"", settings.trust_domain
+        if settings.authority is not None:
+            authority = settings.authority.read_bytes()
+            domain = domain or domain_beside(settings.authority.parent)
+        return Question(asking, at, self._directory, settings.kind, proof, authority, domain)
+
+
+def _clock_at(moment: float) -> datetime:
+    """Return what the clock will say at a moment of the monotonic one, if nobody sets it."""
+    return now() + timedelta(seconds=moment - monotonic())
+
+
+def _identifier(token: bytes) -> str:
+    """Return the part of a join token that is no secret."""
+    return token.decode("ascii", "replace").strip().partition(".")[0]
+
+
+async def _program(question: Question) -> Answer:
+    """Have a process ask that ends."""
+    found = await apart(PROGRAM, question, SECONDS, "the program that joins and renews")
+    if isinstance(found, Obtained | Failed):
+        return found
+    raise ApartFailed(f"the program that joins and renews answered a {type(found).__name__}")

@@ -1,0 +1,102 @@
+"""Whom a machine believes that joins: roots by their pins, and a server below them. For programs that end."""
+
+import socket
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from certs.errors import PeerRefused
+from certs.peer import read_peer
+from certs.pins import pinned
+from meshwright.agent.enrolment.settings import Failed
+from meshwright.agent.own_certificate import show_own
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.bootstrap import server_name
+
+SECONDS: Final = 10.0
+_NOT_YET_VALID, _EXPIRED = 9, 10
+"""OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED."""
+
+
+class NotBelieved(Exception):
+    """The server is not who it must be, or cannot be asked: `failed` says why."""
+
+    def __init__(self, why: str, *, refused: bool = False) -> None:
+        super().__init__(why)
+        self.failed = Failed(why, refused)
+
+
+def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
+    """Return the roots (PEM) that a server shows and that have these pins; nothing is said to it.
+
+    Raises NotBelieved where it shows none: then it is another mesh's, or somebody else's.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with _shaken(at, context, None) as connection:
+        found = pinned(_shown(connection), pins)
+    if not found:
+        raise NotBelieved(
+            f"{at} shows no root with the pin of the join token: the token is of another mesh, or that is "
+            "not the control plane; nothing was said to it",
+            refused=True,
+        )
+    return found
+
+
+def require_believed(at: HostPort, roots: bytes, domain: TrustDomain, own: Path | None = None) -> str:
+    """Return the name of a trust domain's control plane; raise NotBelieved if it is not there by the roots.
+
+    Where a certificate is demanded, that in the directory `own` is shown.
+    """
+    name = server_name(domain)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))  # in a comment may be more
+    context.set_alpn_protocols(["h2"])
+    if own is not None:
+        show_own(context, own)
+    _shaken(at, context, name).close()
+    return name
+
+
+def _shaken(at: HostPort, context: ssl.SSLContext, name: str | None) -> ssl.SSLSocket:
+    try:
+        connection = socket.create_connection((at.host, at.port), timeout=SECONDS)
+    except OSError as error:
+        raise NotBelieved(f"{at} cannot be reached: {error.strerror or error}") from error
+    try:
+        return context.wrap_socket(connection, server_hostname=name)
+    except ssl.SSLCertVerificationError as error:
+        connection.close()
+        raise NotBelieved(_why(at, error)) from error
+    except OSError as error:
+        connection.close()
+        raise NotBelieved(f"{at} does not speak TLS as it should: {error.strerror or error}") from error
+
+
+def _why(at: HostPort, error: ssl.SSLCertVerificationError) -> str:
+    if error.verify_code not in (_NOT_YET_VALID, _EXPIRED):
+        return f"{at} is not believed: {error.verify_message}"
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    clock = f"the clock here says {now}: set the clock, if it is wrong"
+    return f"{at} is not believed: its certificate is valid {_validity(at)}, and {clock}"
+
+
+def _validity(at: HostPort) -> str:
+    try:
+        shown = read_peer(ssl.get_server_certificate((at.host, at.port), timeout=SECONDS).encode("ascii"))
+    except (OSError, ValueError, PeerRefused):
+        return "at another time"
+    times = (each.isoformat(timespec="seconds") for each in (shown.not_before, shown.not_after))
+    return "from {} to {}".format(*times)
+
+
+def _shown(connection: ssl.SSLSocket) -> list[bytes]:
+    """Return all certificates that the other side has shown (DER); before Python 3.13 that was not public."""
+    session: Any = connection
+    if hasattr(session, "get_unverified_chain"):
+        return list(session.get_unverified_chain())
+    chain = session._sslobj.get_unverified_chain() or ()  # noqa: SLF001 - as above
+    return [ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in chain]

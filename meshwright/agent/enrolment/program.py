@@ -1,0 +1,122 @@
+"""Join or renew for an agent, then end: `python -m meshwright.agent.enrolment.program`.
+
+The agent writes its request to standard input.
+
+The private key is made here, stands in its file, and goes nowhere.
+"""
+
+import contextlib
+import hashlib
+import pickle
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from certs.errors import CertificateError
+from certs.leaf import trust_domains
+from certs.own_request import new_key, request_for
+from certs.pem import PLAIN, is_plain
+from meshwright.agent.certificates import domain_of, trust_domain
+from meshwright.agent.credentials import CredentialsError, domain_beside
+from meshwright.agent.enrolment import asking, files
+from meshwright.agent.enrolment.asking import Unanswered
+from meshwright.agent.enrolment.pinning import NotBelieved, require_believed, roots_by
+from meshwright.agent.enrolment.settings import Answer, Asking, Failed, Obtained, Question
+from meshwright.enrolment.tokens import read_token
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.bootstrap import server_name
+from meshwright.sidecars.layout import AUTHORITY_FILE
+
+
+def answer(question: Question) -> Answer:
+    """Return what came of asking; whatever goes wrong is a sentence."""
+    try:
+        match question.asking:
+            case Asking.JOIN:
+                return _joined(question)
+            case Asking.RENEW:
+                return _renewed(question)
+            case Asking.TRUST:
+                return _trusting(question)
+    except (NotBelieved, Unanswered) as error:
+        return error.failed
+    except (CredentialsError, CertificateError, OSError) as error:
+        return Failed(" ".join(str(error).split()))
+
+
+def _joined(question: Question) -> Answer:
+    roots = question.authority
+    if not roots and question.kind != "join-token":
+        return Failed(
+            "only a join token says whom to believe: name a file with the root (--ca)", refused=True
+        )
+    if not roots:
+        try:
+            pins = read_token(question.proof.decode("ascii")).pins
+        except ValueError as error:
+            return Failed(f"the file of the join token cannot be used: {_words(error)}", refused=True)
+        if not pins:
+            return Failed("the join token has no pin: name a file with the root (--ca)", refused=True)
+        roots = roots_by(question.at, pins)
+    if not is_plain(roots):
+        return Failed(f"the file with the root (--ca) cannot be read as it is written: {PLAIN}", refused=True)
+    try:
+        domain = _domain(question, roots)
+    except CredentialsError as error:
+        return Failed(str(error), refused=True)
+    name = require_believed(question.at, roots, domain)
+    csr = _request(question.directory)
+    joined = asking.join(question.at, name, roots, csr, question.kind, question.proof.strip())
+    return replace(joined, trust_domain=domain)
+
+
+def _domain(question: Question, roots: bytes) -> TrustDomain:
+    """Return the trust domain of the mesh that is joined; raise CredentialsError.
+
+    What stands in the directory may be of the mesh before: it is asked last.
+    """
+    told = question.trust_domain
+    with contextlib.suppress(ValueError):  # roots that are no PEM are refused by their name
+        if told is None and not trust_domains(roots):
+            told = domain_beside(question.directory)
+    return domain_of(roots, told, "the root of the control plane")
+
+
+def _renewed(question: Question) -> Obtained:
+    roots, domain = trusted(question.directory, question.trust_domain)
+    name = require_believed(question.at, roots, domain, question.directory)
+    renewed = asking.renew(question.at, name, roots, _request(question.directory), question.directory)
+    return replace(renewed, trust_domain=domain)
+
+
+def _trusting(question: Question) -> Obtained:
+    roots, domain = trusted(question.directory, question.trust_domain)
+    digest = hashlib.sha256(roots).hexdigest()
+    told = asking.trust(question.at, server_name(domain), roots, digest, question.directory)
+    return replace(told, trust_domain=domain)
+
+
+def trusted(directory: Path, told: TrustDomain | None = None) -> tuple[bytes, TrustDomain]:
+    """Return the roots that are trusted, and the mesh's trust domain; raise CredentialsError, OSError."""
+    return (directory / AUTHORITY_FILE).read_bytes(), trust_domain(directory, told)
+
+
+def _request(directory: Path) -> bytes:
+    """Return the request for the key that waits for its certificate; one that cannot be read is made anew."""
+    waiting = files.next_key(directory)
+    if waiting is not None:
+        with contextlib.suppress(ValueError):  # it is of use to nobody: nothing was certified for it
+            return request_for(waiting)
+    made = new_key()
+    files.put_next_key(directory, made)
+    return request_for(made)
+
+
+def _words(error: ValueError) -> str:
+    # A decoder's own words repeat what it could not read.
+    return "it is not ASCII" if isinstance(error, UnicodeError) else str(error)
+
+
+if __name__ == "__main__":
+    asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - the agent that started this wrote it
+    pickle.dump(answer(asked), sys.stdout.buffer)

@@ -1,0 +1,134 @@
+"""Asking Envoy's admin interface: our own Envoy's, not that of another sidecar at the port."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Self
+
+import aiohttp
+
+from meshwright.agent.bounded_body import TooLarge, Unreadable, body
+from meshwright.agent.errors import AgentError
+from meshwright.mesh.host_port import HostPort
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of one answer: the listeners of a proxy may be megabytes."""
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=5.0)
+
+
+class AdminUnreachable(AgentError):
+    """Envoy's admin interface does not answer, or not as it should."""
+
+
+class AnswerTooLarge(AdminUnreachable):
+    """Envoy's answer has more than MOST_BYTES."""
+
+
+class AnotherEnvoy(AdminUnreachable):
+    """Another Envoy has the port: ours cannot have it, and whatever that one says is not about ours."""
+
+
+class EnvoyAdmin:
+    """The admin interface of the Envoy that runs with `bootstrap`; an async context manager.
+
+    The interface listens at a Unix socket (a Path) or at HOST:PORT. Whoever answers is asked first whose it
+    is: an Envoy that cannot have the port ends, and leaves it to the one that has it, which must neither be
+    believed nor drained.
+    """
+
+    def __init__(self, address: HostPort | Path, bootstrap: Path) -> None:
+        self.address = address
+        self._bootstrap = str(bootstrap)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        # A connection belongs to one epoch: the next call must reach whoever listens by then.
+        self._session = aiohttp.ClientSession(
+            timeout=_TIMEOUT,
+            connector=_connector(self.address),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept-Encoding": "identity"},
+            auto_decompress=False,
+        )
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def text(self, path: str, method: str = "GET") -> str:
+        """Return the body of an answer of 200; raise AdminUnreachable for anything else."""
+        await self.server_info()
+        return await self._text(path, method)
+
+    async def json(self, path: str) -> Mapping[str, object]:
+        """Return an answer that is a JSON object; raise AdminUnreachable."""
+        await self.server_info()
+        return await self._json(path)
+
+    async def server_info(self) -> Mapping[str, object]:
+        """Return what our Envoy says of itself; raise AdminUnreachable, or AnotherEnvoy."""
+        found = await self._json("/server_info")
+        theirs = _options(found).get("config_path")
+        if theirs != self._bootstrap:
+            raise AnotherEnvoy(
+                f"at {self.address} another Envoy answers, which runs with {theirs or 'no file'} "
+                f"and not with {self._bootstrap}: each proxy of a machine needs an --admin of its own"
+            )
+        return found
+
+    async def live_epoch(self) -> int | None:
+        """Return the epoch that answers, if it is live; None otherwise."""
+        try:
+            found = await self.server_info()
+        except AdminUnreachable:
+            return None
+        if found.get("state") != "LIVE":
+            return None
+        epoch = _options(found).get("restart_epoch", 0)
+        return epoch if isinstance(epoch, int) else None
+
+    async def _text(self, path: str, method: str = "GET") -> str:
+        if self._session is None:
+            raise AdminUnreachable("the admin client is not open")
+        try:
+            async with self._session.request(
+                method, f"http://{_host(self.address)}{path}", allow_redirects=False
+            ) as response:
+                content = await body(response, MOST_BYTES)
+        except TooLarge as error:
+            raise AnswerTooLarge(f"{method} {path}: the answer is not taken: {error}") from error
+        except Unreadable as error:
+            raise AdminUnreachable(f"{method} {path}: the answer is not taken: {error}") from error
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise AdminUnreachable(f"Envoy's admin at {self.address} does not answer: {error}") from error
+        text = content.decode("utf-8", errors="replace")  # whoever it is
+        if response.status != 200:
+            raise AdminUnreachable(f"{method} {path}: status {response.status}: {text.strip()[:200]}")
+        return text
+
+    async def _json(self, path: str) -> Mapping[str, object]:
+        try:
+            found = json.loads(await self._text(path))
+        except (ValueError, RecursionError) as error:
+            raise AdminUnreachable(f"GET {path}: the answer is no JSON") from error
+        if not isinstance(found, dict):
+            raise AdminUnreachable(f"GET {path}: the answer is no JSON object")
+        return found
+
+
+def _connector(at: HostPort | Path) -> aiohttp.BaseConnector:
+    match at:
+        case Path():
+            return aiohttp.UnixConnector(str(at), force_close=True)
+        case HostPort():
+            return aiohttp.TCPConnector(force_close=True)
+
+
+def _host(at: HostPort | Path) -> str:
+    return "localhost" if isinstance(at, Path) else str(at)
+
+
+def _options(server_info: Mapping[str, object]) -> Mapping[str, object]:
+    found = server_info.get("command_line_options")
+    return found if isinstance(found, dict) else {}

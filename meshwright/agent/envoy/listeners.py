@@ -1,0 +1,69 @@
+"""The listeners that Envoy has accepted, as its admin interface shows them. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.mesh.names import IpAddress
+
+LISTENERS_PATH: Final = "/config_dump?resource=dynamic_listeners"
+"""Listeners with their filter chains: an intercepting one serves every port in one listener."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A filter chain, and the destinations that it is for: a port (None: any) and addresses (none: any)."""
+
+    name: str
+    port: int | None = None
+    addresses: tuple[IpAddress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listener in force and where it listens; None where that is no Internet address."""
+
+    name: str
+    address: IpAddress | None
+    port: int | None
+    chains: tuple[Chain, ...] = ()
+
+
+def listeners(dump: Mapping[str, object]) -> tuple[Listener, ...]:
+    """Read the answer of LISTENERS_PATH; what is not in force yet is left out."""
+    states = (_object(config.get("active_state")) for config in _objects(dump.get("configs")))
+    return tuple(_listener(_object(state.get("listener"))) for state in states if state)
+
+
+def _listener(found: Mapping[str, object]) -> Listener:
+    address = _object(_object(found.get("address")).get("socket_address"))
+    host = address.get("address")
+    return Listener(
+        str(found.get("name", "")),
+        IpAddress(host) if isinstance(host, str) else None,
+        _port(address.get("port_value")),
+        tuple(_chain(each) for each in _objects(found.get("filter_chains"))),
+    )
+
+
+def _chain(found: Mapping[str, object]) -> Chain:
+    match = _object(found.get("filter_chain_match"))
+    return Chain(str(found.get("name", "")), _port(match.get("destination_port")), tuple(_addresses(match)))
+
+
+def _addresses(match: Mapping[str, object]) -> Iterator[IpAddress]:
+    for each in _objects(match.get("prefix_ranges")):
+        if isinstance(prefix := each.get("address_prefix"), str):
+            yield IpAddress(prefix)
+
+
+def _port(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[Mapping[str, object]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -1,0 +1,110 @@
+"""The names of the services that a proxy can call, in its machine's hosts file.
+
+They are read back from the listeners that Envoy has accepted, so a name is there exactly as long as a call to
+it is taken: nothing but Envoy needs to be asked. In explicit interception a name leads to where the proxy
+offers the service; of two local addresses of one service the first counts.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from certs import links
+from meshwright.agent.envoy.listeners import Listener
+from meshwright.mesh.names import IpAddress, Namespace
+from meshwright.mesh.service import ServiceKey
+from meshwright.sidecars.envoy.chain_names import called_service
+
+BEGIN: Final = (
+    "# Services of the mesh, kept by meshwright agent: what stands between these lines is replaced."
+)
+END: Final = "# End of the services of the mesh."
+
+
+def called(found: Iterable[Listener]) -> tuple[tuple[ServiceKey, tuple[IpAddress, ...]], ...]:
+    """Return the services that can be called and at which addresses, sorted; explicit ones at one address."""
+    addresses: dict[ServiceKey, set[IpAddress]] = {}
+    for service, at in sorted(_places(found)):
+        known = addresses.setdefault(service, set())
+        if not known or at.matched:
+            known.add(at.address)
+    return tuple((service, tuple(sorted(addresses[service]))) for service in sorted(addresses))
+
+
+def lines(
+    found: Iterable[tuple[ServiceKey, tuple[IpAddress, ...]]], own: Namespace, cluster_domain: str
+) -> tuple[str, ...]:
+    """Return lines of a hosts file; services of the machine's own namespace have their bare name, too."""
+    written = []
+    for service, addresses in found:
+        names = service.host_names(cluster_domain)
+        if service.namespace == own:
+            names = (service.name, *names)
+        written += [f"{address} {' '.join(names)}" for address in addresses]
+    return tuple(written)
+
+
+def with_block(text: str, wanted: Iterable[str]) -> str:
+    """Return a hosts file with these lines between BEGIN and END; without them if there are none.
+
+    Every other line stays as it is; of a block without its END, only the BEGIN is known to be ours.
+    """
+    before, after = _around(text.splitlines())
+    block = [BEGIN, *wanted, END]
+    kept = [*before, *(block if len(block) > 2 else ()), *after]
+    return "".join(f"{line}\n" for line in kept)
+
+
+@dataclass(frozen=True, slots=True)
+class HostsFile:
+    """A hosts file that is shared with others. Its methods raise OSError.
+
+    The file is written in place, because in a container it is a mount, which no rename can replace. Another
+    user's symbolic link is not followed, and what is no regular file is not written (`certs.links`).
+    """
+
+    path: Path
+
+    def put(self, wanted: Iterable[str]) -> bool:
+        """Replace our lines; return whether that changed anything."""
+        with links.place(self.path) as (folder, name):
+            descriptor = links.open_file(name, folder, 0o644, any_owner=True)
+        with os.fdopen(descriptor, "r+b") as file:
+            before = file.read()
+            replaced = with_block(before.decode(), wanted).encode()
+            if replaced == before:
+                return False
+            file.seek(0)
+            file.write(replaced)
+            file.truncate()
+        return True
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Place:
+    """An address, and whether a chain matches it, or it is where a listener of its own listens."""
+
+    address: IpAddress
+    matched: bool
+
+
+def _places(found: Iterable[Listener]) -> Iterator[tuple[ServiceKey, _Place]]:
+    for listener in found:
+        for chain in listener.chains:
+            service = called_service(chain.name)
+            if service is None:
+                continue
+            for address in chain.addresses:
+                yield service, _Place(address, matched=True)
+            if not chain.addresses and listener.address is not None:
+                yield service, _Place(listener.address, matched=False)
+
+
+def _around(found: list[str]) -> tuple[list[str], list[str]]:
+    if BEGIN not in found:
+        return found, []
+    begin = found.index(BEGIN)
+    rest = found[begin + 1 :]
+    return found[:begin], rest[rest.index(END) + 1 :] if END in rest else rest

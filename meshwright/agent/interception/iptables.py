@@ -1,0 +1,224 @@
+"""Putting interception rules in force, looking at them, taking them away: the programs that do it.
+
+Acts on the network namespace that it runs in, and needs CAP_NET_ADMIN there.
+"""
+
+import enum
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.agent.interception.addresses import has_ipv6, knows_ipv6
+from meshwright.agent.interception.netfilter import Table, change, differences, saved
+from meshwright.agent.interception.owners import complaints
+from meshwright.agent.interception.rules import PREFIX, Rules, routing, rules, tproxy_routing
+from meshwright.agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError
+
+_TIMEOUT_SECONDS: Final = 60.0
+_PREFIXES: Final = {Family.IPV4: "iptables", Family.IPV6: "ip6tables"}
+
+
+class Backend(enum.StrEnum):
+    """The kernel's interface: what the system's `iptables` uses, or one of the two by name.
+
+    AUTO is legacy where legacy rules are in force in this namespace already, else the system's own.
+    """
+
+    AUTO = "auto"
+    NFT = "nft"
+    LEGACY = "legacy"
+
+
+class ProgramFailed(InterceptionError):
+    """iptables or ip could not be run, or said no; the message holds its words."""
+
+
+def run(argv: Sequence[str], given: str = "") -> str:
+    """Run a program to its end and return its output; raise ProgramFailed with its words."""
+    try:
+        done = subprocess.run(
+            argv, input=given, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except FileNotFoundError:
+        raise ProgramFailed(f"there is no program {argv[0]}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProgramFailed(f"{argv[0]}: {error}") from error
+    if done.returncode:
+        words = " ".join((done.stderr or done.stdout).split())
+        raise ProgramFailed(f"{' '.join(argv)} ended with status {done.returncode}: {words}")
+    return done.stdout
+
+
+class Tables:
+    """The rules of one family, by one backend."""
+
+    def __init__(self, family: Family, backend: Backend = Backend.AUTO) -> None:
+        name = _PREFIXES[family]
+        self.family = family
+        self.name = f"{name}{_suffix(name, backend)}"
+
+    def in_force(self) -> dict[str, Table]:
+        """Return what is there of ours; nothing where there is no program for this family."""
+        program = f"{self.name}-save"
+        return saved(run([program])) if shutil.which(program) else {}
+
+    def test(self, given: str) -> None:
+        """Have a change looked at, without making it."""
+        if given:
+            self._restore("--test", given=given)
+
+    def make(self, given: str) -> None:
+        """Make a change, if there is any."""
+        if given:
+            self._restore(given=given)
+
+    def _restore(self, *more: str, given: str) -> None:
+        # The legacy backend gives up at once, if not told to wait, where another program changes rules.
+        run([f"{self.name}-restore", "--noflush", "--wait=30", *more], given)
+
+
+def _suffix(name: str, backend: Backend) -> str:
+    match backend:
+        case Backend.NFT | Backend.LEGACY:
+            return f"-{backend.value}"
+        case Backend.AUTO:
+            legacy = f"{name}-legacy-save"
+            return "-legacy" if shutil.which(legacy) and "\n-A " in run([legacy]) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The mark and the route table that TPROXY uses here, also if it is to be taken away."""
+
+    mark: int = MARK
+    table: int = ROUTE_TABLE
+
+
+def check(
+    wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Marked = Marked()
+) -> tuple[str, ...]:
+    """Say in what is in force differs from what is wanted (None: nothing at all), and what forbids it."""
+    found = [] if wanted is None else [*_missing(wanted), *complaints(wanted)]
+    for family in _families():
+        tables = Tables(family, backend)
+        target = _rules(wanted, family)
+        found += [f"{tables.name}: {line}" for line in differences(tables.in_force(), target)]
+        for line, is_wanted in _routing(wanted, marked, family):
+            if _has(family, line) is not is_wanted:
+                found.append(f"ip -{family.value} {line} is {'missing' if is_wanted else 'not wanted'}")
+    return tuple(found)
+
+
+def put(wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Marked = Marked()) -> bool:
+    """Put rules in force (None: take ours away); return whether anything changed. Idempotent.
+
+    Every change is looked at by iptables before the first is made. Routes of TPROXY come before the rules
+    that need them, and go after them. Raises ProgramFailed, and InterceptionError where the ports that
+    traffic would be led to are another user's.
+    """
+    for sentence in () if wanted is None else (*_missing(wanted), *complaints(wanted)):
+        raise InterceptionError(sentence)
+    every = [Tables(family, backend) for family in _families()]
+    changes = [change(tables.in_force(), _rules(wanted, tables.family)) for tables in every]
+    routes = [(family, *each) for family in _families() for each in _routing(wanted, marked, family)]
+    stale = [(family, line) for family, line, is_wanted in routes if _has(family, line) and not is_wanted]
+    missing = [(family, line) for family, line, is_wanted in routes if is_wanted and not _has(family, line)]
+    for tables, given in zip(every, changes, strict=True):
+        tables.test(given)
+    for family, line in missing:
+        _ip(family, line, "add")
+    for tables, given in zip(every, changes, strict=True):
+        tables.make(given)
+    for family, line in stale:
+        _ip(family, line, "delete")
+    return bool(missing or stale or any(changes))
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """Where rules in force lead traffic, and the users whose own they leave alone; nothing without rules."""
+
+    inbound: frozenset[int] = frozenset()
+    outbound: frozenset[int] = frozenset()
+    users: frozenset[int] = frozenset()
+
+    @classmethod
+    def by(cls, lines: Sequence[str]) -> "Led":
+        """Read rules as `iptables-save` prints them."""
+        return cls(
+            _numbers(rf"-A {PREFIX}IN_\S+ .*--(?:to-ports|on-port) (\d+)", lines),
+            _numbers(rf"-A {PREFIX}OUT_\S+ .*--to-ports (\d+)", lines),
+            _numbers(r"--uid-owner (\d+) .*-j RETURN", lines),
+        )
+
+
+def led() -> Led:
+    """Return where the rules in force lead; raise ProgramFailed where they cannot be read: only root can."""
+    tables = (table for family in _families() for table in Tables(family).in_force().values())
+    return Led.by([line for table in tables for line in table.rules])
+
+
+def left_alone() -> frozenset[int]:
+    """Return the users whose traffic the rules in force leave alone, as `led` does."""
+    return led().users
+
+
+def _numbers(pattern: str, lines: Sequence[str]) -> frozenset[int]:
+    return frozenset(int(found) for line in lines for found in re.findall(pattern, line))
+
+
+def _families() -> tuple[Family, ...]:
+    """Return the families that the kernel has: of another one the programs fail whatever is asked."""
+    return tuple(family for family in Family if family is Family.IPV4 or knows_ipv6())
+
+
+def _missing(wanted: Interception) -> Iterator[str]:
+    """Say what is to be captured and cannot be, for there is none."""
+    if Family.IPV6 in wanted.families and not wanted.ipv6_by_address and not knows_ipv6():
+        yield "IPv6 is to be captured, and this machine's kernel has none: leave --ipv6 out"
+
+
+def _rules(wanted: Interception | None, family: Family) -> Rules:
+    return rules(wanted, family) if wanted and _is_here(wanted, family) else {}
+
+
+def _is_here(wanted: Interception, family: Family) -> bool:
+    """Say whether a family is to be captured in this thread's network namespace."""
+    return family is Family.IPV4 or not wanted.ipv6_by_address or has_ipv6()
+
+
+def _routing(wanted: Interception | None, marked: Marked, family: Family) -> Iterator[tuple[str, bool]]:
+    """Yield lines of `ip` that could be in force, and whether they should be."""
+    wants = routing(wanted, family) if wanted and _is_here(wanted, family) else ()
+    yield from ((line, True) for line in wants)
+    others = tproxy_routing(marked.mark, marked.table, family)
+    yield from ((line, False) for line in others if line not in wants)
+
+
+def _has(family: Family, line: str) -> bool:
+    """Say whether a rule or route is in force."""
+    words = line.split()
+    if words[0] == "rule":
+        return any(
+            each.get("fwmark") == words[2] and str(each.get("table")) == words[4]
+            for each in _shown(family, "rule", "show")
+        )
+    try:
+        found = _shown(family, "route", "show", "table", words[-1])
+    except ProgramFailed:  # a table that was never used does not exist
+        return False
+    return any(each.get("type") == "local" and each.get("dev") == "lo" for each in found)
+
+
+def _shown(family: Family, *words: str) -> list[Mapping[str, object]]:
+    answer: list[Mapping[str, object]] = json.loads(run(["ip", f"-{family.value}", "-json", *words]) or "[]")
+    return answer
+
+
+def _ip(family: Family, line: str, verb: str) -> None:
+    kind, *rest = line.split()
+    run(["ip", f"-{family.value}", kind, verb, *rest])

@@ -1,0 +1,104 @@
+"""Interception in the words of `meshwright intercept`: text to values. Pure."""
+
+from collections.abc import Callable, Mapping
+from ipaddress import ip_network
+from typing import Final, TypeVar
+
+from meshwright.agent.interception.ports import PortRange
+from meshwright.agent.interception.settings import Family, Interception, InterceptionError, Network
+from meshwright.mesh.names import InterfaceName
+from meshwright.mesh.workload import Capture
+
+_Value = TypeVar("_Value")
+
+BY_ADDRESS: Final = "--ipv6-by-address"
+FLAGS: Final = frozenset({"--ipv6", BY_ADDRESS})
+VALUED: Final = frozenset(
+    {
+        *("--uid", "--capture", "--exclude-inbound-ports", "--exclude-outbound-ports"),
+        *("--include-outbound-ranges", "--exclude-outbound-ranges", "--exclude-interfaces"),
+    }
+)
+"""The options that say what is to be captured in a pod: those of its annotation."""
+
+
+def read(text: str) -> Interception:
+    """Return what a pod's annotation tells the node to capture; raise InterceptionError.
+
+    An option that is not known is refused: of rules, none may be left out.
+    """
+    said = _said(text.split())
+    families = {Family.IPV4, *([Family.IPV6] if FLAGS.intersection(said) else [])}
+    capture = said.get("--capture", Capture.REDIRECT.value)
+    if capture not in tuple(Capture):
+        raise InterceptionError(f"--capture is {capture!r}: must be one of {', '.join(sorted(Capture))}")
+    uid = said.get("--uid", "")
+    if not (uid.isascii() and uid.isdigit() and len(uid) <= 10):
+        raise InterceptionError(f"--uid is {uid!r}: must be the number of the proxy's user")
+    return Interception(
+        uid=int(uid),
+        capture=Capture(capture),
+        families=frozenset(families),
+        ipv6_by_address="--ipv6" not in said and BY_ADDRESS in said,
+        inbound_excluded=_less(said, "--exclude-inbound-ports", ports),
+        outbound_excluded=_less(said, "--exclude-outbound-ports", ports),
+        ranges_included=ranges("--include-outbound-ranges", said.get("--include-outbound-ranges")),
+        ranges_excluded=_less(said, "--exclude-outbound-ranges", ranges),
+        interfaces_excluded=_less(said, "--exclude-interfaces", interfaces),
+    )
+
+
+def listed(option: str, text: str | None, parse: Callable[[str], _Value]) -> tuple[_Value, ...] | None:
+    """Read a list with commas; `*` and nothing given are None: all. Raises InterceptionError."""
+    if text is None or text.strip() == "*":
+        return None
+    try:
+        return tuple(parse(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise InterceptionError(f"{option} is {text!r}: {error}") from error
+
+
+def ports(option: str, text: str | None) -> tuple[PortRange, ...] | None:
+    """Read ports and ranges of ports."""
+    return listed(option, text, PortRange.parse)
+
+
+def ranges(option: str, text: str | None) -> tuple[Network, ...] | None:
+    """Read address ranges of both families."""
+    return listed(option, text, lambda part: ip_network(part.strip()))
+
+
+def interfaces(option: str, text: str | None) -> tuple[InterfaceName, ...] | None:
+    """Read names of network interfaces; what is none the settings say."""
+    return listed(option, text, lambda part: InterfaceName(part.strip()))
+
+
+def excluded(
+    option: str, text: str, parse: Callable[[str, str | None], tuple[_Value, ...] | None]
+) -> tuple[_Value, ...]:
+    """Read what is excluded; to exclude everything is refused."""
+    found = parse(option, text)
+    if found is None:
+        raise InterceptionError(f"{option} is '*': that is to capture nothing, which is --clean")
+    return found
+
+
+def _less(
+    said: Mapping[str, str], option: str, parse: Callable[[str, str | None], tuple[_Value, ...] | None]
+) -> tuple[_Value, ...]:
+    return excluded(option, said.get(option, ""), parse)
+
+
+def _said(words: list[str]) -> dict[str, str]:
+    """Return options and their values; a flag's is empty."""
+    found: dict[str, str] = {}
+    rest = iter(words)
+    for option in rest:
+        if option not in FLAGS | VALUED or option in found:
+            known = ", ".join(sorted(FLAGS | VALUED))
+            raise InterceptionError(f"there is {option!r}: must be one of {known}, and each once")
+        value = "" if option in FLAGS else next(rest, None)
+        if value is None:
+            raise InterceptionError(f"{option} is without a value")
+        found[option] = value
+    return found

@@ -1,0 +1,33 @@
+"""Report the endpoints that the proxy has ejected, then end: `python -m meshwright.agent.peers.program`.
+
+The request comes from standard input.
+"""
+
+import pickle
+import sys
+
+from certs.errors import CertificateError
+from meshwright.agent.credentials import CredentialsError
+from meshwright.agent.enrolment import asking
+from meshwright.agent.enrolment.asking import Unanswered
+from meshwright.agent.enrolment.pinning import NotBelieved, require_believed
+from meshwright.agent.enrolment.program import trusted
+from meshwright.agent.enrolment.settings import Failed
+from meshwright.agent.peers.telling import Answer, Telling, Told
+
+
+def answer(telling: Telling) -> Answer:
+    """Return what came of telling; whatever goes wrong is a sentence."""
+    try:
+        roots, domain = trusted(telling.directory, telling.trust_domain)
+        name = require_believed(telling.at, roots, domain, telling.directory)
+        return Told(asking.eject(telling.at, name, roots, telling.directory, telling.ejected))
+    except (NotBelieved, Unanswered) as error:
+        return error.failed
+    except (CredentialsError, CertificateError, OSError) as error:
+        return Failed(" ".join(str(error).split()))
+
+
+if __name__ == "__main__":
+    asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - the agent that started this wrote it
+    pickle.dump(answer(asked), sys.stdout.buffer)

@@ -1,0 +1,52 @@
+"""Asking a control plane over gRPC whether it serves this proxy: without a stream of discovery."""
+
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Final
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its raw lines; what stands in the way is said in ours
+
+import grpc
+from grpc_health.v1 import health_pb2
+
+from meshwright.agent.reach.observations import Answered
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+
+DISCOVERY: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService"
+REASON: Final = "meshwright-reason"
+"""The trailer with the control plane's word for a refusal, or for having nothing to serve."""
+
+_CHECK: Final = "/grpc.health.v1.Health/Check"
+
+
+async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> Answered:
+    """Ask for the health of discovery, as this proxy finds it; never raises for what is answered."""
+    files = (credentials / each for each in (AUTHORITY_FILE, KEY_FILE, CHAIN_FILE))
+    tls = grpc.ssl_channel_credentials(*(file.read_bytes() for file in files))
+    options = [("grpc.ssl_target_name_override", name), ("grpc.enable_http_proxy", 0)]
+    async with grpc.aio.secure_channel(str(at), tls, options=options) as channel:
+        check = channel.unary_unary(
+            _CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        call = check(health_pb2.HealthCheckRequest(service=DISCOVERY), timeout=seconds)
+        code, said = await call.code(), await call.details()
+        return _answered(code.name, said or "", await call.trailing_metadata() or ())
+
+
+def _answered(status: str, said: str, trailers: Iterable[tuple[str, str | bytes]]) -> Answered:
+    told = {name: value for name, value in trailers if isinstance(value, str)}
+    return Answered(status, said, told.get(REASON, ""), _date(told.get("date", "")))
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None

@@ -1,0 +1,173 @@
+"""A TLS handshake that tells what stands in its way: what was said instead of it, or who was there."""
+
+import asyncio
+import ssl
+from typing import Final
+
+from certs.errors import PeerRefused
+from certs.material import PeerCertificate
+from meshwright.agent.reach.observations import (
+    ClosedAfterHandshake,
+    Misnamed,
+    NotTls,
+    OtherProtocol,
+    PortClosed,
+    ServerNotValid,
+    Untrusted,
+    Way,
+)
+from meshwright.mesh.host_port import HostPort
+
+_NOT_YET_VALID, _EXPIRED, _OTHER_NAME = 9, 10, 62
+"""OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED, X509_V_ERR_HOSTNAME_MISMATCH."""
+_MOST_BYTES: Final = 16 * 1024
+
+
+async def greeted(at: HostPort, context: ssl.SSLContext, name: str, seconds: float) -> Way | None:
+    """Shake hands with who must be `name`, and wait for its first words; return what stands in the way."""
+    try:
+        async with asyncio.timeout(seconds):
+            session = await _Session.begun(at, context, name)
+    except (OSError, TimeoutError):  # it listened a moment ago
+        return PortClosed(str(at))
+    try:
+        return await _shaken(session, seconds) or await _first_words(session, seconds)
+    except ssl.SSLCertVerificationError as error:
+        return _not_believed(error, await _presented(at, seconds), name)
+    finally:
+        session.close()
+
+
+class _Session:
+    """A TLS client over a connection, of which the first bytes received are kept as they came."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        context: ssl.SSLContext,
+        name: str | None,
+    ) -> None:
+        self._reader, self._writer = reader, writer
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        self.heard = b""
+
+    @classmethod
+    async def begun(cls, at: HostPort, context: ssl.SSLContext, name: str | None) -> "_Session":
+        return cls(*await asyncio.open_connection(at.host, at.port), context, name)
+
+    async def shake_hands(self) -> bool:
+        """Finish the handshake; say whether it was not ended instead."""
+        while True:
+            try:
+                self.tls.do_handshake()
+            except ssl.SSLWantReadError:
+                if not await self._more():
+                    return False
+            else:
+                await self._send()
+                return True
+
+    async def read(self) -> bytes:
+        """Return what comes next, nothing at the end."""
+        while True:
+            try:
+                return self.tls.read(_MOST_BYTES)
+            except ssl.SSLWantReadError:
+                if not await self._more():
+                    return b""
+            except ssl.SSLZeroReturnError:
+                return b""
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def _more(self) -> bool:
+        await self._send()
+        received = await self._reader.read(_MOST_BYTES)
+        self.heard = self.heard or received
+        self._incoming.write(received)
+        return bool(received)
+
+    async def _send(self) -> None:
+        self._writer.write(self._outgoing.read())
+        await self._writer.drain()
+
+
+async def _shaken(session: _Session, seconds: float) -> Way | None:
+    try:
+        async with asyncio.timeout(seconds):
+            ended = not await session.shake_hands()
+    except TimeoutError:
+        return NotTls(_instead(session.heard), closed=False)
+    except ssl.SSLCertVerificationError:
+        raise
+    except ssl.SSLError as error:
+        said = _instead(session.heard)
+        return NotTls(said, closed=True) if said else OtherProtocol(_reason(error))
+    except OSError:
+        ended = True
+    return NotTls(_instead(session.heard), closed=True) if ended else None
+
+
+async def _first_words(session: _Session, seconds: float) -> Way | None:
+    """Take an HTTP/2 server's settings, which come unasked; one that dislikes our certificate just ends."""
+    try:
+        async with asyncio.timeout(seconds):
+            words = await session.read()
+    except TimeoutError:
+        return OtherProtocol("it speaks no HTTP/2")
+    except ssl.SSLError as error:
+        return ClosedAfterHandshake(_reason(error))
+    except OSError:
+        words = b""
+    if not words:
+        return ClosedAfterHandshake()
+    if session.tls.selected_alpn_protocol() != "h2":
+        return OtherProtocol("it speaks no HTTP/2")
+    return None
+
+
+def _instead(heard: bytes) -> bytes:
+    """Return what was said if it is no record of TLS: a handshake's (22) or an alert (21) of version 3."""
+    return b"" if heard[:2] in (b"", b"\x15", b"\x16", b"\x15\x03", b"\x16\x03") else heard
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return (error.reason or str(error)).lower().replace("_", " ")
+
+
+def _not_believed(error: ssl.SSLCertVerificationError, presented: PeerCertificate | None, name: str) -> Way:
+    if presented is None:
+        return Untrusted((), error.verify_message)
+    match error.verify_code:
+        case code if code in (_NOT_YET_VALID, _EXPIRED):
+            return ServerNotValid(presented.not_before, presented.not_after)
+        case code if code == _OTHER_NAME:
+            return Misnamed(_names(presented), name)
+        case _:
+            return Untrusted(_names(presented), error.verify_message)
+
+
+def _names(presented: PeerCertificate) -> tuple[str, ...]:
+    return (presented.common_name,) if presented.common_name else presented.uri_sans
+
+
+async def _presented(at: HostPort, seconds: float) -> PeerCertificate | None:
+    """Look at a server's certificate without believing it, and without showing ours."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(seconds):
+            session = await _Session.begun(at, context, None)
+            try:
+                await session.shake_hands()
+                shown = session.tls.getpeercert(binary_form=True)
+            finally:
+                session.close()
+        from certs.peer import read_peer  # as gRPC: it takes memory, and is needed in trouble only
+
+        return read_peer(ssl.DER_cert_to_PEM_cert(shown).encode()) if shown else None
+    except (OSError, ValueError, TimeoutError, PeerRefused):
+        return None

@@ -1,0 +1,65 @@
+"""Where an agent runs: on a machine or in a Pod, so that remedies speak of what is there."""
+
+import enum
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from meshwright.agent.reach.reasons import Reason, Unreached
+from meshwright.mesh.host_port import HostPort
+
+_OF_A_POD: Final = ("/etc/meshwright/pod", "/var/run/secrets/meshwright")
+"""Directories that the injector mounts into every sidecar's container, and nobody makes on a machine."""
+
+
+class Place(enum.Enum):
+    """MACHINE: somebody set the agent up. POD: the injector did, and whoever mends it has kubectl."""
+
+    MACHINE = enum.auto()
+    POD = enum.auto()
+
+
+def place(root: Path = Path("/")) -> Place:
+    """Return where this process runs, by what the injector mounts below `root`."""
+    found = any((root / each.lstrip("/")).is_dir() for each in _OF_A_POD)
+    return Place.POD if found else Place.MACHINE
+
+
+def remedy(why: Unreached, control_plane: HostPort, where: Place) -> str:
+    """Return what is to be done about a control plane that is not reached."""
+    if where is Place.MACHINE or (do := _IN_A_POD.get(why.reason)) is None:
+        return why.do
+    return do.format(host=control_plane.host, namespace=_namespace(control_plane.host))
+
+
+def _namespace(host: str) -> str:
+    """Return the namespace in a Service's name in the DNS; that of the chart if there is none."""
+    labels = host.split(".")
+    return labels[1] if len(labels) > 1 and not labels[-1].isdigit() else "meshwright-system"
+
+
+_RESTART: Final = (
+    "`kubectl rollout restart` of what the Pod belongs to: its agent then joins anew by the Pod's own token"
+)
+_RUNS: Final = "see that the control plane is ready: `kubectl get pods -n {namespace}`"
+_NEW_CA: Final = f"if the control plane has a new CA, as after the loss of its volume: {_RESTART}"
+_BEHIND: Final = "see what is behind Service {host}: `kubectl get endpointslices -n {namespace}`"
+_IN_A_POD: Final[Mapping[Reason, str]] = {
+    Reason.NAME_NOT_FOUND: "see that Service {host} is there (`kubectl get services -n {namespace}`), "
+    "and the cluster's DNS",
+    Reason.PORT_CLOSED: _RUNS,
+    Reason.NO_ROUTE: f"{_RUNS}, and that no NetworkPolicy is between it and this Pod",
+    Reason.NO_ANSWER: f"{_RUNS}, and that no NetworkPolicy is between it and this Pod",
+    Reason.ANOTHER_SERVICE: _BEHIND,
+    Reason.SERVER_OF_ANOTHER_CA: _NEW_CA,
+    Reason.SERVER_OF_ANOTHER_NAME: _BEHIND,
+    Reason.EXPIRED: _RESTART,
+    Reason.NOT_ACCEPTED: _NEW_CA,
+    Reason.REVOKED: f"if that was a mistake: {_RESTART}",
+    Reason.NOT_ISSUED: f"the control plane's ledger was lost or is another one: {_RESTART}",
+    Reason.UNCLAIMED: _RESTART,
+    Reason.OTHER_WORKLOAD: f"the Pod's labels or ServiceAccount have changed: {_RESTART}",
+    Reason.WORKLOAD_UNKNOWN: "see that the Pod's namespace is of the mesh: "
+    "`meshwright check --kubernetes` (line `namespaces`)",
+}
+"""By reason; of any other the words for machines are right in a Pod too."""

@@ -1,0 +1,115 @@
+"""Going the way to a control plane, with the proxy's own credentials, until something stands in it."""
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from certs.material import PeerCertificate
+from meshwright.agent.credentials import CredentialsError
+from meshwright.agent.own_certificate import show_own
+from meshwright.agent.reach.handshake import greeted
+from meshwright.agent.reach.observations import (
+    NoAnswer,
+    NoRoute,
+    NotResolved,
+    Observed,
+    PortClosed,
+    Shown,
+    Way,
+)
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.bootstrap import server_name
+from meshwright.sidecars.layout import AUTHORITY_FILE
+
+PATIENCE_SECONDS: Final = 5.0
+"""How long each step may take: as long as Envoy gives to connecting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialling:
+    """Where to, the directory with `proxy.pem`, `proxy.key` and `ca.pem`, and what its certificates say."""
+
+    control_plane: HostPort
+    credentials: Path
+    shown: PeerCertificate
+    trust_domain: TrustDomain
+    seconds: float = PATIENCE_SECONDS
+
+
+async def observe(dialling: Dialling) -> Observed:
+    """Go as far as it leads; raise CredentialsError where the files cannot be used."""
+    shown = dialling.shown
+    try:
+        way = await _led(dialling, server_name(dialling.trust_domain))
+    except ssl.SSLError as error:  # of our own files: `_context` reads them
+        raise CredentialsError(f"the files in {dialling.credentials} cannot be used: {error}") from error
+    own = Shown(shown.common_name, shown.serial, shown.not_before, shown.not_after)
+    return Observed(dialling.control_plane, own, datetime.now(UTC), way)
+
+
+async def _led(dialling: Dialling, name: str) -> Way:
+    way = await listener(dialling.control_plane, dialling.seconds)
+    if not isinstance(way, HostPort):
+        return way
+    stands = await greeted(way, _context(dialling.credentials), name, dialling.seconds)
+    if stands is not None:
+        return stands
+    from meshwright.agent.reach.asking import ask  # gRPC takes its time and memory: only where it is needed
+
+    return await ask(way, dialling.credentials, name, dialling.seconds)
+
+
+async def listener(at: HostPort, seconds: float = PATIENCE_SECONDS) -> Way | HostPort:
+    """Return the first address of a name at which somebody listens, or what is there instead."""
+    found = await _resolved(at)
+    if isinstance(found, NotResolved):
+        return found
+    way: Way | HostPort = NotResolved("no address")
+    for address in found:
+        way = await _connected(address, seconds)
+        if isinstance(way, HostPort):
+            break
+    return way
+
+
+async def _resolved(at: HostPort) -> tuple[HostPort, ...] | NotResolved:
+    try:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # no name of a host can look so
+        return NotResolved(str(error))
+    except OSError as error:
+        return NotResolved(error.strerror or str(error))
+    return tuple(dict.fromkeys(HostPort(str(address[0]), at.port) for *_, address in found))
+
+
+async def _connected(at: HostPort, seconds: float) -> Way | HostPort:
+    """Return the address if somebody listens there, or what is there instead."""
+    try:
+        async with asyncio.timeout(seconds):
+            _, writer = await asyncio.open_connection(at.host, at.port)
+    except ConnectionRefusedError:
+        return PortClosed(str(at))
+    except TimeoutError:
+        return NoAnswer(str(at), seconds)
+    except OSError as error:
+        if error.errno == errno.ETIMEDOUT:
+            return NoAnswer(str(at), seconds)
+        return NoRoute(str(at), os.strerror(error.errno) if error.errno else str(error))
+    writer.close()
+    return at
+
+
+def _context(credentials: Path) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(credentials / AUTHORITY_FILE))
+    context.minimum_version = ssl.TLSVersion.TLSv1_3  # as Envoy's
+    context.set_alpn_protocols(["h2"])
+    show_own(context, credentials)
+    return context

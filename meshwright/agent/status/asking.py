@@ -1,0 +1,66 @@
+"""Asking an agent for what its server has to say."""
+
+import http.client
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from meshwright.agent.errors import AgentError
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.layout import DRAIN_PATH, STATUS_PATH
+
+LONGEST_SECONDS: Final = 10.0
+"""For one answer."""
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "": ("proxy", "ready", "not_ready", "envoy", "certificate", "control_plane"),
+    "envoy": ("pids",),
+    "control_plane": ("address", "reached", "since", "reason", "said", "do"),
+}
+"""What `meshwright.agent.status.described` always makes, at the top and beneath."""
+
+
+class AgentSilent(AgentError):
+    """No agent answers where one was asked, or not as an agent does."""
+
+
+def asked(
+    status: HostPort, path: str, seconds: float = LONGEST_SECONDS, method: str = "GET"
+) -> tuple[int, str]:
+    """Ask an agent's server; return status and text. Raises AgentSilent where it does not answer."""
+    connection = http.client.HTTPConnection(status.host, status.port, timeout=seconds)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        raise AgentSilent(f"the agent at {status} does not answer: {error}") from error
+    finally:
+        connection.close()
+
+
+def drained(at: HostPort) -> None:
+    """Have an agent's proxy discourage calls to its workload; raise AgentSilent where that was not taken."""
+    code, text = asked(at, DRAIN_PATH, method="POST")
+    if code != 200:
+        raise AgentSilent(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")
+
+
+def status_of(at: HostPort) -> dict[str, Any]:
+    """Ask an agent for all that it knows of its proxy, as `described` makes it; raise AgentSilent.
+
+    So it is, too, where it answers something else, as one of another version does.
+    """
+    code, text = asked(at, STATUS_PATH)
+    if code != 200:
+        raise AgentSilent(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except ValueError as error:
+        raise AgentSilent(f"the agent at {at} answers what is no JSON: {error}") from error
+    for name, fields in _FIELDS.items():
+        part = found[name] if name else found
+        for field in fields:
+            if not isinstance(part, dict) or field not in part:
+                where = f"`{name}` in its answer" if name else "its answer"
+                raise AgentSilent(f"the agent at {at} is not understood: {where} has no `{field}`")
+    return found

@@ -1,0 +1,200 @@
+"""Probes of the application, asked of the agent and carried out on loopback, where nothing is intercepted.
+
+A kubelet's own probe would go through the proxy without a certificate, and be refused.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import aiohttp
+
+from meshwright.agent.errors import AgentError
+from meshwright.agent.interception.addresses import has_ipv6
+from meshwright.agent.status.http_probe import Caller, get
+from meshwright.sidecars.layout import PROBE_PREFIX
+
+PORT_HEADER: Final = "istio-app-probe-port"
+"""With this header, any path is asked of that port of the application."""
+_LOOPBACK: Final = "127.0.0.1"
+_LOOPBACK_IPV6: Final = "::1"
+_NOBODY: Final = Caller()
+
+
+class ProbeConfigError(AgentError, ValueError):
+    """A probe is not described as Kubernetes describes one; the message says which, and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpProbe:
+    """GET a path; any status from 200 to 399 is success, as for a kubelet."""
+
+    port: int
+    path: str = "/"
+    secure: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TcpProbe:
+    """Open a connection."""
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcProbe:
+    """Ask the standard health service; SERVING is success."""
+
+    port: int
+    service: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What to do for a path of the agent, and how long it may take."""
+
+    how: HttpProbe | TcpProbe | GrpcProbe
+    seconds: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """All probes of a workload by the path under which the agent is asked."""
+
+    address: str = _LOOPBACK
+    by_path: Mapping[str, Probe] = field(default_factory=dict)
+    ports: frozenset[int] = frozenset()
+    """Ports that may be named in PORT_HEADER."""
+
+    @property
+    def reachable(self) -> frozenset[int]:
+        """Return the application's ports that are known: a redirect of a probe may lead to these alone."""
+        return self.ports | {each.how.port for each in self.by_path.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The status to answer with, and why."""
+
+    status: int
+    words: str
+
+
+def read_probes(document: object) -> dict[str, Probe]:
+    """Read probes by path, each as Kubernetes has it, with ports as numbers; raise ProbeConfigError."""
+    if not isinstance(document, dict):
+        raise ProbeConfigError("probes must be an object of paths")
+    return {str(path): _probe(str(path), each) for path, each in sorted(document.items())}
+
+
+def _probe(path: str, document: object) -> Probe:
+    if not path.startswith(PROBE_PREFIX):
+        raise ProbeConfigError(f"probe {path}: its path must begin with {PROBE_PREFIX}")
+    if not isinstance(document, dict):
+        raise ProbeConfigError(f"probe {path}: must be an object with httpGet, tcpSocket or grpc")
+    seconds = document.get("timeoutSeconds", 1)
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0:
+        raise ProbeConfigError(f"probe {path}: timeoutSeconds is {seconds!r}: must be a number above 0")
+    match document:
+        case {"httpGet": dict(http)}:
+            headers = tuple((str(each["name"]), str(each["value"])) for each in http.get("httpHeaders", ()))
+            secure = str(http.get("scheme", "HTTP")).upper() == "HTTPS"
+            return Probe(
+                HttpProbe(_port(path, http), str(http.get("path") or "/"), secure, headers), float(seconds)
+            )
+        case {"tcpSocket": dict(tcp)}:
+            return Probe(TcpProbe(_port(path, tcp)), float(seconds))
+        case {"grpc": dict(grpc)}:
+            return Probe(GrpcProbe(_port(path, grpc), str(grpc.get("service") or "")), float(seconds))
+        case _:
+            raise ProbeConfigError(f"probe {path}: must have httpGet, tcpSocket or grpc")
+
+
+def _port(path: str, described: Mapping[str, object]) -> int:
+    port = described.get("port")
+    if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
+        raise ProbeConfigError(f"probe {path}: port is {port!r}: must be a number from 1 to 65535")
+    return port
+
+
+def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
+    """Return the probe that a request is for, or the answer to one that is for none."""
+    if header is not None:
+        if not header.isascii() or not header.isdigit() or int(header) not in probes.ports:
+            return Outcome(400, f"{PORT_HEADER} is {header!r}: no port of the application")
+        return Probe(HttpProbe(int(header), path))
+    found = probes.by_path.get(path)
+    return found if found is not None else Outcome(404, f"there is no probe {path}")
+
+
+async def carry_out(
+    probe: Probe, address: str, caller: Caller = _NOBODY, ports: frozenset[int] = frozenset()
+) -> Outcome:
+    """Ask the application on behalf of a caller; never raises: what goes wrong is the outcome, 503.
+
+    A redirect is followed to the probe's own port and to `ports`.
+
+    Where it is asked at IPv4's loopback and takes no connection there, it may listen for IPv6 alone, and does
+    so as well for whom its sidecar calls.
+    """
+    try:
+        async with asyncio.timeout(probe.seconds):
+            found = await _carried_out(probe, address, caller, ports)
+            if found.status < 400 or address != _LOOPBACK or not await _is_deaf(address, probe.how.port):
+                return found
+            return await _carried_out(probe, _LOOPBACK_IPV6, caller, ports)
+    except TimeoutError:
+        return Outcome(503, f"no answer in {probe.seconds:g} s")
+
+
+async def _carried_out(probe: Probe, address: str, caller: Caller, ports: frozenset[int]) -> Outcome:
+    try:
+        match probe.how:
+            case HttpProbe() as http:
+                return await _http(http, address, caller, ports | {http.port})
+            case TcpProbe(port):
+                _, writer = await asyncio.open_connection(address, port)
+                writer.close()
+                return Outcome(200, "connected")
+            case GrpcProbe(port, service):
+                return await _grpc(f"{_bracketed(address)}:{port}", service)
+    except TimeoutError:
+        raise
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a redirect to no URL
+        return Outcome(503, f"{type(error).__name__}: {error}")
+
+
+async def _is_deaf(address: str, port: int) -> bool:
+    """Say whether nobody listens at a port, and IPv6 is this machine's as well."""
+    if not has_ipv6():
+        return False
+    try:
+        _, writer = await asyncio.open_connection(address, port)
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    writer.close()
+    return False
+
+
+async def _http(probe: HttpProbe, address: str, caller: Caller, ports: frozenset[int]) -> Outcome:
+    scheme = "https" if probe.secure else "http"
+    path = probe.path if probe.path.startswith("/") else f"/{probe.path}"
+    url = f"{scheme}://{_bracketed(address)}:{probe.port}{path}"
+    return Outcome(*await get(url, probe.headers, caller, ports))
+
+
+async def _grpc(target: str, service: str) -> Outcome:
+    from meshwright.agent.status.grpc_probe import (
+        is_serving,  # gRPC takes its time and memory: only where it is needed
+    )
+
+    words = await is_serving(target, service)
+    return Outcome(503, words) if words else Outcome(200, "SERVING")
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

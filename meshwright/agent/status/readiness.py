@@ -1,0 +1,64 @@
+"""Whether a proxy is ready, from what Envoy says of itself. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.agent.envoy.listeners import Listener, listeners
+
+STATS_PATH: Final = (
+    "/stats?filter=^(cluster_manager.cds|listener_manager.lds|listener_manager.workers_started)"
+)
+"""What a proxy has from its control plane; `meshwright.agent.reach.watching` watches the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyState:
+    """What was found: Envoy's own state, counts of accepted and rejected updates, ports that are served."""
+
+    state: str
+    accepted_clusters: int
+    accepted_listeners: int
+    rejected: int
+    workers_started: bool
+    ports: frozenset[int]
+
+
+def read_state(server_info: Mapping[str, object], stats: str, dump: Mapping[str, object]) -> ProxyState:
+    """Read the answers of `/server_info`, STATS_PATH and LISTENERS_PATH."""
+    found = {name: int(value) for name, value in re.findall(r"^([\w.]+): (\d+)$", stats, re.MULTILINE)}
+    return ProxyState(
+        str(server_info.get("state", "unknown")),
+        found.get("cluster_manager.cds.update_success", 0),
+        found.get("listener_manager.lds.update_success", 0),
+        found.get("cluster_manager.cds.update_rejected", 0)
+        + found.get("listener_manager.lds.update_rejected", 0),
+        found.get("listener_manager.workers_started", 0) == 1,
+        served_ports(listeners(dump)),
+    )
+
+
+def missing(proxy: ProxyState, application_ports: Iterable[int]) -> tuple[str, ...]:
+    """Say what keeps a proxy from being ready; nothing if it is.
+
+    The counters are this Envoy's own: one that took another's place has nothing of what that one was sent.
+    """
+    found = []
+    if proxy.state != "LIVE":
+        found.append(f"Envoy is {proxy.state}")
+    elif not proxy.workers_started:
+        found.append("Envoy has not started its workers")
+    rejected = f" ({proxy.rejected} were rejected)" if proxy.rejected else ""
+    if not proxy.accepted_clusters:
+        found.append(f"no clusters have been received{rejected}")
+    if not proxy.accepted_listeners:
+        found.append(f"no listeners have been received{rejected}")
+    found += [f"no listener serves port {port}" for port in sorted({*application_ports} - proxy.ports)]
+    return tuple(found)
+
+
+def served_ports(found: Iterable[Listener]) -> frozenset[int]:
+    """Return the ports for which listeners take connections: their own, and those their chains match."""
+    ports = (port for each in found for port in (each.port, *(chain.port for chain in each.chains)))
+    return frozenset(port for port in ports if port is not None)

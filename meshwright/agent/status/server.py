@@ -1,0 +1,150 @@
+"""The agent's HTTP server: what a kubelet, Prometheus and a shutdown hook ask. A thin edge."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import ip_address
+from typing import Protocol
+
+from aiohttp import web
+
+from meshwright.agent.status import probes, scraping
+from meshwright.agent.status.application_metrics import ApplicationMetrics
+from meshwright.agent.status.http_probe import Caller
+from meshwright.agent.status.probes import Probes
+from meshwright.mesh.listening import plain
+from meshwright.sidecars.layout import DRAIN_PATH, LIVE_PATH, METRICS_PATH, READY_PATH, STATUS_PATH
+
+_WHOLE_PATH = "/stats/prometheus"  # Envoy's own, and all of it
+
+
+class Proxied(Protocol):
+    """What the server tells and does, of the proxy beside it."""
+
+    async def not_ready(self) -> tuple[str, ...]:
+        """Say what keeps the proxy from being ready; nothing if it is."""
+
+    def remark(self) -> str:
+        """Say what is to be known of a proxy although it may be ready; nothing if nothing is."""
+
+    async def status(self) -> Mapping[str, object]:
+        """Return all that is known of the proxy, as JSON has it."""
+
+    def not_alive(self) -> str:
+        """Say why the agent is of no use any more; nothing if it is."""
+
+    async def proxy_metrics(self, whole: bool) -> str:
+        """Return the proxy's metrics, with `whole` all that Envoy has; empty if it does not answer."""
+
+    def own_metrics(self) -> str:
+        """Return the agent's own."""
+
+    async def drain(self) -> None:
+        """Begin to discourage calls to the workload, and serve on."""
+
+    def quit(self) -> None:
+        """End now, without draining."""
+
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Pages = Callable[[web.Application, Callable[[_Handler], _Handler]], None]
+"""Adds pages to an application, each guarded as it is told."""
+
+
+def no_pages(_app: web.Application, _guarded: Callable[[_Handler], _Handler]) -> None:
+    """Add none."""
+
+
+def application(
+    proxied: Proxied, known: Probes, metrics_url: str | None, pages: Pages = no_pages
+) -> web.Application:
+    """Return the server's pages; `metrics_url` is where the application has its metrics, if it has.
+
+    `pages` adds further ones, for who is on this machine.
+    """
+    metrics = _metrics(proxied, ApplicationMetrics(metrics_url))
+
+    async def ready(_request: web.Request) -> web.Response:
+        return _verdict(await proxied.not_ready(), proxied.remark())
+
+    async def status(_request: web.Request) -> web.Response:
+        return web.json_response(await proxied.status())
+
+    async def live(_request: web.Request) -> web.Response:
+        words = proxied.not_alive()
+        return _verdict((words,) if words else ())
+
+    async def probe(request: web.Request) -> web.Response:
+        port = request.headers.get(probes.PORT_HEADER)
+        found = probes.chosen(known, request.path if port is None else request.path_qs, port)
+        if isinstance(found, probes.Probe):
+            caller = Caller(request.headers.get("User-Agent"), request.host)
+            found = await probes.carry_out(found, known.address, caller, known.reachable)
+        return web.Response(status=found.status, text=f"{found.words}\n")
+
+    async def drain(_request: web.Request) -> web.Response:
+        await proxied.drain()
+        return web.Response(text="draining\n")
+
+    async def quit_now(_request: web.Request) -> web.Response:
+        proxied.quit()
+        return web.Response(text="ending\n")
+
+    app = web.Application()
+    app.router.add_get(READY_PATH, ready)
+    app.router.add_get(LIVE_PATH, live)
+    app.router.add_get(STATUS_PATH, from_here(status))
+    app.router.add_get(_WHOLE_PATH, metrics)
+    app.router.add_get(METRICS_PATH, metrics)
+    pages(app, from_here)
+    app.router.add_post(DRAIN_PATH, from_here(drain))
+    app.router.add_post("/quitquitquit", from_here(quit_now))
+    app.router.add_get("/{path:.*}", probe)
+    return app
+
+
+def _metrics(proxied: Proxied, application_metrics: ApplicationMetrics) -> _Handler:
+    """Return the handler of the metrics pages: those of agent and Envoy, and then the application's."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        whole = request.path == _WHOLE_PATH
+        of_proxy, of_application = await asyncio.gather(
+            proxied.proxy_metrics(whole), application_metrics.page()
+        )
+        own = (proxied.own_metrics(), application_metrics.own_metrics(), of_proxy)
+        text = await asyncio.to_thread(scraping.merged, own)
+        body = text.encode() + of_application
+        return web.Response(body=body, headers={"Content-Type": scraping.CONTENT_TYPE})
+
+    return metrics
+
+
+def from_here(handler: _Handler) -> _Handler:
+    """Guard what ends or drains the proxy: only this machine may ask, by a loopback address and name.
+
+    The name in `Host` keeps out a page in a browser of this machine whose own name was made to lead here;
+    `Origin`, which a browser sends with whatever it posts for a page (Fetch 3.2), one that knows our address.
+    """
+
+    async def guarded(request: web.Request) -> web.StreamResponse:
+        host = request.host.rpartition(":")[0] or request.host
+        here = _is_loopback(request.remote or "") and (host == "localhost" or _is_loopback(host))
+        if not here or "Origin" in request.headers:
+            return web.Response(status=403, text="only from this machine, by its loopback address\n")
+        return await handler(request)
+
+    return guarded
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        return ip_address(plain(text.strip("[]"))).is_loopback
+    except ValueError:
+        return False
+
+
+def _verdict(reasons: tuple[str, ...], remark: str = "") -> web.Response:
+    """Answer 503 with the reasons, the remark first, for it may be what they come from; 200 without any."""
+    if reasons:
+        said = (remark, *reasons) if remark else reasons
+        return web.Response(status=503, text="".join(f"{each}\n" for each in said))
+    return web.Response(text=f"ok\nbut: {remark}\n" if remark else "ok\n")

@@ -1,0 +1,61 @@
+"""Waiting for a proxy to be ready: for whatever must not begin before it serves."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Final
+
+from meshwright.agent.status.asking import LONGEST_SECONDS, AgentSilent, asked
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.layout import READY_PATH, STATUS_PATH
+
+_PAUSE_SECONDS: Final = 0.2
+LEAST_SECONDS: Final = 1.0
+"""For one answer, also when the time is over: who has waited in vain is to be told why."""
+
+
+def until_ready(
+    status: HostPort,
+    seconds: float,
+    name: str = "",
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> str:
+    """Ask an agent's server until its proxy is ready; return nothing, or why it is not after `seconds`.
+
+    With a `name` it must be that proxy's: several agents may run on one machine. An agent that is silent is
+    waited for as long as is left, and LEAST_SECONDS.
+    """
+    limit = clock() + seconds
+
+    def left() -> float:
+        return min(max(limit - clock(), LEAST_SECONDS), LONGEST_SECONDS)
+
+    while words := _not_ready(status, left()) or (_another(status, name, left()) if name else ""):
+        if clock() >= limit:
+            return words
+        pause(_PAUSE_SECONDS)
+    return ""
+
+
+def proxy_at(status: HostPort, seconds: float = LONGEST_SECONDS) -> str:
+    """Return whose agent answers: its proxy's name, nothing where that is not told."""
+    try:
+        code, text = asked(status, STATUS_PATH, seconds)
+        found = json.loads(text) if code == 200 else None
+    except (AgentSilent, ValueError):
+        return ""
+    return str(found.get("proxy", "")) if isinstance(found, dict) else ""
+
+
+def _another(status: HostPort, name: str, seconds: float) -> str:
+    found = proxy_at(status, seconds)
+    return "" if found == name else f"the agent at {status} is of {found or 'another proxy'}, not of {name}"
+
+
+def _not_ready(status: HostPort, seconds: float) -> str:
+    try:
+        code, text = asked(status, READY_PATH, seconds)
+    except AgentSilent as error:
+        return str(error)
+    return "" if code == 200 else "; ".join(text.splitlines()) or f"status {code}"

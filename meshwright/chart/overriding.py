@@ -1,0 +1,163 @@
+"""Values of an installation: the command line's over those of files over the chart's own, as in Helm."""
+
+import copy
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from meshwright.chart.values import ValuesError
+
+_NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)")
+_WORDS: Final[Mapping[str, object]] = {"true": True, "false": False, "null": None}
+_STEP: Final = re.compile(r"(?P<name>(?:\\.|[^\[\]])*)(?P<places>(?:\[[^\[\]]*\])*)")
+_MOST: Final = 65_536
+"""The largest place in a list, as in Helm."""
+_Path = list[str | int]
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay values over others: mappings are merged, a null takes away what is below, all else is exchanged."""
+    found = dict(below)
+    for name, value in above.items():
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, Mapping):
+            under = below.get(name)
+            found[name] = merged(under if isinstance(under, Mapping) else {}, value)
+        else:
+            found[name] = value
+    return found
+
+
+def told(
+    words: Iterable[str], below: Mapping[str, Any] | None = None, *, as_text: bool = False
+) -> dict[str, Any]:
+    r"""Return what `--set` says: NAME.NAME=VALUE, with commas between several; `\` before a plain sign.
+
+    NAME[0] is a place in a list: it is exchanged in the list that `below` has there, as in Helm. With
+    `as_text` every value is text, as in `--set-string`. Raises ValuesError.
+    """
+    option, found = "--set-string" if as_text else "--set", dict[str, Any]()
+    for each in words:
+        for one in _split(each, ","):
+            path, sign, value = one.partition("=")
+            if not sign or not path:
+                raise ValuesError(f"{option} {one!r}: must be NAME=VALUE, such as image.tag=1.2.3")
+            _enter(
+                found, _path(option, path), _text(value) if as_text else _value(value), below or {}, option
+            )
+    return found
+
+
+def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what `--set-json` says: NAME=JSON, or a whole mapping of values; raise ValuesError."""
+    found: dict[str, Any] = {}
+    for each in words:
+        whole = each.lstrip().startswith("{")
+        path, sign, text = ("", "=", each) if whole else each.partition("=")
+        if not sign or not (path or whole):
+            raise ValuesError(
+                f'--set-json {each!r}: must be NAME=JSON, such as tolerations=[{{"operator": "Exists"}}]'
+            )
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValuesError(f"--set-json {each!r}: is no JSON: {error}") from error
+        if whole:
+            found = merged(found, value)
+        else:
+            _enter(found, _path("--set-json", path), value, below or {}, "--set-json")
+    return found
+
+
+def _split(text: str, sign: str) -> Iterator[str]:
+    """Yield the parts between signs that have no backslash before them, and are in no braces."""
+    begun, depth = "", 0
+    for at, each in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(each, 0)
+        if each == sign and depth == 0 and not text[:at].endswith("\\"):
+            yield begun
+            begun = ""
+        else:
+            begun += each
+    yield begun
+
+
+def _path(option: str, text: str) -> _Path:
+    """Return names and places of a path such as `a.b[0].c`; raise ValuesError."""
+    found: _Path = []
+    for each in _split(text, "."):
+        step = _STEP.fullmatch(each)
+        places = re.findall(r"\[([^\[\]]*)\]", step["places"]) if step else []
+        if step is None or not (step["name"] or (found and places)):
+            raise ValuesError(f"{option} {text!r}: must be a path such as image.tag or tolerations[0].key")
+        found += [_plain(step["name"])] if step["name"] else []
+        for place in places:
+            if not place.isascii() or not place.isdigit() or int(place) > _MOST:
+                raise ValuesError(f"{option} {text!r}: [{place}] must be a place from 0 to {_MOST}")
+            found.append(int(place))
+    return found
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _text(text: str) -> object:
+    if text.startswith("{") and text.endswith("}"):
+        return [_plain(each) for each in _split(text[1:-1], ",")] if text != "{}" else []
+    return _plain(text)
+
+
+def _value(text: str) -> object:
+    if text.startswith("{") and text.endswith("}"):
+        return [_value(each) for each in _split(text[1:-1], ",")] if text != "{}" else []
+    if text in _WORDS:
+        return _WORDS[text]
+    return int(text) if _NUMBER.fullmatch(text) else _plain(text)
+
+
+def _enter(found: dict[str, Any], path: _Path, value: object, below: object, option: str) -> None:
+    """Put a value where a path leads; lists on the way begin as `below` has them."""
+    inner: Any = found
+    for step, following in itertools.pairwise(path):
+        below = _at(below, step)
+        inner = _inner(inner, step, following, below, option, path)
+    _put(inner, path[-1], value, option, path)
+
+
+def _inner(inner: Any, step: str | int, following: str | int, below: object, option: str, path: _Path) -> Any:  # noqa: ANN401 - values of YAML
+    """Return the mapping or list at a step, which is made if it is missing."""
+    wanted = list if isinstance(following, int) else dict
+    there = _at(inner, step)
+    if there is None:
+        copied = isinstance(following, int) or isinstance(step, int)
+        there = copy.deepcopy(below) if copied and isinstance(below, wanted) else wanted()
+        _put(inner, step, there, option, path)
+    if not isinstance(there, wanted):
+        raise ValuesError(f"{option} {_written(path)}: {step} has another value already")
+    return there
+
+
+def _put(inner: Any, step: str | int, value: object, option: str, path: _Path) -> None:  # noqa: ANN401 - values of YAML
+    if isinstance(step, str):
+        if not isinstance(inner, dict):
+            raise ValuesError(f"{option} {_written(path)}: {step} is in a list")
+        inner[step] = value
+        return
+    inner.extend([None] * (step + 1 - len(inner)))
+    inner[step] = value
+
+
+def _at(values: object, step: str | int) -> object:
+    if isinstance(values, Mapping) and isinstance(step, str):
+        return values.get(step)
+    if isinstance(values, list) and isinstance(step, int) and step < len(values):
+        return values[step]
+    return None
+
+
+def _written(path: _Path) -> str:
+    return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path).removeprefix(".")

@@ -1,0 +1,94 @@
+"""Values in, manifests out: what `helm template` prints of the chart."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from meshwright.chart.template.evaluating import rendered
+from meshwright.chart.template.parsing import Template, parsed
+from meshwright.chart.values import checked
+
+RELEASE: Final = "meshwright"
+"""What a release of the chart is called where nobody names it."""
+NAMESPACE: Final = "meshwright-system"
+"""Where the control plane is at home."""
+
+_HOME: Final = """\
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: {0!r}
+  labels:
+    app.kubernetes.io/name: meshwright
+    pod-security.kubernetes.io/enforce: restricted
+"""
+
+_CHECKOUT: Final = Path(__file__).parents[2] / "deploy" / "chart" / "meshwright"
+
+
+def chart() -> Traversable:
+    """Return the chart's folder: in an installed wheel it is beside this module, else in `deploy/`."""
+    installed = files("meshwright.chart") / "installed"
+    return installed if installed.is_dir() else _CHECKOUT
+
+
+def defaults() -> dict[str, Any]:
+    """Return the chart's own values."""
+    return dict(yaml.safe_load((chart() / "values.yaml").read_text("utf-8")))
+
+
+def home(namespace: str) -> str:
+    """Return the control plane's namespace, which Helm makes if it is told to, and nobody labels.
+
+    In it is nothing that Pod Security would have to let pass.
+    """
+    return _HOME.format(namespace)
+
+
+def manifests(values: Mapping[str, Any], namespace: str = NAMESPACE, release: str = RELEASE) -> Iterator[str]:
+    """Yield the manifests of a release as text, one each, in the order of the chart's files.
+
+    `values` are all of them. Raises ValuesError for values that the schema refuses, and TemplateError for
+    those that the chart does.
+    """
+    checked(values, _settings())
+    templates = {each.name: parsed(each.name, each.read_text("utf-8")) for each in _templates()}
+    defined: dict[str, Template] = {}
+    for each in templates.values():
+        defined.update(each.defined)
+    about = {name[0].upper() + name[1:]: value for name, value in _about().items()}
+    told = {
+        "Values": values,
+        "Chart": about,
+        "Release": {"Name": release, "Namespace": namespace, "Service": "Helm"},
+        "Files": {"Get": lambda path: (chart() / path).read_text("utf-8")},
+    }
+    for name, template in templates.items():
+        if name.endswith(".yaml"):
+            yield from _documents(rendered(template, told, defined))
+
+
+def _settings() -> Collection[str]:
+    """Return the names of the server's settings, as the chart's schema has them."""
+    schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
+    return dict(schema["properties"]["settings"]["properties"])
+
+
+def _about() -> Mapping[str, Any]:
+    return dict(yaml.safe_load((chart() / "Chart.yaml").read_text("utf-8")))
+
+
+def _templates() -> list[Traversable]:
+    return sorted((chart() / "templates").iterdir(), key=lambda each: each.name)
+
+
+def _documents(text: str) -> Iterator[str]:
+    """Yield the documents of a file that have something in them."""
+    for each in f"\n{text}\n".split("\n---\n"):
+        if any(line and not line.startswith("#") for line in each.splitlines()):
+            yield each.strip("\n") + "\n"

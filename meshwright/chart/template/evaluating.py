@@ -1,0 +1,128 @@
+"""A tree, and what it is told, as text."""
+
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+
+from meshwright.chart.template.functions import FUNCTIONS, Value, printed
+from meshwright.chart.template.parsing import (
+    Assignment,
+    Block,
+    Call,
+    Chain,
+    Literal,
+    Node,
+    Operand,
+    Pipeline,
+    Print,
+    Template,
+    Text,
+)
+from meshwright.chart.template.tokens import TemplateError
+
+Variables = ChainMap[str, Value]
+"""What has a name; a block's own names are forgotten at its end."""
+
+
+def rendered(template: Template, told: Value, defined: Mapping[str, Template]) -> str:
+    """Return what a template comes to; `defined` are those that it can `include`. Raises TemplateError."""
+    return "".join(_Renderer(template.name, defined).text(template.nodes, told, ChainMap({"$": told})))
+
+
+class _Renderer:
+    """Renders one template, and those that it includes."""
+
+    def __init__(self, name: str, defined: Mapping[str, Template]) -> None:
+        self._name, self._defined = name, defined
+        self._functions: Mapping[str, Callable[..., Value]] = {**FUNCTIONS, "include": self._included}
+
+    def text(self, nodes: Iterable[Node], dot: Value, variables: Variables) -> Iterator[str]:
+        """Yield the text of nodes; what they name is known to those after them."""
+        known = variables.new_child()
+        for node in nodes:
+            match node:
+                case Text(text):
+                    yield text
+                case Print(line, pipeline):
+                    yield self._printed(line, self._at(line, pipeline, dot, known))
+                case Assignment(line, variable, pipeline, is_new):
+                    place = known.maps[0] if is_new else self._place(line, variable, known)
+                    place[variable] = self._at(line, pipeline, dot, known)
+                case Block():
+                    yield from self._block(node, dot, known)
+
+    def _block(self, block: Block, dot: Value, variables: Variables) -> Iterator[str]:
+        value = self._at(block.line, block.pipeline, dot, variables)
+        if not value:
+            yield from self.text(block.otherwise, dot, variables)
+        elif block.kind == "range":
+            pairs = sorted(value.items()) if isinstance(value, Mapping) else list(enumerate(value))
+            for pair in pairs:
+                told = pair[-len(block.variables) :] if block.variables else ()
+                known = variables.new_child(dict(zip(block.variables, told, strict=True)))
+                yield from self.text(block.body, pair[1], known)
+        else:
+            known = variables.new_child(dict.fromkeys(block.variables, value))
+            yield from self.text(block.body, value if block.kind == "with" else dot, known)
+
+    def _place(self, line: int, variable: str, variables: Variables) -> MutableMapping[str, Value]:
+        for each in variables.maps:
+            if variable in each:
+                return each
+        raise TemplateError(f"{self._name}:{line}: there is no variable {variable}")
+
+    def _at(self, line: int, pipeline: Pipeline, dot: Value, variables: Variables) -> Value:
+        try:
+            return self._piped(pipeline, dot, variables)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise TemplateError(f"{self._name}:{line}: {error}") from error
+
+    def _printed(self, line: int, value: Value) -> str:
+        try:
+            return printed(value)
+        except ValueError as error:
+            raise TemplateError(f"{self._name}:{line}: {error}") from error
+
+    def _piped(self, pipeline: Pipeline, dot: Value, variables: Variables) -> Value:
+        given: tuple[Value, ...] = ()
+        for call in pipeline.calls:
+            given = (self._called(call, dot, variables, given),)
+        return given[0]
+
+    def _called(self, call: Call, dot: Value, variables: Variables, given: tuple[Value, ...]) -> Value:
+        arguments = [*(self._value(each, dot, variables) for each in call.arguments), *given]
+        if isinstance(call.of, str):
+            if (function := self._functions.get(call.of)) is None:
+                raise ValueError(f"there is no function {call.of!r} here")
+            return function(*arguments)
+        value = self._value(call.of, dot, variables)
+        if callable(value):
+            return value(*arguments)
+        if arguments:
+            raise ValueError("what is no function is given arguments")
+        return value
+
+    def _value(self, operand: Operand, dot: Value, variables: Variables) -> Value:
+        match operand:
+            case Literal(value):
+                return value
+            case Call():
+                return self._called(operand, dot, variables, ())
+            case Pipeline():
+                return self._piped(operand, dot, variables)
+            case Chain(of, fields):
+                if of != "." and of not in variables:
+                    raise ValueError(f"there is no variable {of}")
+                return _field(dot if of == "." else variables[of], fields)
+
+    def _included(self, name: str, told: Value) -> str:
+        if (template := self._defined.get(name)) is None:
+            raise ValueError(f"there is no template {name!r}")
+        return rendered(template, told, self._defined)
+
+
+def _field(value: Value, fields: tuple[str, ...]) -> Value:
+    for name in fields:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"has no field {name!r}: what should have it is {value!r:.40}")
+        value = value.get(name)
+    return value

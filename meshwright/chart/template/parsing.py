@@ -1,0 +1,285 @@
+"""A template as a tree: text, what is printed, what is decided and repeated, and what has a name."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.chart.template.tokens import TemplateError, Token, tokens
+
+_ACTION: Final = re.compile(
+    r"\{\{(?P<before>-\s)?\s*(?P<body>/\*.*?\*/|.*?)\s*?(?P<after>\s-)?\}\}", re.DOTALL
+)
+_ENDS: Final = ("end", "else")
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A string, number, yes or no, or nothing."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Fields of the dot (`.`) or of a variable (`$`, `$name`)."""
+
+    of: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function with its arguments, or a value that is one."""
+
+    of: "str | Operand"
+    arguments: "tuple[Operand, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Calls, each of which is given what the one before came to as its last argument."""
+
+    calls: tuple[Call, ...]
+
+
+Operand = Literal | Chain | Call | Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text, as it stands."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """What is printed; `line` is where it stands."""
+
+    line: int
+    pipeline: Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A variable's value from there on, be it new (`:=`) or not (`=`)."""
+
+    line: int
+    variable: str
+    pipeline: Pipeline
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`if`, `with` or `range`: of what, what then, and what else."""
+
+    line: int
+    kind: str
+    pipeline: Pipeline
+    variables: tuple[str, ...]
+    body: "tuple[Node, ...]"
+    otherwise: "tuple[Node, ...]"
+
+
+Node = Text | Print | Assignment | Block
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template's file: what is printed of it, and what it defines by name."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    defined: "Mapping[str, Template]"
+
+
+def parsed(name: str, text: str) -> Template:
+    """Read a template; raise TemplateError."""
+    reader = _Reader(name, [*_pieces(text)])
+    nodes = reader.nodes()
+    if reader.at < len(reader.pieces):
+        raise reader.error("ends what has not begun")
+    return Template(name, nodes, {each: Template(name, of, {}) for each, of in reader.defined.items()})
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield a template's pieces, trimmed, without comments: the line, the text, whether it is an action."""
+    at, line, trims = 0, 1, False
+    for found in _ACTION.finditer(text):
+        before = text[at : found.start()]
+        said = before.lstrip() if trims else before
+        yield line, said.rstrip() if found["before"] else said, False
+        line += before.count("\n")
+        if not found["body"].startswith("/*"):
+            yield line, found["body"].strip(), True
+        line += found[0].count("\n")
+        at, trims = found.end(), bool(found["after"])
+    yield line, text[at:].lstrip() if trims else text[at:], False
+
+
+class _Reader:
+    """Goes through the pieces of a file."""
+
+    def __init__(self, name: str, pieces: list[tuple[int, str, bool]]) -> None:
+        self.name, self.pieces, self.at = name, pieces, 0
+        self.defined: dict[str, tuple[Node, ...]] = {}
+        self._line = 1
+
+    def error(self, what: str) -> TemplateError:
+        return TemplateError(f"{self.name}:{self._line}: {what}")
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Read until something ends that has not begun here."""
+        found: list[Node] = []
+        while self.at < len(self.pieces):
+            self._line, text, is_action = self.pieces[self.at]
+            if is_action and text.partition(" ")[0] in _ENDS:
+                break
+            self.at += 1
+            if not is_action:
+                found += [Text(text)] if text else []
+            elif (node := self._action(text)) is not None:
+                found.append(node)
+        return tuple(found)
+
+    def _action(self, text: str) -> Node | None:
+        try:
+            words = _Words([*tokens(text)])
+            match words.name():
+                case "if" | "with" | "range" as kind:
+                    words.next()
+                    return self._block(kind, words)
+                case "define":
+                    self._define(str(words.last_string()))
+                    return None
+                case "template" | "block" | "break" | "continue" as word:
+                    raise ValueError(f"{word!r} is not understood here")
+                case _:
+                    if assigned := words.assigned():
+                        variable, sign = assigned
+                        return Assignment(self._line, variable, words.whole(), sign == ":=")
+                    return Print(self._line, words.whole())
+        except (ValueError, TypeError) as error:
+            raise self.error(str(error)) from error
+
+    def _block(self, kind: str, words: "_Words") -> Block:
+        line, variables, pipeline = self._line, words.variables(), words.whole()
+        body = self.nodes()
+        otherwise: tuple[Node, ...] = ()
+        ended = self._end()
+        if ended == "else":
+            otherwise = self.nodes()
+            if self._end() != "end":
+                raise self.error("has an else after else")
+        elif ended != "end":  # `else if` and `else with` are blocks in what else there is
+            inner = _Words([*tokens(ended)])
+            inner.next()
+            otherwise = (self._block(str(inner.next().text), inner),)
+        return Block(line, kind, pipeline, variables, body, otherwise)
+
+    def _define(self, name: str) -> None:
+        self.defined[name] = self.nodes()
+        if self._end() != "end":
+            raise self.error("has an else in define")
+
+    def _end(self) -> str:
+        if self.at == len(self.pieces):
+            raise self.error("is not ended")
+        self._line, text, _ = self.pieces[self.at]
+        self.at += 1
+        return text
+
+
+class _Words:
+    """Goes through the words of an action."""
+
+    def __init__(self, words: list[Token]) -> None:
+        self._words, self._at = words, 0
+
+    def name(self) -> str:
+        """Return the name that comes next; empty if none does."""
+        return self._words[self._at].text if self._is("name") else ""
+
+    def next(self) -> Token:
+        if self._at == len(self._words):
+            raise ValueError("something is missing")
+        self._at += 1
+        return self._words[self._at - 1]
+
+    def last_string(self) -> str | int:
+        self.next()
+        return self.next().value
+
+    def assigned(self) -> tuple[str, str] | None:
+        """Read `$a :=` or `$a =`, if it is there."""
+        texts = [each.text for each in self._words[:2]]
+        if len(texts) == 2 and texts[1] in (":=", "="):
+            self._at = 2
+            return texts[0], texts[1]
+        return None
+
+    def variables(self) -> tuple[str, ...]:
+        """Read `$a :=` and `$a, $b :=`, if they are there."""
+        texts = [each.text for each in self._words[self._at : self._at + 4]]
+        if texts[1:2] == [":="]:
+            self._at += 2
+            return (texts[0],)
+        if texts[1::2] == [",", ":="]:
+            self._at += 4
+            return texts[0], texts[2]
+        return ()
+
+    def whole(self) -> Pipeline:
+        """Read what is left as a pipeline."""
+        found = self._pipeline()
+        if self._at < len(self._words):
+            raise ValueError(f"{self._words[self._at].text!r} is out of place")
+        return found
+
+    def _pipeline(self) -> Pipeline:
+        calls = [self._call()]
+        while self._is("sign", "|"):
+            self.next()
+            calls.append(self._call())
+        return Pipeline(tuple(calls))
+
+    def _call(self) -> Call:
+        if self._is("name") and self.name() not in ("true", "false", "nil"):
+            of: str | Operand = self.next().text
+        else:
+            of = self._operand()
+        arguments: list[Operand] = []
+        while self._at < len(self._words) and not self._is("sign", "|") and not self._is("sign", ")"):
+            arguments.append(self._operand())
+        return Call(of, tuple(arguments))
+
+    def _operand(self) -> Operand:
+        word = self.next()
+        match word.kind, word.text:
+            case "string" | "number", _:
+                return Literal(word.value)
+            case "chain", text:
+                of, *fields = text.split(".")
+                return Chain(of or ".", tuple(filter(None, fields)))
+            case "name", "true" | "false":
+                return Literal(word.text == "true")
+            case "name", "nil":
+                return Literal(None)
+            case "name", text:
+                return Call(text, ())
+            case "sign", "(":
+                inner = self._pipeline()
+                if not self._is("sign", ")"):
+                    raise ValueError("a parenthesis is not closed")
+                self.next()
+                return inner
+            case _:
+                raise ValueError(f"{word.text!r} is out of place")
+
+    def _is(self, kind: str, text: str = "") -> bool:
+        if self._at == len(self._words):
+            return False
+        word = self._words[self._at]
+        return word.kind == kind and text in ("", word.text)

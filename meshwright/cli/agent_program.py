@@ -1,0 +1,54 @@
+"""`python -m meshwright.cli.agent_program`: the agent itself, once its command line has been understood.
+
+What it imports, it keeps: see `meshwright.cli.handover`.
+"""
+
+from meshwright.cli.structlog_alone import import_structlog
+
+import_structlog()
+
+import asyncio
+import faulthandler
+import os
+import sys
+from dataclasses import replace
+from functools import partial
+
+from meshwright.admin.http.log_levels import add_log_levels
+from meshwright.agent import app
+from meshwright.agent.envoy.lifecycle import Ending
+from meshwright.agent.errors import AgentError
+from meshwright.cli.ending import ending_in_words
+from meshwright.cli.environment import say_unknown
+from meshwright.cli.errors import AnsweredNo, CommandFailed
+from meshwright.cli.handover import Told, handed_over
+from meshwright.cli.signals import until_told
+from meshwright.controller.process import logs
+from meshwright.controller.process.levels import LogLevels
+from meshwright.controller.process.service_manager import ServiceManager
+
+
+def run(told: Told) -> None:
+    """Run the agent until it is told to end, or has to; raise CommandFailed."""
+    try:
+        style = logs.LogFormat.JSON if told.as_json else logs.LogFormat.AUTO
+        logs.configure(logs.LogLevel(told.log_level), style)
+        say_unknown(os.environ, told.variables)
+        # On a terminal Envoy's lines are as they are.
+        envoy = replace(told.settings.envoy, logged=logs.is_json(style, sys.stderr))
+        again, pages = asyncio.Event(), partial(add_log_levels, LogLevels())
+        manager = ServiceManager.of(os.environ)
+        if manager.listens:
+            faulthandler.enable()  # a watchdog's SIGABRT then leaves where it hung
+        settings, heard = replace(told.settings, envoy=envoy), manager if manager.listens else None
+        agent = partial(app.run, settings, again=again, pages=pages, manager=heard)
+        ending = asyncio.run(until_told(agent, again))
+    except (AgentError, ValueError) as error:
+        raise CommandFailed(error) from error
+    if ending is Ending.EXHAUSTED:
+        raise AnsweredNo(f"{ending.value}; its own words are above")
+
+
+if __name__ == "__main__":
+    with ending_in_words():
+        run(handed_over(int(sys.argv[1])))

@@ -1,0 +1,115 @@
+"""Scalars that are written again as they stood: readers of YAML 1.1 and 1.2 differ in what they mean.
+
+`defaultMode: 0444` is 292 to kubectl, and another number to others. Where a number is looked at, it is the
+one that kubectl takes it for (sigs.k8s.io/yaml).
+"""
+
+import math
+import re
+from typing import Final
+
+import yaml
+
+from meshwright.providers.text.yaml_scalars import resolve
+
+_BOOLEANS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false"})
+_NUMERIC: Final = re.compile(
+    r"[-+]?\.?[0-9][0-9a-fxo_.:+-]*|[0-9]{4}-[0-9].*|[-+]?\.(?:inf|nan)", re.IGNORECASE
+)
+_INTEGER: Final = re.compile(
+    r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)", re.ASCII
+)
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_LONGEST: Final = 100
+_WHOLE: Final = 1e21
+"""From here on kubectl writes a float in JSON with an exponent."""
+
+
+class Integer(int):
+    """A whole number as it stood."""
+
+    text: str = ""
+
+
+class Decimal(float):
+    """A number as it stood."""
+
+    text: str = ""
+
+
+class Plain(str):
+    """A text that stood without quotes although some reader might take it for something else."""
+
+    __slots__ = ()
+
+
+def scalar(event: yaml.ScalarEvent) -> object:
+    """Give a scalar its type; raise ValueError with a sentence where it has none."""
+    found = resolve(event)
+    if event.tag is not None or not event.implicit[0] or found is None or isinstance(found, bool):
+        return found
+    number = _number(event.value)
+    if number is None:
+        return Plain(event.value) if is_ambiguous(event.value) else event.value
+    number.text = event.value
+    return number
+
+
+def _number(text: str) -> Integer | Decimal | None:
+    """Return the number that kubectl takes a text without quotes for, None for what is no number to it.
+
+    An underscore is nothing between digits, a leading zero is octal, and a float without a fraction is whole.
+    """
+    plain = text if text.startswith((".", "_")) else text.replace("_", "")
+    if len(plain) > _LONGEST:
+        return None
+    if match := _INTEGER.fullmatch(plain):
+        sign, digits = match.groups()
+        is_octal = len(digits) > 1 and digits.isdigit() and digits.startswith("0")
+        return Integer(f"{sign}{digits}", 8) if is_octal else Integer(f"{sign}{digits}", 0)
+    number = float(plain) if _FLOAT.fullmatch(plain) else math.inf
+    if not math.isfinite(number):
+        return None
+    return Integer(number) if number.is_integer() and abs(number) < _WHOLE else Decimal(number)
+
+
+def is_ambiguous(text: str) -> bool:
+    """Say whether some reader of YAML might take a text that stands without quotes for something else."""
+    return text.lower() in _BOOLEANS or _NUMERIC.fullmatch(text) is not None
+
+
+def written(manifest: object) -> str:
+    """Return one manifest as text that says to every reader of YAML what it said before.
+
+    What is new, and might be a number, a date or a truth value to one of them, stands in quotes; lines stay
+    lines.
+    """
+    return yaml.dump(manifest, Dumper=_Careful, sort_keys=False, allow_unicode=True, width=1 << 20)
+
+
+class _Careful(yaml.SafeDumper):
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - an alias is for nobody's eyes
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = "'" if is_ambiguous(value) else "|" if _has_plain_lines(value) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style)
+
+
+def _as_it_stood(dumper: yaml.SafeDumper, value: object) -> yaml.ScalarNode:
+    """Return what is written without quotes: it is said to be what the writer itself would take it for."""
+    text = value.text if isinstance(value, Integer | Decimal) else str(value)
+    as_taken = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return yaml.ScalarNode(as_taken, text)
+
+
+def _has_plain_lines(text: str) -> bool:
+    lines = text.split("\n")
+    plain = all(each.isprintable() and each == each.rstrip() for each in lines)
+    return len(lines) > 1 and plain and not text.startswith((" ", "\n"))
+
+
+_Careful.add_representer(str, _text)
+for _kind in (Integer, Decimal, Plain):
+    _Careful.add_representer(_kind, _as_it_stood)

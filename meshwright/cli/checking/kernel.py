@@ -1,0 +1,76 @@
+"""What this machine says of itself: its clock, who listens, what can be written."""
+
+import ctypes
+import ipaddress
+import os
+import platform
+import socket
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from meshwright.agent.sockets import Holder, holders, listening
+from meshwright.checks import fitness
+from meshwright.checks.check import Check
+from meshwright.checks.clock import Clock
+from meshwright.checks.fitness import Directory
+from meshwright.checks.machine import Listener
+from meshwright.checks.ports import Port
+from meshwright.mesh.host_port import HostPort
+
+_TIMEX_BYTES: Final = 512
+"""More than `struct timex` has; all zero it asks, and sets nothing."""
+_TIME_ERROR: Final = 5
+
+
+def clock() -> Clock:
+    """Read the clock, and ask the kernel whether somebody keeps it: adjtimex(2) returns TIME_ERROR if not."""
+    with suppress(AttributeError, OSError):
+        state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+        return Clock(datetime.now(UTC), None if state < 0 else state != _TIME_ERROR)
+    return Clock(datetime.now(UTC))
+
+
+def python() -> Check:
+    """Judge what this program runs on."""
+    return fitness.python(sys.version_info[:3], platform.system())
+
+
+def port(purpose: str, setting: str, at: HostPort) -> Port:
+    """See who listens at an address."""
+    host = _address(at.host)
+    found = [each for each in listening() if each.port == at.port and each.takes(host)]
+    who: set[Holder] = {holder for each in found for holder in holders(each.number)}
+    return Port(purpose, setting, at, bool(found), tuple(sorted(who)))
+
+
+def listeners(*, with_programs: bool = True) -> tuple[Listener, ...]:
+    """See who listens anywhere here."""
+    return tuple(
+        Listener(each, holders(each.number) if with_programs else ()) for each in sorted(listening())
+    )
+
+
+def directory(path: Path) -> Directory:
+    """See whether a directory is there and can be written, or could be made; nothing is made."""
+    if path.exists():
+        if not path.is_dir():
+            return Directory(path, there=True, error=f"{path} is no directory")
+        able = os.access(path, os.R_OK | os.W_OK | os.X_OK)
+        error = "" if able else f"{path} cannot be written by this user (or is read-only)"
+        return Directory(path, there=True, error=error)
+    above = next(each for each in path.absolute().parents if each.exists())
+    able = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+    error = "" if able else f"{path} cannot be made: this user cannot write to {above} (or it is read-only)"
+    return Directory(path, there=False, error=error)
+
+
+def _address(host: str) -> str:
+    """Return an address of a host; that of all where it has none, so that whoever has the port is named."""
+    with suppress(ValueError):
+        return str(ipaddress.ip_address(host))
+    with suppress(OSError):
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    return "0.0.0.0"  # noqa: S104 - compared, not listened at

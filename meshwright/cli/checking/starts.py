@@ -1,0 +1,112 @@
+"""Why the sidecar of a Pod cannot start, or has not started yet: functions of the Pod's status."""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from meshwright.agent.reach.times import length
+from meshwright.sidecars.injection.names import INIT_CONTAINER, SIDECAR_CONTAINER
+
+STARTS_WITHIN: Final = timedelta(minutes=2)
+"""A Pod that is older than this, and whose sidecar has not started, is told."""
+LATELY: Final = timedelta(minutes=10)
+"""A sidecar that was killed for its memory within this time is told, also if it runs again."""
+_OURS: Final = (INIT_CONTAINER, SIDECAR_CONTAINER)
+_ON_ITS_WAY: Final = frozenset({"ContainerCreating", "PodInitializing"})
+_OUT_OF_MEMORY: Final = "OOMKilled"
+
+
+class Start(enum.Enum):
+    """FAULTY: the sidecar cannot start, or fails again. LATE: it has not started, or was killed lately."""
+
+    FAULTY = "faulty"
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps a sidecar from running, in words for people."""
+
+    start: Start
+    why: str
+
+
+def trouble_of(pod: Mapping[str, Any], now: datetime) -> Trouble | None:
+    """Return what keeps the sidecar of a Pod from running; None if it runs, or may still start in time.
+
+    The containers that count are `meshwright-init` and `meshwright-sidecar`. Faults of the application's
+    containers are not the mesh's to tell.
+    """
+    ours = list(_ours(pod))
+    if why := next(filter(None, map(_fault, ours)), ""):
+        return Trouble(Start.FAULTY, why)
+    if why := next((each for status in ours if (each := _killed_lately(status, now))), ""):
+        return Trouble(Start.LATE, why)
+    if _is_running(pod) or _has_started(ours):
+        return None
+    age = now - _moment(pod["metadata"].get("creationTimestamp"), now)
+    if age <= STARTS_WITHIN:
+        return None
+    return Trouble(Start.LATE, f"not started for {length(age)}: {_waits_for(pod, ours)}")
+
+
+def _ours(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    status = pod.get("status") or {}
+    for name in ("initContainerStatuses", "containerStatuses"):
+        yield from (each for each in status.get(name) or () if each.get("name") in _OURS)
+
+
+def _fault(status: Mapping[str, Any]) -> str:
+    """Say why a container fails; empty where it runs, has ended well, or is being made."""
+    state, name = status.get("state") or {}, status.get("name")
+    ended = _ended(state) or _ended(status.get("lastState") or {})
+    if (waiting := state.get("waiting")) is not None:
+        reason = str(waiting.get("reason") or "")
+        if not reason or reason in _ON_ITS_WAY:
+            return ""
+        image = f" of {status.get('image')}" if "Image" in reason else ""
+        return f"{name}: {reason}{image}{f', ended by {ended}' if ended else ''}"
+    return f"{name}: ended by {ended}" if ended and "terminated" in state else ""
+
+
+def _ended(state: Mapping[str, Any]) -> str:
+    """Say how a container ended, if it ended badly."""
+    terminated = state.get("terminated") or {}
+    code = terminated.get("exitCode", 0)
+    return f"{terminated.get('reason') or 'Error'}, exit code {code}" if code else ""
+
+
+def _killed_lately(status: Mapping[str, Any], now: datetime) -> str:
+    last = (status.get("lastState") or {}).get("terminated") or {}
+    if last.get("reason") != _OUT_OF_MEMORY:
+        return ""
+    ago = now - _moment(last.get("finishedAt"), datetime.min.replace(tzinfo=now.tzinfo))
+    if ago > LATELY:
+        return ""
+    return f"{status.get('name')}: killed for its memory ({_OUT_OF_MEMORY}) {length(ago)} ago, and runs again"
+
+
+def _is_running(pod: Mapping[str, Any]) -> bool:
+    return bool((pod.get("status") or {}).get("phase") == "Running")
+
+
+def _has_started(ours: list[Mapping[str, Any]]) -> bool:
+    return any(each.get("name") == SIDECAR_CONTAINER and each.get("started") for each in ours)
+
+
+def _waits_for(pod: Mapping[str, Any], ours: list[Mapping[str, Any]]) -> str:
+    """Say what a Pod waits for that is pending."""
+    conditions = {each.get("type"): each for each in (pod.get("status") or {}).get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled") or {}
+    if scheduled.get("status") == "False":
+        why = scheduled.get("message") or scheduled.get("reason") or "no reason is said"
+        return f"no node for the Pod: {why}"
+    waiting = ((each.get("state") or {}).get("waiting") or {} for each in ours)
+    reason = next((str(each["reason"]) for each in waiting if each.get("reason")), "")
+    return reason or "its startup probe has not succeeded"
+
+
+def _moment(text: object, otherwise: datetime) -> datetime:
+    return datetime.fromisoformat(text) if isinstance(text, str) else otherwise

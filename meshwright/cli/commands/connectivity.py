@@ -1,0 +1,127 @@
+"""`meshwright connectivity`: what policy says of one call, and, step by step, whether it is so."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meshwright.cli.client import api
+from meshwright.cli.errors import CommandFailed, Status
+from meshwright.cli.options import AsJson, host_port
+from meshwright.cli.printing.answers import Found, print_json
+from meshwright.cli.standard_streams import read_text
+from meshwright.sidecars.layout import STATUS_PORT
+
+if TYPE_CHECKING:
+    from meshwright.agent.calling.seen import Seen
+    from meshwright.cli.connectivity.facts import Agent, Facts
+
+
+def connectivity(
+    method: Annotated[str, typer.Argument(help="HTTP method.")] = "GET",
+    path: Annotated[str, typer.Argument(help="Path, as it is sent.")] = "/",
+    source: Annotated[str, typer.Option("--from", metavar="NS/SERVICEACCOUNT", help="Who calls.")] = "",
+    to: Annotated[str, typer.Option(metavar="NS/SERVICE[:PORT]", help="What is called.")] = "",
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A header; may be given often.")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the running server.")
+    ] = None,
+    facts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|JSON",
+            help="What --json has printed on the server's machine: a file, - for standard input, or itself.",
+        ),
+    ] = None,
+    agent: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The server of the caller's agent, on this machine.")
+    ] = f"127.0.0.1:{STATUS_PORT}",
+    no_request: Annotated[bool, typer.Option("--no-request", help="Look, and call nobody.")] = False,
+    seconds: Annotated[float, typer.Option(help="Wait at most so long for an answer.", min=0.1)] = 6.0,
+    as_json: AsJson = False,
+) -> None:
+    """Say what policy says of a call, and whether it is so: at both sidecars, and for one real request.
+
+    The request is made from here, as the caller's application would make it: where its agent is. Whom it
+    calls acts on it as on any other. Nothing else is changed.
+
+    Status: 0 if all is as policy says, also where that is a denial, 1 if it is not, 2 if it could not be
+    found out.
+    """
+    found = _given(facts) if facts is not None else _asked(state, source, to, method, path, header or [])
+    _say(found, None if no_request else agent, seconds, as_json=as_json)
+
+
+def _asked(state: Path | None, source: str, to: str, method: str, path: str, headers: list[str]) -> Found:
+    """Ask the running server."""
+    if state is None:
+        raise CommandFailed("give --state DIR of the running server, or --facts FILE with what it has said")
+    if not (source and to):
+        raise CommandFailed("give --from and --to")
+    query = {"from": source, "to": to, "method": method, "path": path}
+    pairs = [*query.items(), *(("header", each) for each in headers)]
+    return api(state, "/connectivity", pairs)
+
+
+def _given(facts: str) -> Found:
+    """Read what was printed where the server is; a JSON object in place of a file needs no standard input."""
+    is_json = facts.lstrip().startswith("{")
+    named = "--facts" if is_json else facts
+    try:
+        found = json.loads(facts if is_json else _read(facts))["facts"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CommandFailed(
+            f"{named} is not what `meshwright connectivity --json` prints: {error}"
+        ) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _read(file: str) -> str:
+    return read_text() if file == "-" else Path(file).read_text("utf-8")
+
+
+def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -> None:
+    """Make the request, judge, and print."""
+    from meshwright.cli.connectivity.facts import read_facts
+    from meshwright.cli.connectivity.steps import status, steps
+    from meshwright.cli.connectivity.verdict import Verdict
+    from meshwright.cli.printing.connectivity import document, text
+
+    try:
+        facts = read_facts(found)
+    except ValueError as error:
+        raise CommandFailed(f"the server's answer cannot be read: {error}") from error
+    agent, seen = (None, None) if agent_at is None else _tried(facts, agent_at, seconds)
+    judged = steps(facts, agent, seen)
+    if as_json:
+        print_json(document(facts, judged, seen) | {"facts": found})
+    else:
+        sys.stdout.write(text(facts, judged))
+    match status(judged):
+        case Status.YES:
+            pass
+        case Status.NO:
+            raise typer.Exit(Status.NO)
+        case Status.UNKNOWN:
+            raise CommandFailed(
+                next(each.judged.text for each in judged if each.judged.verdict is Verdict.UNKNOWN)
+            )
+
+
+def _tried(facts: "Facts", at: str, seconds: float) -> "tuple[Agent | None, Seen]":
+    """Find the caller's agent, and make the request beside it; say why where that cannot be."""
+    from meshwright.agent.calling.request import Call, made
+    from meshwright.agent.status.asking import AgentSilent, status_of
+    from meshwright.cli.connectivity.facts import read_agent
+    from meshwright.cli.connectivity.request import not_tried, planned
+
+    try:
+        agent = read_agent(at, status_of(host_port("--agent", at, STATUS_PORT)))
+    except AgentSilent as error:
+        return None, not_tried(str(error))
+    plan = planned(facts, agent, seconds)
+    return agent, made(plan) if isinstance(plan, Call) else plan

@@ -1,0 +1,214 @@
+"""`meshwright diff`: what a directory of manifests would change for proxies, of a server or in a cluster."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from meshwright.cli.client import api, proxy_path
+from meshwright.cli.errors import CommandFailed, Status, understood
+from meshwright.cli.options import (
+    AsJson,
+    Context,
+    ControlPlane,
+    Kubeconfig,
+    Kubernetes,
+    Namespaces,
+    Selector,
+    require_cluster,
+)
+from meshwright.cli.printing.answers import print_json
+from meshwright.cli.printing.lines import joined, print_lines, say
+
+if TYPE_CHECKING:
+    from meshwright.cli.offline.wanted import Wanted
+    from meshwright.controller.cluster import Reached
+    from meshwright.delivery.snapshots.changes import Change, Changed, Comparison
+    from xds.protocol.snapshot import Snapshot
+
+    How = dict[Change, list[str]]
+
+
+def diff(
+    typed: typer.Context,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of manifests.")],
+    state: Annotated[
+        Path | None,
+        typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False),
+    ] = None,
+    names: Annotated[bool, typer.Option("--names", help="Names of resources only, not how.")] = False,
+    kubernetes: Kubernetes = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    namespaces: Namespaces = "",
+    selector: Selector = "",
+    control_plane: ControlPlane = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say which proxies a directory would change, which resources of theirs, and how. Nothing is applied.
+
+    The directory is compared with all that a running server serves; or, with --kubernetes, applied to what a
+    cluster has, and that compared with the cluster as it is: no server is asked then.
+
+    Secrets are not compared. Status: 0 if nothing would change, 1 if something would, 2 if it cannot be told.
+    """
+    from meshwright.delivery.snapshots.changes import compare
+
+    require_cluster(typed)
+    if kubernetes:
+        from meshwright.cli.offline.cluster import reached
+
+        asked = reached(kubeconfig, context, namespaces, selector, control_plane)
+        served, wanted = _applied(directory, asked)
+    elif state is not None:
+        served, wanted = _replaced(directory, state)
+    else:
+        raise CommandFailed(
+            "give --state DIR of the running server, or --kubernetes to compare with a cluster"
+        )
+    _say_errors(directory, wanted)
+    before = {proxy: each for proxy, each in served.versions.items() if proxy not in wanted.kept}
+    found = compare(before, _versions(wanted.snapshots))
+    how = [{} if names else _how(served, each, wanted.snapshots[each.proxies[0]]) for each in found.changed]
+    if as_json:
+        print_json(_document(found, wanted, how))
+    else:
+        sys.stdout.write(_summary(found, wanted.kept))
+        for each, lines in zip(found.changed, how, strict=True):
+            sys.stdout.write(_changed(each))
+            if parts := [line for part in lines.values() for line in part]:
+                print_lines("", *parts)
+    if found:
+        raise typer.Exit(Status.NO)
+
+
+def _document(found: "Comparison", wanted: "Wanted", how: list["How"]) -> dict[str, object]:
+    """Return a comparison for programs; `diff` are the lines of a unified difference, empty if none."""
+    return {
+        "changed": [
+            {
+                "proxies": each.proxies,
+                "resources": [
+                    {
+                        "change": change.kind.name.lower(),
+                        "type": change.type,
+                        "name": change.name,
+                        "diff": lines.get(change, []),
+                    }
+                    for change in each.changes
+                ],
+            }
+            for each, lines in zip(found.changed, how, strict=True)
+        ],
+        "unchanged": found.unchanged,
+        "new": found.new,
+        "gone": found.gone,
+        "kept": dict(sorted(wanted.kept.items())),
+        "unreadable": wanted.errors,
+        "contradictions": wanted.between,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What proxies have: versions by type and name, and what one's resources say."""
+
+    versions: Mapping[str, Any]
+    resources: Callable[[str], Mapping[str, Any]]
+
+
+def _replaced(directory: Path, state: Path) -> "tuple[_Served, Wanted]":
+    """Return what a running server serves, and what it would if it had this directory."""
+    from meshwright.cli.offline.wanted import wanted
+
+    published: Mapping[str, Any] = api(state, "/published")
+
+    def resources(proxy: str) -> Mapping[str, Any]:
+        with understood():
+            found: Any = api(state, f"{proxy_path(proxy)}/configuration")["configuration"]
+        return found or {}
+
+    with understood():
+        snapshots, admitted, withdrawn = (published[each] for each in ("snapshots", "admitted", "withdrawn"))
+        versions = {str(proxy): each["resources"] for each in snapshots for proxy in each["proxies"]}
+    return _Served(versions, resources), wanted(directory, api(state, "/config"), admitted, withdrawn)
+
+
+def _applied(directory: Path, asked: "Reached") -> "tuple[_Served, Wanted]":
+    """Return what would be served of a cluster as it is, and with the directory applied."""
+    from meshwright.admin.pages.decoding import decoded
+    from meshwright.cli.offline.cluster import before_and_after, new
+    from meshwright.cli.offline.wanted import served
+
+    there, after = before_and_after(asked, directory)
+    before = served(there.view, ())
+
+    def resources(proxy: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = decoded(before.snapshots[proxy])
+        return found
+
+    return _Served(_versions(before.snapshots), resources), served(after.view, new(there, after))
+
+
+def _say_errors(directory: Path, found: "Wanted") -> None:
+    if found.errors:
+        say(
+            f"meshwright: {_counted(found.errors, 'error')} in {directory} (see meshwright lint): "
+            "what cannot be read is left out here, and the server would keep its last good form"
+        )
+    if found.between:
+        said = f"{_counted(found.between, 'error')} between objects of {directory} (see meshwright lint)"
+        say(f"meshwright: {said}: what is named there would not be in force")
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
+    from meshwright.admin.pages.published import versions
+
+    shared = {id(snapshot): versions(snapshot) for snapshot in wanted.values()}
+    return {proxy: shared[id(snapshot)] for proxy, snapshot in wanted.items()}
+
+
+def _summary(found: "Comparison", kept: Mapping[str, str]) -> str:
+    changed = sum(len(each.proxies) for each in found.changed)
+    lines = [f"{_counted(changed, 'proxy', 'proxies')} would change, {found.unchanged} would not"]
+    lines.extend(f"new: {proxy}" for proxy in found.new)
+    lines.extend(f"not known any more (it keeps what it has): {proxy}" for proxy in found.gone)
+    lines.extend(f"keeps what it has: {proxy}: {kept[proxy]}" for proxy in sorted(kept))
+    return joined(lines)
+
+
+def _changed(each: "Changed") -> str:
+    lines = ["", ", ".join(each.proxies)]
+    lines.extend(f"  {change.kind} {change.type} {change.name}" for change in each.changes)
+    return joined(lines)
+
+
+def _how(served: _Served, each: "Changed", wanted: "Snapshot") -> "How":
+    """Return unified differences of the resources that change, as YAML, line by line."""
+    import difflib
+
+    from meshwright.admin.pages.decoding import decoded
+    from meshwright.delivery.snapshots.changes import Kind
+
+    there = served.resources(each.proxies[0])
+    coming: Any = decoded(wanted)
+    parts: How = {}
+    for change in each.changes:
+        if change.kind is Kind.CHANGED:
+            old, new = (_yaml(side[change.type][change.name]["resource"]) for side in (there, coming))
+            label = f"{change.type} {change.name}"
+            parts[change] = list(difflib.unified_diff(old, new, f"served {label}", label, lineterm=""))
+    return parts
+
+
+def _yaml(value: object) -> list[str]:
+    import yaml
+
+    return yaml.safe_dump(value, sort_keys=True, width=100).splitlines()

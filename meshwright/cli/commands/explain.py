@@ -1,0 +1,202 @@
+"""`meshwright explain`: why one call may pass or not, from a directory or from the running server."""
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meshwright.cli.client import api
+from meshwright.cli.errors import CommandFailed, NotUnderstood, Status
+from meshwright.cli.options import (
+    AsJson,
+    Context,
+    ControlPlane,
+    Kubeconfig,
+    Kubernetes,
+    Namespaces,
+    Selector,
+    require_cluster,
+)
+from meshwright.cli.printing.answers import Found, print_json, records, texts
+from meshwright.cli.printing.lines import joined
+from meshwright.cli.standard_streams import read_text
+from meshwright.providers.text.printed import printed
+
+if TYPE_CHECKING:
+    from meshwright.cli.offline.mesh import Offline
+
+_INDENT = "  "
+_IN_FORCE = {
+    "yes": "it is in force: the sidecars have acknowledged it",
+    "no": "policy is not in force:",
+    "unknown": "whether it is in force is not known:",
+    "not asked": "whether it is in force was not asked:",
+}
+_ALL = "It would be allowed with this:"
+_NOT_ALL = "Policy lacks this; as said above, it is not all that is missing:"
+
+
+def explain(
+    typed: typer.Context,
+    method: Annotated[
+        str,
+        typer.Argument(
+            metavar="[METHOD]|LINE|-",
+            help="HTTP method; or a line of a sidecar's access log, - for one on standard input.",
+        ),
+    ] = "GET",
+    path: Annotated[str, typer.Argument(help="Path, or URL, as it is sent.")] = "/",
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="NS/SERVICEACCOUNT|IP",
+            help="Who calls; outside the mesh IP[,tls][,name=NAME][,server=NAME].",
+        ),
+    ] = "",
+    to: Annotated[
+        str, typer.Option(metavar="NS/SERVICE:PORT|IP:PORT|HOST:PORT", help="What is called.")
+    ] = "",
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A header; may be given often.")
+    ] = None,
+    mesh: Annotated[Path | None, typer.Option(help="Directory of manifests: no server is asked.")] = None,
+    state: Annotated[
+        Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the running server.")
+    ] = None,
+    kubernetes: Kubernetes = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    namespaces: Namespaces = "",
+    selector: Selector = "",
+    control_plane: ControlPlane = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say why a call is allowed or not, and what would have to be added for a yes.
+
+    A server also says whether that is in force: what the sidecars that the call goes by really have. Offline,
+    of a directory, of a cluster, or of one applied to the other, it is policy alone. Of a line of an access
+    log, who called what is taken from it; of its headers the log has the host and the user agent.
+
+    Status: 0 if it is allowed, 1 if it is not, 2 if the question cannot be answered.
+    """
+    require_cluster(typed)
+    query = {"from": source, "to": to, **_asked(method, path)}
+    if not query.get("line") and not (source and to):
+        raise CommandFailed("give --from and --to, or a line of a sidecar's access log")
+    if kubernetes:
+        from meshwright.cli.offline.cluster import reached, together
+
+        asked = reached(kubeconfig, context, namespaces, selector, control_plane)
+        found = _offline(partial(together, asked, mesh), query, header or [])
+    elif mesh is not None:
+        found = _offline(partial(_read, mesh), query, header or [])
+    elif state is not None:
+        found = _from_server(state, query, header or [])
+    else:
+        raise CommandFailed(
+            "give --mesh DIR to explain a directory, --kubernetes for a cluster, "
+            "or --state DIR to ask the running server"
+        )
+    try:
+        answer, said = found["answer"], "" if as_json else text(found)
+    except KeyError as error:
+        raise NotUnderstood(f"the answer is not understood: it has no {error}") from error
+    if as_json:
+        print_json(found)
+    else:
+        sys.stdout.write(said)
+    if answer != "allowed":
+        raise typer.Exit(Status.NO)
+
+
+def _asked(method: str, path: str) -> dict[str, str]:
+    """Return what is asked for, or what the line that is given says."""
+    if method != "-" and not method.startswith("{"):
+        return {"method": method, "path": path}
+    lines = (read_text() if method == "-" else method).strip().splitlines()
+    if len(lines) != 1:
+        raise CommandFailed(f"give one line of an access log, not {len(lines)}")
+    return {"line": lines[0]}
+
+
+def text(found: Found) -> str:
+    """Return an explanation as lines for people, with what is missing as YAML."""
+    asked = " ".join(str(found[name]) for name in ("to", "method", "path") if found[name])
+    lines = [f"{found['from']} to {asked}: {found['headline']}"]
+    if logged := found.get("logged"):
+        lines.append(_logged(dict(logged) if isinstance(logged, Mapping) else {}))
+    lines.append("")
+    for step in records(found, "steps"):
+        indent = _INDENT * (1 + int(str(step["depth"])))
+        lines.append(f"{indent}{step['text']}")
+        lines.extend(
+            f"{indent}{_INDENT}{each['object']}, {each['origin']}" for each in records(step, "objects")
+        )
+    lines += [f"{_INDENT}{each}" for each in _standing(found)]
+    if missing := records(found, "missing"):
+        heading = _NOT_ALL if found.get("besides") else _ALL
+        lines += ["", f"# {heading}"]
+        lines += printed(missing).splitlines()
+    return joined(lines)
+
+
+def _logged(said: Mapping[str, object]) -> str:
+    """Return what the log says became of the request."""
+    code, details = said.get("response_code", "a connection"), said.get("response_code_details", "")
+    by = str(said.get("policy") or "")
+    # Of other kinds the log has the kind as well.
+    policy = f", admitted by {by if ' ' in by else f'TrafficTarget {by}'}" if by else ""
+    if code == "403" and (wanted := said.get("policy_looked_for")):
+        policy = (
+            ", no TrafficTarget has the caller as a source"
+            if wanted == "~"
+            else f", no rule of TrafficTarget {wanted} fitted"
+        )
+    return f"logged at {said.get('start_time', '?')}: {code}{f' ({details})' if details else ''}{policy}"
+
+
+def _standing(found: Found) -> list[str]:
+    """Return whether what policy says is in force, and what is in the way."""
+    because = texts(found, "in_force_because")
+    return [_IN_FORCE[str(found["in_force"])], *(f"{_INDENT}{each}" for each in because)]
+
+
+def _read(directory: Path) -> "Offline":
+    from meshwright.cli.offline.mesh import read
+
+    return read(directory)
+
+
+def _offline(read: "Callable[[], Offline]", query: Mapping[str, str], headers: list[str]) -> Found:
+    from meshwright.admin.pages.access_line import question
+    from meshwright.admin.pages.explain import QueryError, answer
+
+    try:
+        view = read().view
+        asked = question(view, query, headers)
+        return answer(view, asked.query, asked.headers) | {"logged": dict(asked.logged)}
+    except QueryError as error:
+        raise CommandFailed(error) from error
+
+
+def _short(query: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a query with no more of a line than is read of it: it goes into a URL."""
+    if "line" not in query:
+        return query
+    import json
+
+    from meshwright.admin.pages.access_line import LineError, read_line
+
+    try:
+        return {**query, "line": json.dumps(read_line(query["line"]))}
+    except LineError as error:
+        raise CommandFailed(error) from error
+
+
+def _from_server(state: Path, query: Mapping[str, str], headers: list[str]) -> Found:
+    pairs = [*_short(query).items(), *(("header", each) for each in headers)]
+    return api(state, "/explain", pairs)

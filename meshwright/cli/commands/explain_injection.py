@@ -1,0 +1,247 @@
+"""`meshwright explain-injection`: why a pod has a sidecar, gets one, or does not."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from meshwright.cli.commands.inject import InNamespace, config_in, known_mesh, named_namespace, pieces_of
+from meshwright.cli.errors import CommandFailed, Status, lines_of
+from meshwright.cli.options import AsJson, Context, ControlPlane, Kubeconfig
+from meshwright.cli.printing.answers import print_json
+from meshwright.cli.printing.lines import print_lines, say
+from meshwright.mesh.kinds import POD
+
+if TYPE_CHECKING:
+    from meshwright.kube.api import Api
+    from meshwright.kubernetes.injection.configuration import InjectionConfig
+    from meshwright.kubernetes.injection.explaining import Explanation
+    from meshwright.kubernetes.injection.injecting import Known
+    from meshwright.mesh import config as configured
+    from meshwright.mesh.objects import NamespaceObject
+
+Found = tuple[str, "Explanation"]
+"""An object in words, and what is said of its pods."""
+
+_NOT_ASKED: Final = False
+
+
+def explain_injection(
+    pod: Annotated[str, typer.Argument(metavar="[POD]", help="A pod of the cluster.")] = "",
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            "-f",
+            readable=_NOT_ASKED,
+            metavar="FILE|-",
+            help="Manifests instead: no cluster is asked.",
+        ),
+    ] = None,
+    namespace: InNamespace = "default",
+    config: Annotated[
+        Path | None, typer.Option(readable=_NOT_ASKED, help="The injector's configuration. [the chart's]")
+    ] = None,
+    mesh: Annotated[
+        Path | None, typer.Option(metavar="DIR|FILE", help="Manifests with the MeshConfig and Namespaces.")
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    control_plane: ControlPlane = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say whether API servers ask about a pod, what each rule says of it, and what it gets.
+
+    A file may have several, and all that makes Pods. Status: 0 if each gets a sidecar, or has the one it
+    would get; 1 if not; 2 if nobody could be asked.
+    """
+    if bool(pod) == (file is not None):
+        raise CommandFailed("give either the name of a POD or --file with manifests")
+    told = replace(config_in(config), **_home(control_plane))
+    if file is not None:
+        found = _offline(told, file, namespace, mesh)
+    else:
+        where = kubeconfig, context
+        said = asyncio.run(_online(told, config, (namespace, pod), mesh, where))
+        found = [(f"{POD.name} {namespace}/{pod}", said)]
+    if as_json:
+        each = [{"object": what, **document(said)} for what, said in found]
+        print_json(each[0] if file is None else {"objects": each})
+    else:
+        _print(found)
+    raise typer.Exit(Status.YES if all(_is_good(said) for _, said in found) else Status.NO)
+
+
+def _print(found: "Sequence[Found]") -> None:
+    for index, (what, said) in enumerate(found):
+        head, before = ([what], "  ") if len(found) > 1 else ([], "")
+        gap = [""] if index else []
+        print_lines(*gap, *head, *(f"{before}{line}" for line in lines(said)))
+
+
+def _is_good(found: "Explanation") -> bool:
+    return found.gets_one and (found.standing is None or found.standing.is_right)
+
+
+def lines(found: "Explanation") -> Iterator[str]:
+    """Yield an explanation in lines."""
+    if found.webhooks is not None:
+        yield "Who is asked as it is made:"
+        for each in found.webhooks:
+            why = f"no: {each.why_not}" if each.why_not else "yes"
+            yield f"  {each.configuration}, {each.webhook}: {why}"
+        if not found.webhooks:
+            yield "  nobody: no control plane has registered its injection"
+    yield "What decides:"
+    for step in found.steps:
+        yield f"  {step.rule}: {step.said or 'nothing is said'}"
+    yield f"What comes of it: {found.answer.result}: {found.answer.words}"
+    if found.overlays and found.gets_one:
+        yield f"  overlays: {', '.join(found.overlays)}"
+    for said in found.answer.warnings:
+        yield f"  warning: {said}"
+    if not found.is_asked:
+        yield "  but nobody is asked about it: it gets no sidecar"
+    if found.standing is not None:
+        yield f"The pod that is there: {found.standing}"
+    for other in found.differences:
+        yield f"  {other}"
+
+
+def document(found: "Explanation") -> Mapping[str, Any]:
+    """Return an explanation for programs."""
+    asked = found.webhooks
+    return {
+        "gets_one": found.gets_one,
+        "result": str(found.answer.result),
+        "words": found.answer.words,
+        "warnings": list(found.answer.warnings),
+        "overlays": list(found.overlays),
+        "steps": [{"rule": each.rule, "said": each.said} for each in found.steps],
+        "webhooks": None
+        if asked is None
+        else [
+            {"configuration": each.configuration, "webhook": each.webhook, "why_not": each.why_not}
+            for each in asked
+        ],
+        "standing": None if found.standing is None else str(found.standing),
+        "differences": [
+            {"field": each.field, "there": each.there, "wanted": each.wanted} for each in found.differences
+        ],
+    }
+
+
+def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | None) -> "Sequence[Found]":
+    from meshwright.kubernetes.injection.explaining import explained
+    from meshwright.kubernetes.injection.manifests import namespaces_in, pods_in
+    from meshwright.mesh.names import Namespace
+    from meshwright.mesh.objects import NamespaceObject
+
+    values = [each.value for each in pieces_of(file)]
+    places = [each for value in values for each in pods_in(value, namespace)]
+    if not places:
+        raise CommandFailed(f"{file} has no Pod in it, and nothing that makes Pods")
+    known, others = _known(told, mesh)
+    spaces = {**others, **namespaces_in(iter(values))}
+    found = []
+    for place, pod in places:
+        its = spaces.get(place.namespace, NamespaceObject(Namespace(place.namespace)))
+        if not isinstance(pod, Mapping):
+            raise CommandFailed(
+                f"{place.what}: {'.'.join(place.path) or 'it'} must be a Pod, or its template"
+            )
+        found.append((place.what, explained(known, its, pod, ends=place.ends)))
+    return found
+
+
+async def _online(
+    told: "InjectionConfig",
+    config: Path | None,
+    pod: tuple[str, str],
+    mesh: Path | None,
+    where: tuple[Path | None, str],
+) -> "Explanation":
+    from meshwright.kube.api import Api
+    from meshwright.kube.builtin import MUTATING, NAMESPACES, PODS, minor_version
+    from meshwright.kube.connection import found
+    from meshwright.kube.errors import KubeError
+    from meshwright.kubernetes.injection.explaining import explained
+    from meshwright.kubernetes.injection.namespaces import namespace_of
+
+    namespace, name = pod
+    try:
+        async with Api(found(*where)) as api:
+            document = await api.get(PODS, namespace, name)
+            its = namespace_of(await api.get(NAMESPACES, None, namespace))
+            registered = (await api.list(MUTATING))["items"]
+            if config is None:
+                told = await _configured(api, told)
+            known, _ = _known(told, mesh)
+            known = replace(known, version=minor_version(await api.read("/version")))
+            if mesh is None:
+                known = replace(known, mesh_config=await _mesh_config(api, told.control_plane_namespace))
+    except KubeError as error:
+        raise CommandFailed(error) from error
+    return explained(known, its, document, tuple(registered), runs=True)
+
+
+async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
+    """Return the MeshConfig of the cluster; the defaults where nobody may read it."""
+    from meshwright.cli.checking.asking import Asking
+    from meshwright.cli.checking.injecting import mesh_config
+    from meshwright.kube.errors import ApiError
+    from meshwright.mesh.config import MeshConfig
+
+    try:
+        return await mesh_config(Asking(api), home)
+    except ApiError as error:
+        say(f"the MeshConfig cannot be read, and its defaults are taken: {error}")
+        return MeshConfig()
+
+
+async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
+    """Return the configuration that the control plane goes by; the default one where there is none.
+
+    One that cannot be read is none that decides: raises CommandFailed.
+    """
+    from meshwright.cli.checking.asking import Asking
+    from meshwright.cli.checking.injecting import config_in
+    from meshwright.kube.errors import ApiError
+    from meshwright.kubernetes.injection.configuration import ConfigurationError
+
+    try:
+        place, found = await config_in(Asking(api), told.control_plane_namespace)
+    except ConfigurationError as error:
+        raise CommandFailed(*lines_of(error)) from error
+    except ApiError as error:
+        raise CommandFailed(
+            f"what is injected here cannot be read: {error}; or give it as --config"
+        ) from error
+    if found is None:
+        where = f"{place.namespace}/{place.name}"
+        say(f"there is no ConfigMap {where}: the defaults are taken, or give --config")
+        return told
+    return found
+
+
+def _known(told: "InjectionConfig", mesh: Path | None) -> "tuple[Known, Mapping[str, NamespaceObject]]":
+    import os
+
+    from meshwright.kubernetes.injection.injecting import Known
+    from meshwright.sidecars.contract.errors import DriverError
+    from meshwright.sidecars.registry import DriverRegistry
+
+    mesh_config, others = known_mesh(mesh)
+    try:
+        drivers = DriverRegistry.discover().drivers
+    except DriverError as error:
+        raise CommandFailed(error) from error
+    return Known(told, drivers, mesh_config, os.environ), others
+
+
+def _home(control_plane: str) -> Mapping[str, Any]:
+    found = named_namespace(control_plane)
+    return {} if found is None else {"control_plane_namespace": found}

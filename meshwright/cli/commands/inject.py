@@ -1,0 +1,203 @@
+"""`meshwright inject` and `meshwright uninject`: sidecars in manifests, by hand."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from meshwright.cli.errors import AnsweredNo, CommandFailed, lines_of
+from meshwright.cli.options import AsJson
+from meshwright.cli.printing.answers import print_json
+from meshwright.cli.printing.lines import say
+from meshwright.cli.standard_streams import print_text, read_bytes
+
+if TYPE_CHECKING:
+    from meshwright.cli.by_hand.text import Piece
+    from meshwright.kubernetes.injection.configuration import InjectionConfig
+    from meshwright.kubernetes.injection.manifests import Outcome, Said
+    from meshwright.mesh.config import MeshConfig
+    from meshwright.mesh.names import Namespace
+    from meshwright.mesh.objects import NamespaceObject
+
+_NOT_ASKED: Final = False
+"""Reading says better than access(2) what may be read."""
+_MOST_BYTES: Final = 64 * 1024 * 1024
+File = Annotated[
+    Path,
+    typer.Option(
+        "--file", "-f", metavar="FILE|-", readable=_NOT_ASKED, help="Manifests; - is standard input."
+    ),
+]
+InNamespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Of what names none.")]
+
+
+def inject(
+    file: File,
+    config: Annotated[
+        Path | None, typer.Option(readable=_NOT_ASKED, help="How: policy, selectors, images, overlays.")
+    ] = None,
+    mesh: Annotated[
+        Path | None, typer.Option(metavar="DIR|FILE", help="Manifests with the MeshConfig and Namespaces.")
+    ] = None,
+    namespace: InNamespace = "default",
+    image: Annotated[str, typer.Option(help="The sidecar's image. [as the configuration says]")] = "",
+    init_image: Annotated[str, typer.Option(help="The init container's. [the sidecar's]")] = "",
+    ca: Annotated[
+        Path | None, typer.Option(help="The mesh's root, to stand in the pods. [a ConfigMap has it]")
+    ] = None,
+    control_plane_namespace: Annotated[
+        str, typer.Option(metavar="NAME", help="Where the server is. [meshwright-system]")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print manifests with sidecars in their pods; what is none of ours is printed as it stands there.
+
+    What is left out, and why, is said on standard error. Status: 0; 1 if a pod that is to have a sidecar
+    cannot, and then nothing is printed; 2 if the manifests or the configuration cannot be read.
+    """
+    from meshwright.kubernetes.injection.injecting import Known
+    from meshwright.kubernetes.injection.manifests import inject as injected
+    from meshwright.kubernetes.injection.manifests import namespaces_in
+    from meshwright.sidecars.contract.errors import DriverError
+    from meshwright.sidecars.registry import DriverRegistry
+
+    found = pieces_of(file)
+    told = config_in(config)
+    told = replace(
+        told,
+        image=image or told.image,
+        init_image=init_image or told.init_image,
+        control_plane_namespace=named_namespace(control_plane_namespace) or told.control_plane_namespace,
+    )
+    try:
+        mesh_config, others = known_mesh(mesh)
+        drivers = DriverRegistry.discover().drivers
+        known = Known(told, drivers, mesh_config, os.environ, _roots(ca))
+        namespaces = {**others, **namespaces_in(each.value for each in found)}
+    except DriverError as error:
+        raise CommandFailed(error) from error
+    outcomes = [injected(known, namespaces, each.value, namespace) for each in found]
+    _print(found, outcomes, as_json=as_json)
+
+
+def uninject(file: File, namespace: InNamespace = "default", as_json: AsJson = False) -> None:
+    """Print manifests without the sidecars that were put into them, as their authors wrote them.
+
+    Status: 0; 1 if a sidecar cannot be taken out, and then nothing is printed; 2 if they cannot be read.
+    """
+    from meshwright.kubernetes.injection.manifests import uninject as uninjected
+
+    found = pieces_of(file)
+    _print(found, [uninjected(each.value, namespace) for each in found], as_json=as_json)
+
+
+def pieces_of(file: Path) -> "tuple[Piece, ...]":
+    """Return the documents of a file; raise CommandFailed."""
+    from meshwright.cli.by_hand.text import pieces
+
+    name = "standard input" if str(file) == "-" else str(file)
+    content = _content(file, name)
+    try:
+        return pieces(content.decode("utf-8"), name)
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"{name} is no text in UTF-8 (byte {error.start})") from error
+
+
+def _content(file: Path, name: str) -> bytes:
+    try:
+        if str(file) == "-":
+            content = read_bytes(_MOST_BYTES + 1)
+        else:
+            with file.open("rb") as opened:
+                content = opened.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise CommandFailed(f"{name} cannot be read: {error.strerror or error}") from error
+    if len(content) > _MOST_BYTES:
+        raise CommandFailed(f"{name} is larger than {_MOST_BYTES >> 20} MiB")
+    return content
+
+
+def config_in(file: Path | None) -> "InjectionConfig":
+    """Return the configuration in a file, the default one without; raise CommandFailed."""
+    from meshwright.cli.by_hand.text import pieces
+    from meshwright.kubernetes.injection.configuration import ConfigurationError, InjectionConfig, read
+
+    if file is None:
+        return InjectionConfig()
+    try:
+        said = [each.value for each in pieces(_content(file, str(file)).decode("utf-8"), str(file))]
+        said = [each for each in said if each is not None]
+        if len(said) > 1:
+            raise CommandFailed(f"{file} has {len(said)} documents: must have one")
+        return read(said[0] if said else None, str(file))
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"{file} is no text in UTF-8 (byte {error.start})") from error
+    except ConfigurationError as error:
+        raise CommandFailed(*lines_of(error)) from error
+
+
+def known_mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceObject]]":
+    """Return the MeshConfig in force in a mesh, and its namespaces; of no mesh the defaults, and none."""
+    from catalog.store.view import namespaces
+    from meshwright.cli.offline.mesh import read
+    from meshwright.mesh.config import MeshConfig
+    from meshwright.mesh.kinds import MESH_CONFIG, NAMESPACE
+    from meshwright.mesh.problems import Severity
+
+    if where is None:
+        return MeshConfig(), {}
+    found = read(where)
+    for each in found.problems:
+        if each.severity is Severity.ERROR and (
+            each.key is None or each.key.kind in (MESH_CONFIG, NAMESPACE)
+        ):
+            raise CommandFailed(f"--mesh: {each}")
+    return found.view.config, {str(each.name): each for each in namespaces(found.view).values()}
+
+
+def named_namespace(namespace: str) -> "Namespace | None":
+    """Return the control plane's namespace as it is typed, None for nothing; raise CommandFailed."""
+    from meshwright.mesh.names import Namespace, is_dns_label
+
+    if namespace and not is_dns_label(namespace):
+        raise CommandFailed(f"--control-plane-namespace is {namespace!r}: must be a DNS label")
+    return Namespace(namespace) if namespace else None
+
+
+def _roots(file: Path | None) -> bytes:
+    from meshwright.cli.commands.webhook import roots
+
+    return b"" if file is None else roots(file)
+
+
+def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: bool) -> None:
+    said = [each for outcome in outcomes for each in outcome.said]
+    failed = [each for each in said if each.failed]
+    for each in said:
+        for warning in each.warnings:
+            say(f"warning: {each.what}: {warning}")
+        if not each.changed and not each.failed:
+            say(f"left as it is: {each.what}: {each.why}")
+    if as_json:
+        print_json({"objects": list(map(_told, said)), "manifests": None if failed else _list(outcomes)})
+    if failed:
+        raise AnsweredNo(*(f"{each.what}: {each.why}" for each in failed))
+    if not as_json:
+        texts = [
+            piece.written(outcome.manifest) if outcome.changed else piece.text
+            for piece, outcome in zip(found, outcomes, strict=True)
+        ]
+        print_text("".join(texts))
+
+
+def _told(each: "Said") -> dict[str, object]:
+    found = {"object": each.what, "changed": each.changed, "failed": each.failed}
+    return {**found, "why": each.why, "warnings": each.warnings}
+
+
+def _list(outcomes: "Sequence[Outcome]") -> dict[str, object]:
+    items = [each.manifest for each in outcomes if each.manifest is not None]
+    return {"apiVersion": "v1", "kind": "List", "items": items}

@@ -1,0 +1,191 @@
+"""`meshwright intercept`: from the words of the command line to rules, and what to say of them."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+
+from meshwright.agent.interception.iptables import Backend, Marked, check, put
+from meshwright.agent.interception.options import excluded, interfaces, ports, ranges
+from meshwright.agent.interception.probing import until_led
+from meshwright.agent.interception.rules import restore_input, routing, rules
+from meshwright.agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError
+from meshwright.cli.errors import AnsweredNo, CommandFailed, Status
+from meshwright.cli.options import AsJson
+from meshwright.cli.printing.answers import print_json
+from meshwright.cli.printing.lines import print_lines
+from meshwright.cli.standard_streams import print_text
+from meshwright.mesh.workload import Capture
+from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
+
+_Value = TypeVar("_Value")
+_LIST: Final = "Only these, such as 80,8000-8010; * is all."
+_LESS: Final = "All but these."
+_NOT_SET: Final = (
+    "the rules that the node's CNI plug-in sets are not there; does meshwright-cni run on this node, and is "
+    "it ready (`kubectl get pods -A -o wide | grep meshwright-cni`)? Its log says what became of this pod"
+)
+_CLOSED: Final = (
+    "calls out of the mesh end at the proxy unless the MeshConfig has spec.traffic.enableEgress: true; "
+    "`meshwright explain --to IP:PORT` says which"
+)
+
+
+def script(wanted: Interception) -> str:
+    """Return what would be done: inputs of the restore programs, and commands of ip."""
+    lines: list[str] = []
+    for family, program in ((Family.IPV4, "iptables-restore"), (Family.IPV6, "ip6tables-restore")):
+        if given := restore_input(rules(wanted, family)):
+            lines += [f"# {program} --noflush", given.rstrip("\n")]
+        for line in routing(wanted, family):
+            kind, *rest = line.split()
+            lines.append(f"ip -{family.value} {kind} add {' '.join(rest)}")
+    return "\n".join(lines) + "\n"
+
+
+def intercept(
+    uid: Annotated[int, typer.Option(help="The proxy's user: what it sends is not captured.")] = PROXY_UID,
+    capture: Annotated[
+        Capture,
+        typer.Option(help="How inbound connections reach the proxy; the Workload must say tproxy, too."),
+    ] = Capture.REDIRECT,
+    inbound: Annotated[bool, typer.Option(help="Capture calls to the workload.")] = True,
+    outbound: Annotated[bool, typer.Option(help="Capture calls of the workload.")] = True,
+    ipv4: Annotated[bool, typer.Option(help="Capture IPv4.")] = True,
+    ipv6: Annotated[bool, typer.Option(help="Capture IPv6; the Workload must say so, too.")] = False,
+    ipv6_by_address: Annotated[
+        bool, typer.Option("--ipv6-by-address", help="Capture IPv6 where there is an address of it.")
+    ] = False,
+    inbound_port: Annotated[
+        int | None,
+        typer.Option(
+            help="Where the proxy takes calls to it.",
+            show_default=f"{INBOUND_PORT}, with tproxy {TPROXY_PORT}",
+        ),
+    ] = None,
+    outbound_port: Annotated[int, typer.Option(help="Where the proxy takes its calls.")] = OUTBOUND_PORT,
+    include_inbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LIST)] = "*",
+    exclude_inbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LESS)] = str(STATUS_PORT),
+    include_outbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LIST)] = "*",
+    exclude_outbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LESS)] = "",
+    include_outbound_ranges: Annotated[
+        str, typer.Option(metavar="CIDRS", help="Only these; * is all.")
+    ] = "*",
+    exclude_outbound_ranges: Annotated[str, typer.Option(metavar="CIDRS", help="All but these.")] = "",
+    exclude_interfaces: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Nothing that comes in or goes out by these, such as eth1; net+ is net1 too.",
+        ),
+    ] = "",
+    mark: Annotated[int, typer.Option(help="Packet mark of tproxy; the next is used too.")] = MARK,
+    route_table: Annotated[int, typer.Option(help="Route table of tproxy.")] = ROUTE_TABLE,
+    backend: Annotated[
+        Backend, typer.Option(help="Which of iptables' interfaces to the kernel.")
+    ] = Backend.AUTO,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the rules, and do nothing.")] = False,
+    only_check: Annotated[
+        bool, typer.Option("--check", help="Say how what is in force differs; status 1 if it does.")
+    ] = False,
+    probe: Annotated[
+        bool,
+        typer.Option(
+            "--probe", help="Say by connecting whether it is led; as the proxy's user, before the proxy."
+        ),
+    ] = False,
+    seconds: Annotated[float, typer.Option(help="With --probe: wait so long until it is.")] = 60.0,
+    clean: Annotated[bool, typer.Option("--clean", help="Take the rules away.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Lead the traffic of this network namespace through its proxy; needs root there.
+
+    Included ports and ranges narrow what is captured, together; what is excluded wins.
+    """
+    told = dict(locals())  # all that was typed, by name, as `meshwright unit` has it
+    marked = Marked(mark, route_table)
+    try:
+        wanted = wanted_of(told)
+        if wanted is not None and dry_run:
+            _script(script(wanted), as_json=as_json)
+        elif wanted is not None and probe:
+            _seen(until_led(wanted, seconds), seconds, as_json=as_json)
+        elif only_check:
+            _report(check(wanted, backend, marked), as_json=as_json)
+        else:
+            _say(wanted, changed=put(wanted, backend, marked), as_json=as_json)
+    except InterceptionError as error:
+        raise CommandFailed(error) from error
+
+
+def wanted_of(told: Mapping[str, Any]) -> Interception | None:
+    """Return what is to be led, None for nothing, of values by the names of the command's parameters.
+
+    Raises InterceptionError for what cannot be had.
+    """
+    if told["dry_run"] + told["only_check"] + told["probe"] + told["clean"] > 1:
+        raise InterceptionError("--dry-run, --check, --probe and --clean exclude each other")
+    if told["clean"]:
+        return None
+
+    def less(name: str, read: Callable[[str, str | None], tuple[_Value, ...] | None]) -> tuple[_Value, ...]:
+        return excluded(f"--exclude-{name.replace('_', '-')}", told[f"exclude_{name}"], read)
+
+    return Interception(
+        uid=told["uid"],
+        capture=told["capture"],
+        inbound=told["inbound"],
+        outbound=told["outbound"],
+        families=_families(ipv4=told["ipv4"], ipv6=told["ipv6"] or told["ipv6_by_address"]),
+        ipv6_by_address=told["ipv6_by_address"] and not told["ipv6"],
+        inbound_port=told["inbound_port"],
+        outbound_port=told["outbound_port"],
+        inbound_included=ports("--include-inbound-ports", told["include_inbound_ports"]),
+        inbound_excluded=less("inbound_ports", ports),
+        outbound_included=ports("--include-outbound-ports", told["include_outbound_ports"]),
+        outbound_excluded=less("outbound_ports", ports),
+        ranges_included=ranges("--include-outbound-ranges", told["include_outbound_ranges"]),
+        ranges_excluded=less("outbound_ranges", ranges),
+        interfaces_excluded=less("interfaces", interfaces),
+        mark=told["mark"],
+        route_table=told["route_table"],
+    )
+
+
+def _families(*, ipv4: bool, ipv6: bool) -> frozenset[Family]:
+    return frozenset(family for family, on in ((Family.IPV4, ipv4), (Family.IPV6, ipv6)) if on)
+
+
+def _script(text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"script": text})
+    else:
+        print_text(text)
+
+
+def _report(differences: tuple[str, ...], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"as_wanted": not differences, "differences": differences})
+    else:
+        print_lines(*(differences or ("interception is as wanted",)))
+    if differences:
+        raise typer.Exit(Status.NO)
+
+
+def _seen(words: str, seconds: float, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"is_led": not words, "reason": words})
+    elif not words:
+        print_lines("interception is in force")
+    if words:
+        raise AnsweredNo(f"after {seconds:g} s {words}: {_NOT_SET}")
+
+
+def _say(wanted: Interception | None, *, changed: bool, as_json: bool) -> None:
+    state = "off" if wanted is None else "on"
+    if as_json:
+        print_json({"interception": state, "changed": changed})
+    else:
+        print_lines(f"interception is {state}" if changed else f"interception was {state} already, just so")
+        if changed and wanted is not None and wanted.outbound:
+            print_lines(_CLOSED)

@@ -1,0 +1,79 @@
+"""`meshwright log-level`: how much a running server or agent writes, of all or of one logger."""
+
+import http.client
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from meshwright.cli.client import ask
+from meshwright.cli.errors import CommandFailed, NotRunning, ServerRefused
+from meshwright.cli.options import AsJson, host_port
+from meshwright.cli.printing.answers import print_json
+from meshwright.cli.printing.lines import print_lines
+from meshwright.sidecars.layout import STATUS_PORT
+
+_PATH = "/logging"
+_SECONDS = 10.0
+
+
+def log_level(
+    level: Annotated[
+        str | None,
+        typer.Argument(
+            help="debug, info, warning or error; `default` takes a logger's own away. None: show."
+        ),
+    ] = None,
+    logger: Annotated[
+        str, typer.Option(help="Only this logger or package, such as delivery or xds.server.")
+    ] = "",
+    state: Annotated[
+        Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="An agent's server, instead of a server.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show or change the log level of a running server or agent, until it ends."""
+    body = None if level is None else {"logger": logger, "level": None if level == "default" else level}
+    if agent is not None:
+        found = _ask_agent(agent, body)
+    elif state is not None:
+        found = ask(state, "GET" if body is None else "POST", _PATH, body=body)
+    else:
+        raise CommandFailed("--state or --agent is needed (or MESHWRIGHT_STATE)")
+    levels = found.get("levels") if isinstance(found, dict) else None
+    if as_json or not isinstance(levels, dict):
+        print_json(found)
+        return
+    for name, each in levels.items():
+        if not logger or name in ("", logger):
+            print_lines(f"{name or 'everything else'}: {each}")
+
+
+def _ask_agent(address: str, body: object) -> object:
+    at = host_port("--agent", address, STATUS_PORT)
+    connection = http.client.HTTPConnection(at.host, at.port, timeout=_SECONDS)
+    try:
+        connection.request(
+            "GET" if body is None else "POST", _PATH, None if body is None else json.dumps(body)
+        )
+        response = connection.getresponse()
+        text = response.read()
+        answer: object = (
+            json.loads(text)
+            if response.status != http.HTTPStatus.FORBIDDEN
+            else {"error": text.decode().strip()}
+        )
+    except ConnectionRefusedError as error:
+        raise NotRunning(f"no meshwright agent answers at {address}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise ServerRefused(f"the agent did not answer as expected: {error}") from error
+    finally:
+        connection.close()
+    if response.status != http.HTTPStatus.OK:
+        reason = answer.get("error") if isinstance(answer, dict) else None
+        raise ServerRefused(str(reason or f"status {response.status}"))
+    return answer

@@ -1,0 +1,162 @@
+"""`meshwright proxy`: one proxy, what it was told in the mesh's words, and what it is offered again."""
+
+import enum
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+import typer
+
+from meshwright.cli import completing
+from meshwright.cli.client import api, ask, proxy_path
+from meshwright.cli.errors import understood
+from meshwright.cli.options import AsJson, State
+from meshwright.cli.printing.answers import Found, print_json, records, texts
+from meshwright.cli.printing.lines import joined, print_lines
+
+proxy = typer.Typer(help="One proxy, and what it was told.", no_args_is_help=True)
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="UUID or its beginning, common name, or the workload's [namespace/]name.",
+        autocompletion=completing.proxies,
+    ),
+]
+
+
+class Section(enum.StrEnum):
+    """What can be shown of a proxy."""
+
+    LISTENERS = "listeners"
+    ROUTES = "routes"
+    CLUSTERS = "clusters"
+    ENDPOINTS = "endpoints"
+    SECRETS = "secrets"
+    HISTORY = "history"
+
+
+@proxy.callback()
+def about() -> None:
+    """One proxy, and what it was told."""
+
+
+@proxy.command()
+def show(
+    name: Name,
+    state: State,
+    section: Annotated[Section | None, typer.Argument(help="Only this; everything without.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where a proxy stands, and what it was told: in services and policies, not in Envoy's terms."""
+    found = _of(api(state, proxy_path(name)), section)
+    if section in (None, Section.HISTORY):
+        found["history"] = api(state, f"{proxy_path(name)}/pushes").get("pushes")
+    if as_json:
+        print_json(found)
+        return
+    with understood():
+        sys.stdout.write(text(found))
+
+
+def _of(found: Found, section: Section | None) -> dict[str, object]:
+    """Return of a proxy all but the other sections."""
+    return {
+        name: each for name, each in found.items() if section in (None, name) or name not in tuple(Section)
+    }
+
+
+@proxy.command()
+def retry(
+    name: Name,
+    state: State,
+    as_json: AsJson = False,
+) -> None:
+    """Offer a proxy at once what it has rejected, instead of when its time comes."""
+    found = ask(state, "POST", "/proxies/retry", body={"proxy": name})
+    if as_json:
+        print_json(found)
+        return
+    offered = texts(found, "offered") if isinstance(found, dict) else []
+    if not offered:
+        print_lines("it has rejected nothing that is withheld from it")
+    for line in offered:
+        print_lines(f"offered again: {line}")
+
+
+def text(found: Found) -> str:
+    """Return one proxy as lines for people."""
+    lines = [*_head(found)]
+    for section in Section:
+        if section.value in found:
+            listed = records(found, section.value)
+            shown = map(_push, listed) if section is Section.HISTORY else (str(r["text"]) for r in listed)
+            lines += ["", section.value, *(f"  {line}" for line in shown)]
+            if not listed:
+                lines.append("  none")
+    return joined(lines)
+
+
+def _head(found: Found) -> Iterator[str]:
+    workload = found.get("workload")
+    place = f" on node {found['node']}" if found.get("node") else ""
+    what = (
+        f"workload {workload}{place}, identity {found.get('identity')}"
+        if workload
+        else "no workload is known"
+    )
+    yield f"{found.get('cn')}: {what}"
+    address = f" from {found['address']}" if found.get("address") else ""
+    protocol = f" by {found['protocol']}" if found.get("protocol") else ""
+    yield f"{found.get('state')} for {found.get('age')}{address}{protocol}"
+    sync = found.get("sync")
+    types = [f"{name} {state}" for name, state in sync.items()] if isinstance(sync, Mapping) else []
+    if types:
+        yield ", ".join(types)
+    if found.get("why"):
+        yield f"behind: {found['why']}"
+    for line in texts(found, "rejected"):
+        yield f"rejected, and left out or served in the version before: {line}"
+    for line in texts(found, "left_out"):
+        yield f"not served: {line}"
+
+
+def _push(push: Found) -> str:
+    changes = [
+        f"{word} {', '.join(_names(push.get(word)))}"
+        for word in ("added", "changed", "removed")
+        if push.get(word)
+    ]
+    if push.get("again"):
+        changes.append(f"{push['again']} sent again")
+    what = "; ".join(changes) or "nothing"
+    return f"{push['at']} {push['type']}: {what} ({push['bytes']} bytes), {_answer(push)}, {_why(push)}"
+
+
+def _names(found: object) -> list[str]:
+    names = found if isinstance(found, list) else []
+    return [str(each["name"]) if isinstance(each, Mapping) else str(each) for each in names]
+
+
+def _answer(push: Found) -> str:
+    seconds, error = push.get("seconds"), push.get("error")
+    took = f" {_length(float(str(seconds)))}" if seconds is not None else ""
+    said = f": {' '.join(str(error['message']).split())}" if isinstance(error, Mapping) else ""
+    return f"{push['answer']}{' for' if push['answer'] == 'pending' else ''}{took}{said}"
+
+
+def _length(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
+
+
+def _why(push: Found) -> str:
+    trigger = push.get("trigger")
+    if not isinstance(trigger, Mapping):
+        return ""
+    waves = [f"wave {wave['wave']}: {_causes(wave)}" for wave in records(trigger, "waves")]
+    return "; ".join(waves) or str(trigger.get("why"))
+
+
+def _causes(wave: Found) -> str:
+    causes = [f"{each['object']} {each['change']} ({each['origin']})" for each in records(wave, "causes")]
+    more = [f"{wave['more']} more"] if wave.get("more") else []
+    return ", ".join([*causes, *more]) or "no object"

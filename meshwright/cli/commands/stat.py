@@ -1,0 +1,128 @@
+"""`meshwright stat` and `meshwright top`: how calls fare, of the last hour at most."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from meshwright.cli.client import api
+from meshwright.cli.durations import duration
+from meshwright.cli.options import AsJson, State
+from meshwright.cli.printing.answers import Found, print_json, records
+from meshwright.cli.printing.lines import say
+from meshwright.traffic.figures import Of
+
+_EACH_SECONDS: Final = 2.0
+
+
+_What = Annotated[
+    Of,
+    typer.Argument(
+        help="Of what; routes are where TrafficSplits with matches or RoutePolicies make several."
+    ),
+]
+_Window = Annotated[
+    str, typer.Option(help="Over how long: 10s to 1h; by default a minute, or until each proxy has told.")
+]
+_Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Only where an end is in it.")]
+_From = Annotated[str, typer.Option("--from", help="Only calls of this NAMESPACE/SERVICE.")]
+_To = Annotated[str, typer.Option("--to", help="Only calls to this NAMESPACE/SERVICE.")]
+
+
+def stat(
+    state: State,
+    of: _What = Of.SERVICES,
+    window: _Window = "",
+    namespace: _Namespace = "",
+    source: _From = "",
+    destination: _To = "",
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on, until Ctrl-C.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show how services, proxies, edges, routes or backends fare: success, rate, times, connections."""
+    query = _query(window, namespace, source, destination)
+    if watch:
+        _watched(state, of, query, as_json=as_json, busiest=False)
+        return
+    found = _asked(state, of, query)
+    if as_json:
+        print_json(found)
+        return
+    _shown(of, found, destination)
+
+
+def top(
+    state: State,
+    of: _What = Of.EDGES,
+    window: _Window = "",
+    namespace: _Namespace = "",
+    source: _From = "",
+    destination: _To = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show who is called most just now, and go on until Ctrl-C; once, where the output is no terminal."""
+    query = _query(window, namespace, source, destination)
+    if as_json or not sys.stdout.isatty():
+        found = _asked(state, of, query)
+        found = {**found, "rows": _busiest(records(found, "rows"))}
+        if as_json:
+            print_json(found)
+        else:
+            _shown(of, found, destination)
+        return
+    _watched(state, of, query, as_json=False, busiest=True)
+
+
+def _query(window: str, namespace: str, source: str, destination: str) -> Mapping[str, str]:
+    seconds = f"{duration('--window', window).total_seconds():g}" if window else ""
+    said = {"window": seconds, "namespace": namespace, "from": source, "to": destination}
+    return {name: each for name, each in said.items() if each}
+
+
+def _asked(state: Path, of: Of, query: Mapping[str, str]) -> Found:
+    return api(state, f"/stat/{of.value}", query)
+
+
+def _shown(of: Of, found: Found, destination: str = "") -> None:
+    from meshwright.cli.printing.figures import figures_tables, nothing_called, remark
+    from meshwright.cli.printing.table import console
+
+    for table in figures_tables(of.value, found):
+        console().print(table)
+    for words in (nothing_called(of.value, destination, found), remark(found)):
+        if words:
+            say(words)
+
+
+def _watched(state: Path, of: Of, query: Mapping[str, str], *, as_json: bool, busiest: bool) -> None:
+    """Ask again and again, and show it in the place of what was there; one line of JSON each time."""
+    from rich.live import Live
+
+    from meshwright.cli.printing.figures import figures_tables
+    from meshwright.cli.printing.table import console
+
+    if as_json:
+        while True:
+            print(json.dumps(_asked(state, of, query)), flush=True)
+            time.sleep(_EACH_SECONDS)
+    with Live(console=console(), auto_refresh=False) as live:
+        while True:
+            found = _asked(state, of, query)
+            rows = records(found, "rows")
+            live.update(figures_tables(of.value, found, _busiest(rows) if busiest else rows)[0], refresh=True)
+            time.sleep(_EACH_SECONDS)
+
+
+def _busiest(rows: list[Found]) -> list[Found]:
+    """Return rows with those first that have most requests, or else most connections."""
+
+    def key(row: Found) -> tuple[float, float]:
+        counts = (row.get("per_second"), row.get("connections"))
+        rate, opened = (each if isinstance(each, int | float) else 0 for each in counts)
+        return -rate, -opened
+
+    return sorted(rows, key=key)

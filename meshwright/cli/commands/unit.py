@@ -1,0 +1,242 @@
+"""`meshwright unit`: a systemd unit for this machine, from the words that the program would be told."""
+
+import enum
+import os
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from meshwright.cli import units
+from meshwright.cli.agent_settings import agent_settings
+from meshwright.cli.errors import CommandFailed
+from meshwright.cli.options import AsJson, require_file
+from meshwright.cli.printing.answers import print_json
+from meshwright.cli.standard_streams import print_text
+
+_FOLDER: Final = PurePosixPath("/etc/systemd/system")
+_LOW: Final = 1024
+_ELSEWHERE: Final = "put it elsewhere, such as below /etc/meshwright"
+
+
+class Which(enum.StrEnum):
+    """What has a unit."""
+
+    SERVE = "serve"
+    AGENT = "agent"
+    INTERCEPT = "intercept"
+
+
+_NAMES: Final = {
+    Which.SERVE: units.SERVER_UNIT,
+    Which.AGENT: units.AGENT_UNIT,
+    Which.INTERCEPT: units.INTERCEPT_UNIT,
+}
+_DEFAULTS: Final = {
+    Which.SERVE: {"mesh": "/etc/meshwright/mesh", "state": "/var/lib/meshwright"},
+    Which.AGENT: {"credentials": "/etc/meshwright/credentials"},
+    Which.INTERCEPT: {},
+}
+"""What is told where nothing is: a folder each."""
+
+
+def unit(
+    which: Annotated[Which, typer.Argument(help="The program that is to run.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="What the program is told.")
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option(help="The command, by its whole path.", show_default="this one")
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(help="Who runs it.", show_default="meshwright; of the agent meshwright-proxy"),
+    ] = None,
+    low_ports: Annotated[
+        bool, typer.Option("--low-ports", help="Agent: Envoy listens at ports below 1024.")
+    ] = False,
+    tproxy: Annotated[
+        bool, typer.Option("--tproxy", help="Agent: for `intercept --capture tproxy`.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print a systemd unit, for /etc/systemd/system; what stands after -- is checked as if it were typed.
+
+    Variables MESHWRIGHT_... that are set here stand in the unit.
+    """
+    if which is Which.INTERCEPT and user is not None:
+        raise CommandFailed("--user is not for intercept: rules are set by root")
+    if which is not Which.AGENT and (low_ports or tproxy):
+        raise CommandFailed("--low-ports and --tproxy are for the agent's unit alone")
+    command = program or f"{sysconfig.get_path('scripts')}/meshwright"
+    _require_seen("the program", command, "install it below /opt or /usr, or name another by --program")
+    found = _Typed(which, tuple(arguments or ()))
+    told = units.Command(command, (which.value, *found.arguments), found.variables)
+    match which:
+        case Which.SERVE:
+            text = _server(found, told, user or "meshwright")
+        case Which.AGENT:
+            text = _agent(found, told, user or "meshwright-proxy", low_ports=low_ports, tproxy=tproxy)
+        case Which.INTERCEPT:
+            text = _intercept(found, told)
+    if as_json:
+        print_json({"file": str(_FOLDER / _NAMES[which]), "unit": text})
+    else:
+        print_text(text)
+
+
+class _Typed:
+    """A command as it would be typed: its `arguments`, with defaults where a unit needs some, and options.
+
+    `values` are what the command itself would read; it ends the program where it would refuse to run. Of the
+    environment, `variables` are those that it would read.
+    """
+
+    def __init__(self, which: Which, given: tuple[str, ...]) -> None:
+        from meshwright.cli.environment import of_commands
+        from meshwright.cli.main import app
+
+        # Typer's own types, which it does not export.
+        command: Any = typer.main.get_command(app).commands[which.value]  # type: ignore[attr-defined]
+        known = frozenset(of_commands(command))
+        if which is Which.SERVE:
+            from meshwright.controller.settings import variables
+
+            known |= variables()
+        self.variables: Mapping[str, str] = {n: os.environ[n] for n in sorted(known) if n in os.environ}
+        first = self._parsed(command, which, given)
+        lacking: Mapping[str, str] = {
+            name: folder
+            for name, folder in _DEFAULTS[which].items()
+            if first[name] is None and f"MESHWRIGHT_{name.upper()}" not in self.variables
+        }
+        if which is Which.SERVE:
+            lacking = _unsaid(lacking, first)
+        self.arguments = (*(word for n, folder in lacking.items() for word in (f"--{n}", folder)), *given)
+        self.values: Mapping[str, Any] = self._parsed(command, which, self.arguments)
+        for name, value in self.values.items():
+            if isinstance(value, Path):
+                flag = f"--{name.replace('_', '-')}"
+                require_file(flag, value)
+                _require_seen(flag, str(value), _ELSEWHERE)
+
+    @staticmethod
+    def _parsed(command: Any, which: Which, words: tuple[str, ...]) -> Mapping[str, Any]:  # noqa: ANN401 - as above
+        # What stands below a command, such as `agent wait`, is no program to be kept running.
+        alone = TyperCommand(which.value, params=command.params)
+        return dict(alone.make_context(f"meshwright {which.value}", list(words)).params)
+
+
+def _unsaid(lacking: Mapping[str, str], first: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return of folders that no option names those that no setting names, nor makes needless."""
+    from meshwright.cli.commands.serve import named
+    from meshwright.controller.errors import SettingsError
+    from meshwright.controller.settings import Settings, load
+
+    set_one_by_one = named(first["setting"] or ())
+    if first["config"] is not None or "config" in set_one_by_one:  # the file has them
+        return {}
+    lacking = {name: folder for name, folder in lacking.items() if name not in set_one_by_one}
+    told = {name: value for name, value in first.items() if name in Settings.model_fields}
+    state = {"state": lacking["state"]} if "state" in lacking else {}
+    try:
+        reads = load({**told, **state, **set_one_by_one}, nothing_to_read=True).sources
+    except SettingsError:
+        return lacking  # what is wrong is said of all of them together
+    return {name: folder for name, folder in lacking.items() if name != "mesh" or not reads}
+
+
+def _require_seen(name: str, path: str, otherwise: str) -> None:
+    """Raise CommandFailed unless a unit finds something at a path."""
+    if not path.startswith("/"):
+        raise CommandFailed(f"{name} is {path!r}: a unit stands in no folder, the path must begin with /")
+    if units.hidden(PurePosixPath(path)):
+        raise CommandFailed(f"{name} is {path!r}: a unit does not see /home, /root and /tmp; {otherwise}")
+
+
+def _below(name: str, path: Path, folder: str) -> PurePosixPath:
+    found = PurePosixPath(path)
+    if ".." in found.parts or PurePosixPath(folder) not in found.parents:
+        raise CommandFailed(f"{name} is {str(path)!r}: systemd makes it for the unit, below {folder}")
+    return found
+
+
+def _server(found: _Typed, told: units.Command, user: str) -> str:
+    from meshwright.cli.commands.serve import named
+    from meshwright.controller.errors import SettingsError
+    from meshwright.controller.settings import Settings, load
+
+    flags = {name: value for name, value in found.values.items() if name in Settings.model_fields}
+    set_one_by_one = named(found.values["setting"] or ())
+    for name, field in Settings.model_fields.items():
+        variable = f"MESHWRIGHT_{name.upper()}"
+        if not field.repr and (name in set_one_by_one or variable in found.variables):
+            said = f"--set {name}=" if name in set_one_by_one else variable
+            raise CommandFailed(
+                f"{said} may hold secrets, and everybody may read a unit: give it in a file, by --config"
+            )
+    try:
+        settings = load({**flags, **set_one_by_one})
+    except SettingsError as error:
+        raise CommandFailed(error) from error
+    for name, path in (("mesh", settings.mesh), ("state", settings.state)):
+        if path is not None:
+            _require_seen(name, str(path), _ELSEWHERE)
+    if settings.kubernetes:
+        if settings.kubeconfig is None:
+            raise CommandFailed("--kubernetes: a unit sees no ~/.kube/config; name a file with --kubeconfig")
+        _require_seen("kubeconfig", str(settings.kubeconfig), _ELSEWHERE)
+    addresses = (settings.ads_address, settings.http_address, settings.debug_address)
+    ports = (each.port for each in (*addresses, *settings.driver_addresses.values()))
+    return units.server_unit(
+        units.Server(
+            told,
+            user,
+            _below("state", settings.state, "/var/lib"),
+            settings.drain_seconds,
+            settings.heartbeat_seconds,
+            low_ports=any(0 < port < _LOW for port in ports),
+            kubeconfig=PurePosixPath(settings.kubeconfig) if settings.kubeconfig is not None else None,
+        )
+    )
+
+
+def _agent(found: _Typed, told: units.Command, user: str, *, low_ports: bool, tproxy: bool) -> str:
+    values = found.values
+    if "/" in values["envoy"]:
+        _require_seen("--envoy", values["envoy"], "install it below /opt or /usr")
+    if values["ads"] is None:
+        raise CommandFailed("--ads is missing: the control plane's HOST:PORT, after --")
+    agent_settings(values)
+    return units.agent_unit(
+        units.Agent(
+            told,
+            user,
+            _below("--run", values["run_directory"], "/run"),
+            tuple(_written(values)),
+            max(values["termination_least_seconds"], values["termination_most_seconds"]),
+            low_ports=low_ports,
+            tproxy=tproxy,
+        )
+    )
+
+
+def _intercept(found: _Typed, told: units.Command) -> str:
+    from meshwright.agent.interception.settings import InterceptionError
+    from meshwright.cli.commands.intercept import wanted_of
+
+    try:
+        wanted_of(found.values)
+    except InterceptionError as error:
+        raise CommandFailed(error) from error
+    return units.intercept_unit(told)
+
+
+def _written(values: Mapping[str, Any]) -> Iterator[PurePosixPath]:
+    if values["enrol"] is not None or values["renewal"] is not None:
+        yield PurePosixPath(values["credentials"])
+    if values["hosts_file"] is not None:
+        yield PurePosixPath(values["hosts_file"])

@@ -1,0 +1,25 @@
+"""`meshwright version`, and `meshwright --version`."""
+
+from importlib.metadata import version as installed
+
+import typer
+
+from meshwright.cli.options import AsJson
+from meshwright.cli.printing.answers import print_json
+from meshwright.cli.printing.lines import print_lines
+
+
+def version(as_json: AsJson = False) -> None:
+    """Print the version."""
+    found = installed("meshwright")
+    if as_json:
+        print_json({"version": found})
+    else:
+        print_lines(found)
+
+
+def printed(wanted: bool) -> None:
+    """Print the version and end the program, if that is wanted."""
+    if wanted:
+        version()
+        raise typer.Exit

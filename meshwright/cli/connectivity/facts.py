@@ -1,0 +1,185 @@
+"""What is known of a request and of all that it goes by, as the server and the caller's agent tell it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.oracle.decide import Answer
+from meshwright.admin.pages.sidecars import Stand
+from meshwright.cli.printing.answers import Found, records, texts
+from meshwright.mesh.service import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The last push that brought a sidecar what decides: its type, its moment, and the proxy's answer."""
+
+    type: str
+    at: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A sidecar that the request goes by; `called_at` and `led` are how its workload calls what is asked for.
+
+    `said` is a predicate that says why it is not in step, `lacks` are the parts without which it decides
+    otherwise than policy, `rejected` what it refuses, in its words.
+    """
+
+    proxy: str
+    workload: str
+    stands: Stand
+    said: str = ""
+    lacks: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    brought: Brought | None = None
+    called_at: tuple[str, ...] = ()
+    led: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.proxy} ({self.workload})" if self.workload else self.proxy
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An address that may answer; `withheld` is why it gets no traffic, empty if it does.
+
+    `given`: whether the caller's sidecars are told of it. `application` is where the one behind it listens.
+    """
+
+    address: str
+    given: bool
+    withheld: str = ""
+    application: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A request, policy's answer, and what it goes by.
+
+    `conclusion` is explain's last sentence; `policy_lacks` says whether a manifest would make it a yes, once
+    what `besides` says has come right.
+    `turned_down` is the status with which the caller's sidecar answers by itself, 0 where it ends the
+    connection, None where it passes the request on.
+    """
+
+    caller: str
+    called: str
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    protocol: Protocol
+    policy: Answer
+    because: tuple[str, ...]
+    conclusion: str
+    policy_lacks: bool
+    besides: tuple[str, ...]
+    turned_down: int | None
+    callers: tuple[Sidecar, ...]
+    endpoints: tuple[Endpoint, ...]
+    servers: tuple[Sidecar, ...]
+
+    @property
+    def is_http(self) -> bool:
+        """Say whether it is a request, and not only a connection."""
+        return self.protocol.is_http
+
+    @property
+    def is_withheld(self) -> bool:
+        """Say whether nobody is reached although policy is not what is missing."""
+        return self.policy is Answer.UNREACHABLE and bool(self.besides) and not self.policy_lacks
+
+    def __str__(self) -> str:
+        asked = f" {self.method} {self.path}" if self.is_http else ""
+        return f"{self.caller} to {self.called}{asked}"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """What an agent says of its proxy; `trouble` is what is not well with it, `do` what to do about that.
+
+    `reached` is None while the agent does not know yet whether it has its control plane.
+    """
+
+    at: str
+    proxy: str
+    trouble: str = ""
+    do: str = ""
+    reached: bool | None = True
+
+
+def read_facts(found: Found) -> Facts:
+    """Read the server's answer; raise ValueError for what is none."""
+    try:
+        explained = _object(found["explained"])
+        return Facts(
+            str(explained["from"]),
+            str(explained["to"]),
+            str(explained["method"]),
+            str(explained["path"]),
+            _pairs(explained["headers"]),
+            Protocol(str(found["protocol"])),
+            Answer(str(explained["policy"])),
+            tuple(texts(explained, "because")),
+            str(records(explained, "steps")[-1]["text"]),
+            bool(records(explained, "missing")),
+            tuple(texts(explained, "besides")),
+            status if isinstance(status := found["turned_down"], int) else None,
+            tuple(map(_sidecar, records(found, "callers"))),
+            tuple(map(_endpoint, records(found, "endpoints"))),
+            tuple(map(_sidecar, records(found, "called"))),
+        )
+    except (KeyError, IndexError) as error:
+        raise ValueError(f"{error} is missing") from error
+
+
+def read_agent(at: str, found: Found) -> Agent:
+    """Read what an agent says of itself."""
+    plane, proxy = _object(found.get("control_plane")), str(found.get("proxy") or "")
+    reasons = "" if found.get("ready") else "; ".join(texts(found, "not_ready")) or "it is not ready"
+    if plane.get("reached") or not plane.get("said"):
+        return Agent(at, proxy, reasons, _STATUS if reasons else "", True if plane.get("reached") else None)
+    return Agent(at, proxy, str(plane["said"]), str(plane.get("do") or _STATUS), reached=False)
+
+
+_STATUS: Final = "`meshwright agent status` has all of it"
+
+
+def _sidecar(found: Found) -> Sidecar:
+    brought = found.get("brought")
+    return Sidecar(
+        str(found["proxy"]),
+        str(found.get("workload") or ""),
+        Stand(str(found["stands"])),
+        str(found["said"]),
+        tuple(texts(found, "lacks")),
+        tuple(texts(found, "rejected")),
+        None if not brought else _brought(_object(brought)),
+        tuple(texts(found, "called_at")),
+        found.get("interception") == "transparent",
+    )
+
+
+def _brought(found: Found) -> Brought:
+    return Brought(str(found["type"]), str(found["at"]), str(found["answer"]))
+
+
+def _endpoint(found: Found) -> Endpoint:
+    return Endpoint(
+        str(found["address"]),
+        found["given"] is True,
+        str(found["withheld"]),
+        str(found.get("application") or ""),
+    )
+
+
+def _pairs(found: object) -> tuple[tuple[str, str], ...]:
+    pairs = found if isinstance(found, list) else []
+    return tuple((str(each[0]), str(each[1])) for each in pairs)
+
+
+def _object(found: object) -> Mapping[str, object]:
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{found!r:.80} is no object")  # noqa: TRY004 - of an answer, not of a call
+    return found

@@ -1,0 +1,197 @@
+"""The one real request: how it is to be made, and whether what was seen of it is what policy says."""
+
+from http import HTTPStatus
+from typing import Final
+
+from catalog.oracle.decide import Answer
+from meshwright.agent.calling.request import Call
+from meshwright.agent.calling.seen import Outcome, Seen
+from meshwright.cli.connectivity.facts import Agent, Facts, Sidecar
+from meshwright.cli.connectivity.verdict import Judged, Verdict
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.service import Protocol
+
+
+def planned(facts: Facts, agent: Agent, seconds: float) -> Call | Seen:
+    """Return the request that the agent's workload would make, or why none can be made."""
+    beside = next((each for each in facts.callers if each.proxy == agent.proxy), None)
+    if beside is None:
+        wanted = ", ".join(map(str, facts.callers)) or f"none of {facts.caller} is known"
+        return not_tried(
+            f"the agent at {agent.at} is that of {agent.proxy or 'no known proxy'}, not of {wanted}"
+        )
+    if not beside.called_at:
+        return not_tried(f"{beside.workload} has nowhere to call {facts.called}: no upstream, or no address")
+    if facts.protocol is Protocol.GRPC:
+        return not_tried(
+            "the port speaks gRPC, and a request is made in HTTP/1.1: a server of it would not answer"
+        )
+    where = HostPort.parse(beside.called_at[0])
+    if not facts.is_http:
+        return Call(where, "", "", (), beside.led, seconds)
+    headers = tuple((_header(name), value) for name, value in facts.headers)
+    return Call(where, facts.method, facts.path, headers, beside.led, seconds)
+
+
+def not_tried(why: str) -> Seen:
+    """Return that no request was made."""
+    return Seen(Outcome.NOT_TRIED, words=why)
+
+
+def _header(name: str) -> str:
+    return "host" if name == ":authority" else name
+
+
+def judged(facts: Facts, seen: Seen) -> Judged:
+    """Judge what was seen by what policy says."""
+    text = _text(facts, seen)
+    if seen.outcome is Outcome.NOT_TRIED:
+        return Judged(Verdict.UNKNOWN, text, _elsewhere(facts))
+    match facts.policy:
+        case Answer.ALLOWED:
+            return _of_allowed(facts, seen, text)
+        case Answer.REFUSED:
+            return _of_refused(facts, seen, text)
+        case Answer.UNREACHABLE:
+            return _of_unreachable(facts, seen, text)
+        case Answer.DEPENDS:
+            return Judged(Verdict.UNKNOWN, text, "it may come out otherwise the next time")
+
+
+def _elsewhere(facts: Facts) -> str:
+    if facts.protocol is Protocol.GRPC:
+        return "ask with --no-request, and call with a client of gRPC from beside the caller"
+    return (
+        "ask as the caller's user where the caller's agent is, in a Pod from a debug container with JSON "
+        "from `meshwright connectivity --no-request --json`; or ask with --no-request"
+    )
+
+
+def _of_allowed(facts: Facts, seen: Seen, text: str) -> Judged:
+    if seen.outcome is Outcome.OPEN or (
+        seen.outcome is Outcome.ANSWERED and (not seen.is_own or _is_meant(facts, seen))
+    ):
+        return Judged(Verdict.OK, text)
+    if seen.is_denied:
+        shown = _shown(facts.servers, "routes")
+        return Judged(Verdict.FAILED, text, f"{shown} has the rules of the called sidecar")
+    if seen.outcome is Outcome.REFUSED:
+        return Judged(Verdict.FAILED, text, f"{_shown(facts.callers, 'listeners')} says where it listens")
+    return Judged(Verdict.FAILED, text, _application(facts, seen))
+
+
+def _is_meant(facts: Facts, seen: Seen) -> bool:
+    """Say whether the sidecar answers by itself because a RoutePolicy, or the rest of policy, asks for it."""
+    return seen.flag == "FI" or bool(facts.turned_down and seen.status == facts.turned_down)
+
+
+def _of_refused(facts: Facts, seen: Seen, text: str) -> Judged:
+    if seen.is_denied or (facts.turned_down and seen.status == facts.turned_down):
+        return Judged(Verdict.OK, text)
+    if seen.outcome is Outcome.CLOSED and (not facts.is_http or facts.turned_down == 0):
+        return Judged(Verdict.OK, text)
+    if seen.outcome is Outcome.OPEN or (seen.outcome is Outcome.ANSWERED and not seen.is_own):
+        return Judged(
+            Verdict.FAILED, f"{text}, although policy refuses it", _CAME_THROUGH.format(facts.called)
+        )
+    return Judged(
+        Verdict.UNKNOWN, f"{text}: that it is refused cannot be seen by this", _application(facts, seen)
+    )
+
+
+def _of_unreachable(facts: Facts, seen: Seen, text: str) -> Judged:
+    came = seen.outcome is Outcome.OPEN or (
+        seen.outcome is Outcome.ANSWERED and not (seen.is_own or seen.status == 503)
+    )
+    if came:
+        said = f"{text}, although policy says that nobody is reached"
+        return Judged(Verdict.FAILED, said, _CAME_THROUGH.format(facts.called))
+    if seen.outcome is Outcome.SILENT:
+        return Judged(Verdict.UNKNOWN, text, "give it longer with --seconds")
+    return Judged(Verdict.OK, text)
+
+
+_CAME_THROUGH = (
+    "see who answers behind {}, and that traffic to it is led to its sidecar (`meshwright intercept --check`)"
+)
+
+
+_BETWEEN: Final = (
+    "the caller's sidecar could not connect to the called one, or TLS between them failed; no application "
+    "was asked: {} has certificates, {} says where the called sidecar listens, `meshwright lint` whether TLS "
+    "settings fit the certificates, and the caller's access log has upstream_transport_failure_reason"
+)
+_BY_FLAG: Final = {
+    "UO": "a limit of an UpstreamTrafficSetting is reached, or connections to the service are used up: the "
+    "caller's sidecar has sent nothing",
+    "UT": "the timeout of a RoutePolicy or a Retry is over: the application has the request and has not "
+    "answered",
+    "UPE": "the application's answer is no valid message of the port's protocol: the application speaks "
+    "another protocol (see appProtocol or the port's name in the Service), or writes headers that HTTP "
+    "forbids, such as Transfer-Encoding twice or beside Content-Length",
+    "RL": "a rate limit of an UpstreamTrafficSetting is reached: its rateLimit says how much may come",
+    "DPE": "the sidecar takes no such request: see the header's and the path's characters",
+    "UC": "the application, or the called sidecar, ended the connection before an answer: see its log",
+    "UR": "the application, or the called sidecar, reset the request before an answer: see its log",
+    "NR": "the sidecar has no route for such a request: `meshwright proxy show PROXY routes` has its routes",
+    "UAEX": "the service that is asked for authorization refused the request, or could not be asked",
+    "SI": "neither side sent anything of the request or its answer for too long",
+}
+"""What to look at where Envoy has answered by itself, by its response flag."""
+
+_BY_DETAILS: Final = {
+    "upgrade_failed": "the request offers several protocols of the setting http_upgrades at once: offer one",
+    "path_normalization_failed": "the path has an escaped slash or a byte that no path has; "
+    "`meshwright explain` says which, and which annotation of the Service lets escaped slashes pass",
+}
+"""What to look at by Envoy's response code details, where no flag says it."""
+
+_TOO_LARGE: Final = (
+    "the headers are larger, or more, than the settings header_kibibytes and headers_per_message allow"
+)
+_OWN: Final = "the {} answered by itself: `meshwright explain` says what it makes of such a request"
+
+
+def _text(facts: Facts, seen: Seen) -> str:
+    if seen.outcome is Outcome.NOT_TRIED:
+        return f"not tried: {seen.words}"
+    asked = (
+        f"{facts.method} {facts.path} at {seen.where}" if facts.is_http else f"a connection to {seen.where}"
+    )
+    match seen.outcome:
+        case Outcome.ANSWERED:
+            flag = f" {seen.flag}" if seen.flag else ""
+            by = "" if seen.side is None or seen.denied else f"the {seen.side.sidecar} answered by itself"
+            said = "; ".join(filter(None, (seen.denied or seen.words, seen.details, by)))
+            found = f"{seen.status}{flag} in {seen.milliseconds:g} ms{f' ({said})' if said else ''}"
+        case Outcome.OPEN:
+            found = "stays open"
+        case Outcome.CLOSED:
+            found = f"closed after {seen.milliseconds:g} ms without an answer"
+        case Outcome.REFUSED:
+            found = f"not connected ({seen.words})"
+        case _:
+            found = seen.words
+    return f"{asked}: {found}"
+
+
+def _application(facts: Facts, seen: Seen) -> str:
+    """Return what to look at where the way was open and nobody answered."""
+    if seen.flag == "UH":
+        return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"
+    if seen.is_between_sidecars:
+        return _BETWEEN.format(_shown(facts.callers, "secrets"), _shown(facts.servers, "listeners"))
+    if seen.is_own and seen.status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+        return _TOO_LARGE
+    if found := _BY_DETAILS.get(seen.details) or _BY_FLAG.get(seen.flag):
+        return found
+    if seen.own is not None and seen.flag != "UF":
+        return _OWN.format(seen.own.side.sidecar)
+    where = ", ".join(each.application for each in facts.endpoints if each.application and not each.withheld)
+    longer = ", or give it longer with --seconds" if seen.outcome is Outcome.SILENT else ""
+    listens = f"see that the application listens at {where}" if where else "see that the application listens"
+    return f"{listens}{longer}"
+
+
+def _shown(found: tuple[Sidecar, ...], section: str) -> str:
+    return f"`meshwright proxy show {found[0].proxy if found else 'PROXY'} {section}`"

@@ -1,0 +1,173 @@
+"""The steps from policy to the answer of one real request, and the first at which reality is another."""
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.oracle.decide import Answer
+from meshwright.admin.pages.sidecars import Stand
+from meshwright.agent.calling.seen import Seen
+from meshwright.cli.connectivity import request
+from meshwright.cli.connectivity.facts import Agent, Endpoint, Facts, Sidecar
+from meshwright.cli.connectivity.verdict import Judged, Verdict
+from meshwright.cli.errors import Status
+
+NAMED: Final = 5
+"""How many sidecars in trouble are named of each side."""
+
+
+class Point(enum.StrEnum):
+    """What a step is about, in the order in which a request comes by."""
+
+    POLICY = "policy"
+    AGENT = "agent"
+    CALLER = "caller's sidecar"
+    ENDPOINTS = "endpoints"
+    CALLED = "called sidecar"
+    REQUEST = "request"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step and how it was judged."""
+
+    point: Point
+    judged: Judged
+
+
+def steps(facts: Facts, agent: Agent | None, seen: Seen | None) -> tuple[Step, ...]:
+    """Judge every step; without `seen` no request was to be made."""
+    found: list[tuple[Point, Iterable[Judged]]] = [
+        (Point.POLICY, (_policy(facts),)),
+        (Point.AGENT, () if agent is None else (_agent(agent),)),
+        (Point.CALLER, _sidecars(facts.callers, facts.caller, facts.because)),
+        (Point.ENDPOINTS, (_endpoints(facts),)),
+        (Point.CALLED, _sidecars(facts.servers, "", facts.because)),
+        (Point.REQUEST, () if seen is None else (request.judged(facts, seen),)),
+    ]
+    return tuple(Step(point, each) for point, judged in found for each in judged)
+
+
+def first_difference(found: Iterable[Step]) -> Step | None:
+    """Return the first step at which reality differs from what policy says."""
+    return next((each for each in found if each.judged.verdict is Verdict.FAILED), None)
+
+
+def status(found: Iterable[Step]) -> Status:
+    """Return how the command ends: YES if all that was looked at is as policy says, be that a denial."""
+    verdicts = {each.judged.verdict for each in found}
+    if Verdict.FAILED in verdicts:
+        return Status.NO
+    return Status.UNKNOWN if Verdict.UNKNOWN in verdicts else Status.YES
+
+
+def _policy(facts: Facts) -> Judged:
+    match facts.policy:
+        case Answer.ALLOWED:
+            by = f", by {', '.join(facts.because)}" if facts.because else ""
+            return Judged(Verdict.OK, f"allowed{by}")
+        case Answer.DEPENDS:
+            return Judged(
+                Verdict.UNKNOWN, facts.conclusion, "`meshwright explain` says on what, step by step"
+            )
+        case _:
+            return Judged(Verdict.OK, facts.conclusion)
+
+
+def _agent(agent: Agent) -> Judged:
+    who = f"the agent of {agent.proxy or 'no known proxy'} at {agent.at}"
+    if agent.trouble:
+        return Judged(Verdict.FAILED, f"{who}: {agent.trouble}", agent.do)
+    if agent.reached is None:
+        return Judged(
+            Verdict.UNKNOWN, f"{who} does not know yet of its control plane", "ask again in a moment"
+        )
+    return Judged(Verdict.OK, f"{who} is ready, and has its control plane")
+
+
+def _sidecars(found: tuple[Sidecar, ...], caller: str, because: tuple[str, ...]) -> Iterator[Judged]:
+    """Yield those in trouble, each by itself, and the others together."""
+    if not found and caller:
+        yield Judged(Verdict.UNKNOWN, f"no sidecar of {caller} is known", "name in --from who runs")
+    judged = [(each, _trouble(each)) for each in found]
+    well = [each for each, trouble in judged if trouble is None]
+    ill = [trouble for _, trouble in judged if trouble is not None]
+    yield from ill[:NAMED]
+    if len(ill) > NAMED:
+        yield Judged(
+            Verdict.FAILED, f"{len(ill) - NAMED} more are not in step", "`meshwright proxies` has all"
+        )
+    if len(well) == 1:
+        yield Judged(Verdict.OK, f"{well[0]} has acknowledged all that it is served{_last(well[0], because)}")
+    elif well:
+        names = ", ".join(each.proxy for each in well[:NAMED]) + (", ..." if len(well) > NAMED else "")
+        yield Judged(Verdict.OK, f"{len(well)} have acknowledged all that they are served: {names}")
+
+
+def _last(well: Sidecar, because: tuple[str, ...]) -> str:
+    """Say when the sidecar was brought what decides, as far as that is remembered."""
+    if well.brought is None or well.brought.answer != "ack":
+        return ""
+    return f", the last change of {', '.join(because)} as {well.brought.type} of {well.brought.at}"
+
+
+def _trouble(sidecar: Sidecar) -> Judged | None:
+    """Return what is not as it should be with a sidecar; None where nothing is."""
+    name = sidecar.proxy
+    retried = f"mend the object that is named; `meshwright proxy retry {name}` offers it again at once"
+    if sidecar.stands is Stand.IN_STEP:
+        return Judged(Verdict.FAILED, "; ".join(sidecar.lacks), retried) if sidecar.lacks else None
+    words = "; ".join((sidecar.said, *(each for each in sidecar.rejected if each not in sidecar.said)))
+    return Judged(Verdict.FAILED, f"{sidecar} {words}", _next(sidecar, retried))
+
+
+_STATUS: Final = (
+    "`meshwright agent status` where it runs "
+    "(of a Pod: `kubectl exec POD -c meshwright-sidecar -- meshwright agent status`)"
+)
+
+
+def _next(sidecar: Sidecar, retried: str) -> str:
+    match sidecar.stands:
+        case Stand.NOT_CONNECTED:
+            return f"{_STATUS} says why"
+        case Stand.HELD:
+            return f"`meshwright proxy show {sidecar.proxy}` has what is known of it"
+        case Stand.BEHIND:
+            shown = f"`meshwright proxy show {sidecar.proxy} history` has what it was sent"
+            return f"ask again in a moment; if it lasts, {shown}"
+        case Stand.FAILED:
+            return "mend what is said; `meshwright lint` names the object"
+        case _:
+            return retried
+
+
+def _endpoints(facts: Facts) -> Judged:
+    held = [f"{each.address} gets no traffic: {each.withheld}" for each in facts.endpoints if each.withheld]
+    ready = [each for each in facts.endpoints if not each.withheld]
+    if facts.turned_down is not None:
+        return Judged(Verdict.OK, "none is chosen: the caller's sidecar answers by itself")
+    if not ready:
+        said = "; ".join(held[:NAMED]) or f"nobody stands behind {facts.called}"
+        return Judged(Verdict.FAILED, said, _admitting(facts.endpoints))
+    lacking = [each.address for each in ready if not each.given]
+    if lacking and facts.policy is Answer.ALLOWED:
+        said = f"the caller's sidecar is not told of {', '.join(lacking[:NAMED])}"
+        return Judged(Verdict.FAILED if facts.callers else Verdict.UNKNOWN, said, _ENDPOINTS_SHOWN)
+    told = "none is told to the caller's sidecar, as it may not call there" if lacking else _given(ready)
+    return Judged(Verdict.OK, "; ".join((told, *held[:NAMED])))
+
+
+_ENDPOINTS_SHOWN: Final = "`meshwright proxy show PROXY endpoints` has those that it is told of"
+
+
+def _given(ready: list[Endpoint]) -> str:
+    names = ", ".join(each.address for each in ready[:NAMED]) + (", ..." if len(ready) > NAMED else "")
+    return f"the caller's sidecar is told of {len(ready)}: {names}"
+
+
+def _admitting(there: tuple[Endpoint, ...]) -> str:
+    if not there:
+        return "add a Workload that the Service selects; `meshwright lint` says why it selects none"
+    return f"start the sidecar there; {_STATUS} says how far it has come"

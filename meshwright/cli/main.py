@@ -1,0 +1,97 @@
+"""The command `meshwright`: names its commands.
+
+What is heavy to import is imported by the command that needs it, so that help comes at once.
+"""
+
+from typing import Annotated
+
+import typer
+
+from meshwright.cli.commands.agent import agent
+from meshwright.cli.commands.bootstrap import bootstrap
+from meshwright.cli.commands.bug_report import bug_report
+from meshwright.cli.commands.certs import certs
+from meshwright.cli.commands.check import agent_check, check
+from meshwright.cli.commands.cni import cni
+from meshwright.cli.commands.connectivity import connectivity
+from meshwright.cli.commands.crds import crds
+from meshwright.cli.commands.diff import diff
+from meshwright.cli.commands.explain import explain
+from meshwright.cli.commands.explain_injection import explain_injection
+from meshwright.cli.commands.inject import inject, uninject
+from meshwright.cli.commands.install import install
+from meshwright.cli.commands.intercept import intercept
+from meshwright.cli.commands.lint import lint
+from meshwright.cli.commands.listing import hosts, proxies, sources
+from meshwright.cli.commands.log_level import log_level
+from meshwright.cli.commands.migrate import migrate
+from meshwright.cli.commands.proxy import proxy
+from meshwright.cli.commands.schema import schema
+from meshwright.cli.commands.serve import serve
+from meshwright.cli.commands.stat import stat, top
+from meshwright.cli.commands.tap import tap
+from meshwright.cli.commands.unit import unit
+from meshwright.cli.commands.version import printed, version
+from meshwright.cli.commands.webhook import webhook
+from meshwright.cli.ending import ending_in_words
+from meshwright.cli.program import Program
+
+app = typer.Typer(
+    name="meshwright",
+    cls=Program,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=printed, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A service-mesh control plane for Envoy: SMI policies in, xDS v3 out, over mTLS.
+
+    Every command ends with 0 for a yes, 1 for a no, a difference or a problem, and 2 where it could not be
+    found out or done; what it prints is JSON with --json.
+    """
+
+
+groups = ((certs, "certs"), (agent, "agent"), (migrate, "migrate"), (proxy, "proxy"), (cni, "cni"))
+for group, name in groups:
+    app.add_typer(group, name=name)
+agent.command("check")(agent_check)
+for command in (
+    check,
+    connectivity,
+    crds,
+    diff,
+    explain,
+    explain_injection,
+    install,
+    intercept,
+    lint,
+    schema,
+    serve,
+    proxies,
+    sources,
+    stat,
+    top,
+    tap,
+    hosts,
+    inject,
+    uninject,
+    log_level,
+    bootstrap,
+    bug_report,
+    unit,
+    version,
+    webhook,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    with ending_in_words():
+        app(prog_name="meshwright")

@@ -1,0 +1,86 @@
+"""Gateways before the mesh that verify sidecars' certificates: by which name they do, and can here.
+
+Open Service Mesh's guides have gateways verify `ACCOUNT.NAMESPACE.cluster.local`. A sidecar's certificate
+has the names of the
+Services that its workload stands behind, such as `store.shop.svc.cluster.local`, and no other.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.objects import group_of
+from meshwright.mesh.kinds import Kind
+
+INGRESS: Final = Kind("Ingress", "networking.k8s.io")
+HTTP_PROXY: Final = Kind("HTTPProxy", "projectcontour.io")
+GATEWAYS: Final = (INGRESS, HTTP_PROXY)
+_NGINX: Final = "nginx.ingress.kubernetes.io/"
+_DIRECTIVE: Final = re.compile(r"\bproxy_ssl_name\s+[\"']?([^\"';\s]+)")
+_OSM_NAME: Final = re.compile(r"[a-z0-9.-]+\.(?!svc\.)[a-z0-9-]+\.cluster\.local\Z")
+
+
+def of_gateway(document: Document) -> Iterator[Finding]:
+    """Yield each name of Open Service Mesh's by which an Ingress or HTTPProxy verifies a sidecar."""
+    kind = Kind(str(document.get("kind")), group_of(document))
+    if kind == INGRESS:
+        found = _of_ingress(document)
+    elif kind == HTTP_PROXY:
+        found = _of_http_proxy(document)
+    else:
+        return
+    namespace = str(mapping(document.get("metadata")).get("namespace") or "default")
+    for field, name, services in found:
+        if not _OSM_NAME.fullmatch(name):
+            continue
+        right = " or ".join(f"{each}.{namespace}.svc.cluster.local" for each in services)
+        said = f"{name!r} is in no sidecar's certificate here: a gateway that verifies it answers 502 or 503"
+        right = right or "SERVICE.NAMESPACE.svc.cluster.local of the backend"
+        do = f"verify {right}, when its Pods have our sidecar"
+        yield Finding(named(document), Standing.TO_DO, said, field, do=do)
+
+
+_Names = Iterator[tuple[str, str, list[str]]]
+"""Field, name that is verified, and the names of the Services behind."""
+
+
+def _of_ingress(document: Document) -> _Names:
+    services = list(dict.fromkeys(_backends_of_ingress(mapping(document.get("spec")))))
+    annotations = mapping(mapping(document.get("metadata")).get("annotations"))
+    for key in sorted(annotations):
+        value = annotations[key]
+        if not key.startswith(_NGINX) or not isinstance(value, str):
+            continue
+        names = [value] if key == f"{_NGINX}proxy-ssl-name" else _DIRECTIVE.findall(value)
+        yield from ((f"metadata.annotations.{key}", name, services) for name in names)
+
+
+def _backends_of_ingress(spec: Document) -> Iterator[str]:
+    backends = [spec.get("defaultBackend")]
+    backends += [
+        mapping(path).get("backend")
+        for rule in _list(spec.get("rules"))
+        for path in _list(mapping(mapping(rule).get("http")).get("paths"))
+    ]
+    for each in backends:
+        if name := mapping(mapping(each).get("service")).get("name"):
+            yield str(name)
+
+
+def _of_http_proxy(document: Document) -> _Names:
+    spec = mapping(document.get("spec"))
+    routes = [
+        (f"spec.routes[{at}]", mapping(each).get("services"))
+        for at, each in enumerate(_list(spec.get("routes")))
+    ]
+    for where, services in (*routes, ("spec.tcpproxy", mapping(spec.get("tcpproxy")).get("services"))):
+        for at, service in enumerate(_list(services)):
+            name = mapping(mapping(service).get("validation")).get("subjectName")
+            if isinstance(name, str):
+                field = f"{where}.services[{at}].validation.subjectName"
+                yield field, name, [str(mapping(service).get("name"))]
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,64 @@
+"""What of Open Service Mesh itself is still there, and in which order it may go."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.objects import GROUPS, group_of
+from meshwright.mesh import kinds
+from meshwright.specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
+
+_NOT_BEFORE: Final = "when no pod has its sidecar any more"
+_OURS: Final = "then `meshwright crds | kubectl apply --server-side --force-conflicts -f -`"
+UNCONVERTED: Final = '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
+"""What takes a conversion away. Definitions that are applied cannot: its webhook would stay."""
+
+
+def of_installation(document: Document) -> Iterator[Finding]:
+    """Yield what is to be done about a part of Open Service Mesh; nothing for what is none."""
+    match document.get("kind"):
+        case kinds.DEPLOYMENT.name if _name(document) in CONTROL_PLANE:
+            said = "Open Service Mesh's control plane: its sidecars live by it"
+            do = f"uninstall it {_NOT_BEFORE}: `osm uninstall mesh`"
+            yield Finding(named(document), Standing.TO_DO, said, do=do)
+        case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" if _is_osm_webhook(document):
+            said = "Open Service Mesh's webhook: it judges policy, or makes sidecars, as long as it is there"
+            do = f"delete it {_NOT_BEFORE}; first of all label namespaces that move openservicemesh.io/ignore"
+            if document.get("kind") == "MutatingWebhookConfiguration":
+                do = "delete it as soon as Meshwright injects: both would, of two the first has the pod"
+            yield Finding(named(document), Standing.TO_DO, said, do=do)
+        case "CustomResourceDefinition" if _is_converted(document):
+            said = "osm-bootstrap converts its versions: without that nobody can read its objects"
+            patch = f"kubectl patch crd {_name(document)} --type=merge -p '{UNCONVERTED}'"
+            do = f"before it goes: `{patch}`, {_OURS}"
+            yield Finding(named(document), Standing.TO_DO, said, "spec.conversion", do=do)
+        case _:
+            return
+
+
+def root() -> Finding:
+    """Return what a new root means, which no object tells."""
+    said = (
+        "is another one than Open Service Mesh's: pods of the one cannot call pods of the other by mTLS, "
+        "and policy cannot allow it"
+    )
+    do = "move together what calls each other: namespaces whose calls do not leave them first, each at once"
+    return Finding("root certificate", Standing.TO_DO, said, do=do)
+
+
+def _name(document: Document) -> str:
+    return str(mapping(document.get("metadata")).get("name"))
+
+
+def _is_osm_webhook(document: Document) -> bool:
+    webhooks = document.get("webhooks")
+    names = [mapping(each).get("name") for each in webhooks] if isinstance(webhooks, list) else []
+    return any(each in WEBHOOKS for each in names)
+
+
+def _is_converted(document: Document) -> bool:
+    spec = mapping(document.get("spec"))
+    strategy = mapping(spec.get("conversion")).get("strategy")
+    return (
+        group_of(document) == "apiextensions.k8s.io" and spec.get("group") in GROUPS and strategy == "Webhook"
+    )

@@ -1,0 +1,200 @@
+"""A MeshConfig: what is read of it, field by field, and what says the rest here: settings, injection.
+
+Of each field the reader is asked, by a MeshConfig that has that field alone. What it does not use, and what
+would be wrong here (Open Service Mesh's images have no agent), is in no MeshConfig that is written.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.objects import of_problem, read
+from meshwright.mesh.kinds import MESH_CONFIG
+
+_CHARTS: Final = "Open Service Mesh's image has no agent in it: the chart names the proxy's own (proxyImage)"
+_LEVELS: Final[Mapping[object, str]] = {
+    **dict.fromkeys(("trace", "debug"), "debug"),
+    "info": "info",
+    **dict.fromkeys(("warn", "warning"), "warning"),
+    **dict.fromkeys(("error", "fatal", "panic", "disabled"), "error"),
+}
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_PRIVILEGED: Final = "privileged-init"
+_KEYS: Final = (2048, 3072, 4096)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What says a field's value here: settings of the server, the injector's configuration, chart values.
+
+    `stays` says that the MeshConfig has the field as well.
+    """
+
+    said: str
+    settings: Mapping[str, object] = field(default_factory=dict)
+    injection: Mapping[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
+    stays: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What becomes of a MeshConfig: the manifest in its place, if one can be, and what is said elsewhere."""
+
+    findings: tuple[Finding, ...]
+    manifest: Document | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    injection: Mapping[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+def configured(document: Document, home: str) -> Configured:
+    """Say what becomes of a MeshConfig, which the control plane's own namespace is to have."""
+    what, findings, spec = named(document), list[Finding](), dict[str, Any]()
+    if refused := _refused(what, document):
+        return Configured(refused)
+    settings: dict[str, object] = {}
+    injection: dict[str, Any] = {}
+    values: dict[str, object] = {}
+    for section, name, value in _fields(mapping(document.get("spec"))):
+        path = ".".join(filter(None, ("spec", section, name)))
+        found, elsewhere = _of_field(what, document, section, name, value, path)
+        findings += found
+        if elsewhere is not None:
+            settings |= elsewhere.settings
+            injection |= elsewhere.injection
+            values |= elsewhere.values
+        works = all(each.standing is Standing.WORKS for each in found) and not _is_nothing(value)
+        if works if elsewhere is None else elsewhere.stays:
+            _put(spec, section, name, value)
+    where = mapping(document.get("metadata")).get("namespace") or ""
+    if where != home:
+        said = f"counts in the control plane's own namespace, which is {home}"
+        findings.append(Finding(what, Standing.REWRITTEN, said, "metadata.namespace"))
+    metadata = _metadata(mapping(document.get("metadata")), home)
+    head = {"apiVersion": document.get("apiVersion"), "kind": MESH_CONFIG.name, "metadata": metadata}
+    return Configured(tuple(findings), {**head, "spec": spec}, settings, injection, values)
+
+
+def _metadata(given: Document, home: str) -> Document:
+    """Return the metadata of the MeshConfig in `home`.
+
+    A MeshConfig that is there already is written over, so its labels and annotations are kept: who applies
+    an object without them deletes them.
+    """
+    metadata: Document = {"name": given.get("name") or "osm-mesh-config", "namespace": home}
+    if given.get("namespace") != home:
+        return metadata
+    annotations = mapping(given.get("annotations"))
+    kept = {key: value for key, value in annotations.items() if key != _LAST_APPLIED}
+    return metadata | {
+        name: held for name, held in (("labels", mapping(given.get("labels"))), ("annotations", kept)) if held
+    }
+
+
+def _refused(what: str, document: Document) -> tuple[Finding, ...]:
+    """Return what is wrong with it beside the fields of its spec."""
+    without = {**document, "spec": {}} if isinstance(document.get("spec"), dict | None) else document
+    found = (of_problem(what, each) for each in read(without).problems)
+    return tuple(each for each in found if each.standing is Standing.REFUSED)
+
+
+def _fields(spec: Document) -> Iterator[tuple[str, str, object]]:
+    """Yield section, field and value; what is no section stands for itself."""
+    for section, held in spec.items():
+        if isinstance(held, dict):
+            yield from ((section, name, value) for name, value in held.items())
+        else:
+            yield "", section, held
+
+
+def _put(spec: Document, section: str, name: str, value: object) -> None:
+    (spec.setdefault(section, {}) if section else spec)[name] = value
+
+
+def _of_field(
+    what: str, document: Document, section: str, name: str, value: object, path: str
+) -> tuple[list[Finding], Elsewhere | None]:
+    alone: Document = {}
+    _put(alone, section, name, value)
+    problems = read({**document, "spec": alone}).problems
+    found = [of_problem(what, each) for each in problems]
+    if any(each.standing is Standing.REFUSED for each in found):
+        return found, None
+    if _is_nothing(value):
+        return [Finding(what, Standing.WORKS, "asks for nothing", path)], None
+    if (translate := _ELSEWHERE.get(path)) is not None and (elsewhere := translate(value)) is not None:
+        code = found[0].code if found else ""
+        return [Finding(what, Standing.REWRITTEN, elsewhere.said, path, code)], elsewhere
+    if not found:
+        return [Finding(what, Standing.WORKS, "as it is", path)], None
+    return [Finding(what, each.standing, each.said, path, each.code) for each in found], None
+
+
+def _is_nothing(value: object) -> bool:
+    """Say whether a value asks for nothing: it is off, none or empty."""
+    if isinstance(value, dict) and value.get("enable") is False:
+        return True
+    return value in (None, False, 0, "", "0s") or (isinstance(value, list | dict) and not value)
+
+
+def _image(_value: object) -> Elsewhere:
+    return Elsewhere(_CHARTS)
+
+
+def _resources(value: object) -> Elsewhere:
+    said = "the injector's configuration has it (sidecar.resources), for both containers"
+    return Elsewhere(said, injection={"sidecar": {"resources": value}})
+
+
+def _privileged(_value: object) -> Elsewhere:
+    context = {"privileged": True, "allowPrivilegeEscalation": True}
+    overlay = {_PRIVILEGED: {"interception": {"securityContext": context}}}
+    said = "an overlay over every init container says it; with the CNI plug-in there is none that must"
+    return Elsewhere(said, injection={"defaultOverlays": [_PRIVILEGED], "overlays": overlay})
+
+
+def _connections(value: object) -> Elsewhere:
+    return Elsewhere("the server's setting max_streams says it", {"max_streams": value})
+
+
+def _level(value: object) -> Elsewhere | None:
+    level = _LEVELS.get(value) if isinstance(value, str) else None
+    return (
+        None if level is None else Elsewhere("the server's setting log_level says it", {"log_level": level})
+    )
+
+
+def _key(value: object) -> Elsewhere | None:
+    if value not in _KEYS:
+        return None
+    said = "the server's setting service_certificate_key says it; without, keys are ECDSA P-256"
+    return Elsewhere(said, {"service_certificate_key": f"rsa-{value}"})
+
+
+def _gateway(value: object) -> Elsewhere | None:
+    """Permit the Secret of a gateway's certificate: without the chart's value nobody may write it."""
+    secret = mapping(mapping(value).get("secret"))
+    name, namespace = secret.get("name"), secret.get("namespace")
+    if not name or not namespace:
+        return None
+    said = "with the chart's value ingressGateway.secrets, which permits its Secret to be written"
+    permitted = {"ingressGateway": {"secrets": [{"name": name, "namespace": namespace}]}}
+    return Elsewhere(said, values=permitted, stays=True)
+
+
+_ELSEWHERE: Final[Mapping[str, Callable[[object], Elsewhere | None]]] = {
+    "spec.sidecar.envoyImage": _image,
+    "spec.sidecar.sidecarImage": _image,
+    "spec.sidecar.envoyWindowsImage": _image,
+    "spec.sidecar.sidecarWindowsImage": _image,
+    "spec.sidecar.initContainerImage": _image,
+    "spec.sidecar.resources": _resources,
+    "spec.sidecar.enablePrivilegedInitContainer": _privileged,
+    "spec.sidecar.maxDataPlaneConnections": _connections,
+    "spec.observability.osmLogLevel": _level,
+    "spec.certificate.certKeyBitSize": _key,
+    "spec.certificate.ingressGateway": _gateway,
+}
+"""What another place than a MeshConfig says here. None leaves it at what the reader says."""

@@ -1,0 +1,98 @@
+"""Namespaces: whether the pods in them get a sidecar, with Open Service Mesh and here."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.cli.migrating import objects
+from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.decision import OSM_IGNORE, OSM_INJECT, OSM_MONITORED, decide
+from meshwright.kubernetes.injection.namespaces import namespace_of
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.specs.annotations import INJECT
+
+PREFIX: Final = "openservicemesh.io/"
+_READ: Final = frozenset({OSM_IGNORE, OSM_INJECT, OSM_MONITORED})
+_ANY: Final[Pod] = {"spec": {"containers": [{"name": "any", "image": "any"}]}}
+"""A pod of which nothing is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label that a Namespace must get.
+
+    It is set by `kubectl label`. A manifest with this label alone would be applied by the field manager
+    that owns the Namespace's other labels, and the API server would delete those.
+    """
+
+    namespace: str
+    key: str
+    value: str
+
+    @property
+    def command(self) -> str:
+        """Return the command that sets the label and keeps all others."""
+        return shlex.join(
+            ["kubectl", "label", "--overwrite", "namespace", self.namespace, f"{self.key}={self.value}"]
+        )
+
+
+def meshes(documents: Iterable[Document]) -> tuple[str, ...]:
+    """Return the meshes that namespaces are in, by the label that says so."""
+    labels = (mapping(mapping(each.get("metadata")).get("labels")) for each in documents)
+    named = (each.get(OSM_MONITORED) for each in labels)
+    return tuple(sorted({each for each in named if isinstance(each, str)}))
+
+
+def is_of_osm(namespace: NamespaceObject) -> bool:
+    """Say whether Open Service Mesh's words stand on a namespace."""
+    return any(key.startswith(PREFIX) for key, _ in (*namespace.labels, *namespace.annotations))
+
+
+def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Finding, ...], Label | None]:
+    """Return findings for a namespace of OSM's, and the label it needs; nothing for any other namespace."""
+    found = namespace_of(document)
+    if not is_of_osm(found):
+        return (), None
+    refused = tuple(each for each in objects.of_object(document) if each.standing is Standing.REFUSED)
+    if refused:
+        return refused, None
+    unread = tuple(
+        Finding(
+            named(document), Standing.UNUSED, f"{value!r}: nothing here reads it", f"metadata.{where}.{key}"
+        )
+        for where, pairs in (("labels", found.labels), ("annotations", found.annotations))
+        for key, value in pairs
+        if key.startswith(PREFIX) and key not in _READ
+    )
+    finding, label = _injected(config, document, found)
+    return (finding, *unread), label
+
+
+def _injected(
+    config: InjectionConfig, document: Document, found: NamespaceObject
+) -> tuple[Finding, Label | None]:
+    what = named(document)
+    try:
+        here = decide(config, found, _ANY)
+    except CannotPatchError as error:
+        return Finding(what, Standing.REFUSED, str(error)), None
+    if here.inject and not _is_asked_for(found):
+        said = (
+            f"is watched, and its pods had no sidecar unless they asked for one ({OSM_INJECT} is not there): "
+            f"label {INJECT} says so here"
+        )
+        label = Label(str(found.name), INJECT, "false")
+        do = f"`{label.command}`, and the same label where the Namespace's manifest is kept"
+        return Finding(what, Standing.REWRITTEN, said, f"metadata.labels.{INJECT}", do=do), label
+    said = f"pods get {'a' if here.inject else 'no'} sidecar: {here.words}"
+    return Finding(what, Standing.WORKS, said), None
+
+
+def _is_asked_for(namespace: NamespaceObject) -> bool:
+    """Say whether a namespace asks for sidecars: Open Service Mesh makes none for being watched alone."""
+    return OSM_INJECT in dict(namespace.annotations) or INJECT in dict(namespace.labels)

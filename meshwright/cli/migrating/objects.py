@@ -1,0 +1,67 @@
+"""An object by the readers of the server: what they say of it is what becomes of it."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from meshwright.cli.migrating.findings import Document, Finding, Standing, named
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.specs.codes import Code
+from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.reader import Reading
+from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.shown import read_shown
+
+GROUPS: Final = frozenset(each.group for each in (*INSTALLED, *UNENFORCED))
+"""The API groups of policy: SMI's, Open Service Mesh's and its successor's, ours."""
+
+_NOT_USED: Final = frozenset(
+    map(str, (Code.NOT_USED, Code.FIELDS_NOT_USED, Code.PRUNED, Code.UNKNOWN_METADATA, Code.LIKE_A_FIELD))
+)
+_REFUSED: Final = frozenset(map(str, (Code.UDP_ROUTE,)))
+_SOMEWHERE: Final = InFile("")
+
+
+def is_policy(document: Document) -> bool:
+    """Say whether an object is of a group of policy."""
+    return group_of(document) in GROUPS
+
+
+def group_of(document: Document) -> str:
+    """Return an object's API group, empty for Kubernetes' core."""
+    return str(document.get("apiVersion", "")).rpartition("/")[0]
+
+
+def read(document: Document) -> Reading:
+    """Read an object as the server reads one of a cluster."""
+    return read_shown(document, _SOMEWHERE)
+
+
+def of_object(document: Document, between: Iterable[Finding] = ()) -> Iterator[Finding]:
+    """Yield what the readers say of an object, and `between`, what is wrong between it and others.
+
+    Where neither says anything the object works as it is.
+    """
+    what, reading = named(document), read(document)
+    for each in reading.problems:
+        yield of_problem(what, each)
+    others = tuple(between)
+    yield from others
+    if not reading.problems and not others:
+        yield Finding(what, Standing.WORKS, "as it is")
+
+
+def of_problem(what: str, problem: Problem) -> Finding:
+    """Return a problem as a line of the report."""
+    told = problem.value and problem.field != "kind"  # which the object's name begins with
+    said = f"is {problem.value}: {problem.expected}" if told else problem.expected
+    return Finding(what, standing_of(problem), said, problem.field, problem.code)
+
+
+def standing_of(problem: Problem) -> Standing:
+    """Say what a problem makes of that of which it is said."""
+    if problem.severity is Severity.ERROR or problem.code in _REFUSED:
+        return Standing.REFUSED
+    if problem.code == str(Code.NOT_ENFORCED):
+        return Standing.NOT_ENFORCED
+    return Standing.UNUSED if problem.code in _NOT_USED else Standing.WORKS

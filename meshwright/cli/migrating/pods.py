@@ -1,0 +1,74 @@
+"""Pods, and what makes them: whether a sidecar can be put into them, and who has one of another mesh."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.namespaces import PREFIX
+from meshwright.cli.migrating.objects import group_of
+from meshwright.kubernetes.injection.decision import OSM_INJECT, OSM_UUID
+from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.manifests import TEMPLATES, inject
+from meshwright.mesh.kinds import POD
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.injection.checks import all_containers
+from meshwright.sidecars.injection.context import EXCLUDED_RANGES, INCLUDED_RANGES, OUTBOUND_PORTS
+from meshwright.sidecars.injection.names import INBOUND_PORTS
+
+_READ: Final = frozenset({EXCLUDED_RANGES, INBOUND_PORTS, INCLUDED_RANGES, OUTBOUND_PORTS, OSM_INJECT})
+_INIT: Final = "osm-init"
+
+
+def makes_pods(document: Document) -> bool:
+    """Say whether an object is a pod, or makes pods."""
+    return (group_of(document), str(document.get("kind"))) in TEMPLATES
+
+
+def of_pods(known: Known, namespaces: Mapping[str, NamespaceObject], document: Document) -> Iterator[Finding]:
+    """Yield what becomes of a pod, or of what makes them; nothing where no mesh is meant."""
+    pod = _pod(document)
+    if _has_osm(pod):
+        yield _restart(document)
+        return
+    what, metadata = named(document), mapping(pod.get("metadata"))
+    ours = [key for key in sorted(mapping(metadata.get("annotations"))) if key.startswith(PREFIX)]
+    yield from (
+        Finding(what, Standing.UNUSED, "nothing here reads it", f"metadata.annotations.{key}")
+        for key in ours
+        if key not in _READ
+    )
+    namespace = mapping(document.get("metadata")).get("namespace")
+    if not ours and str(namespace) not in namespaces:
+        return
+    for said in inject(known, namespaces, document, "default").said:
+        if said.failed:
+            yield Finding(what, Standing.REFUSED, said.why)
+        elif ours:
+            yield Finding(what, Standing.WORKS, f"{'injected' if said.changed else 'left alone'}: {said.why}")
+
+
+def _pod(document: Document) -> Document:
+    found = document
+    for name in TEMPLATES[group_of(document), str(document.get("kind"))]:
+        found = mapping(found.get(name))
+    return found
+
+
+def _has_osm(pod: Document) -> bool:
+    if OSM_UUID in mapping(mapping(pod.get("metadata")).get("labels")):
+        return True
+    containers = mapping(pod.get("spec"))
+    if not all(isinstance(containers.get(each) or [], list) for each in ("containers", "initContainers")):
+        return False
+    return any(mapping(each).get("name") == _INIT for each in all_containers(pod))  # type: ignore[arg-type]
+
+
+def _restart(document: Document) -> Finding:
+    said = "has Open Service Mesh's sidecar, and is left alone while it has: it trusts another root"
+    owners = mapping(document.get("metadata")).get("ownerReferences")
+    owner = mapping(owners[0]) if isinstance(owners, list) and owners else {}
+    of = f" by its {owner.get('kind')} {owner.get('name')}" if owner else ""
+    do = f"have it made anew{of} (`kubectl rollout restart`), together with whom it calls and who calls it"
+    if document.get("kind") != POD.name:
+        do = "take label and containers out of the template: they were put there by hand"
+    return Finding(named(document), Standing.TO_DO, said, do=do)

@@ -1,0 +1,58 @@
+"""An Envoy bootstrap from the files that were written for a proxy."""
+
+import os
+from pathlib import Path
+
+from meshwright.agent.certificates import read
+from meshwright.agent.credentials import CredentialsError
+from meshwright.cli.errors import CommandFailed
+from meshwright.cli.options import host_port
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from meshwright.sidecars.layout import ADMIN_PORT, AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, LONGEST_SOCKET
+
+
+def text(
+    credentials: Path, ads: str, admin: str | None, protocol: str, trust_domain: TrustDomain | None = None
+) -> str:
+    """Return the bootstrap as JSON; raise CommandFailed, also where the files do not fit together.
+
+    The proxy's name is its certificate's common name. The trust domain is what was told, what stands beside
+    the files, or what the CA's certificate says. Others may read them: it is not said who will run Envoy.
+    """
+    directory = credentials.resolve()
+    chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
+    if not key.is_file():
+        raise CommandFailed(f"{key} is not there: issue a proxy certificate into {credentials} first")
+    control_plane, admin_address = host_port("--ads", ads), _admin(admin)
+    try:
+        variant = AdsProtocol(protocol)
+    except ValueError:
+        raise CommandFailed(f"--protocol is {protocol!r}: must be delta or sotw") from None
+    try:
+        found = read(directory, shared=True, told=trust_domain)
+    except CredentialsError as error:
+        raise CommandFailed(error) from error
+    return bootstrap(
+        BootstrapSettings(
+            proxy_name=found.name,
+            trust_domain=found.trust_domain,
+            ads_host=control_plane.host,
+            ads_port=control_plane.port,
+            certificate_file=chain,
+            key_file=key,
+            ca_file=authority,
+            admin=admin_address,
+            protocol=variant,
+        )
+    )
+
+
+def _admin(text: str | None) -> HostPort | Path | None:
+    """Return where Envoy's admin interface is to listen; raise CommandFailed."""
+    if text is None or not text.startswith("/"):
+        return None if text is None else host_port("--admin", text, ADMIN_PORT)
+    if len(os.fsencode(text)) > LONGEST_SOCKET:
+        raise CommandFailed(f"--admin is {text!r}: a socket's path may have {LONGEST_SOCKET} bytes")
+    return Path(text)

@@ -1,0 +1,92 @@
+"""What can be written in a manifest, from the readers and the examples that come with them."""
+
+import functools
+import json
+from collections.abc import Collection, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from meshwright.cli.errors import CommandFailed
+from meshwright.cli.printing import files
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.spelling import nearest
+from meshwright.providers.text.documents import documents
+from meshwright.specs.reference import page as pages
+from meshwright.specs.reference.asking import all_described
+from meshwright.specs.reference.crds import crds
+from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.reference.meanings.kinds import KINDS
+from meshwright.specs.reference.schema import Schema, of_all, of_kind, reference
+from meshwright.specs.reference.shapes import Described
+from meshwright.specs.reference.structural import Structural
+
+ALL: Final = "all"
+"""What the schema of all kinds is called as a file."""
+
+
+def page() -> str:
+    """Return docs/reference.md."""
+    return pages.page(described(), text_of)
+
+
+def records() -> Sequence[Mapping[str, object]]:
+    """Return all kinds and fields for programs."""
+    return pages.as_records(described())
+
+
+def schema(kind: str | None) -> Schema:
+    """Return the schema of a kind by its name, None for all; raise CommandFailed if it is not read."""
+    if kind is None:
+        return of_all(described())
+    by_name = {each.kind.name: each for each in described()}
+    return of_kind(by_name[_known("KIND", kind, by_name)])
+
+
+def definitions(wanted: Sequence[str]) -> tuple[Structural, ...]:
+    """Return the CustomResourceDefinitions of kinds by their names, of all that have one if none is named.
+
+    Raise CommandFailed for a kind that has none.
+    """
+    names = [kind.name for kind in KINDS if kind in INSTALLED]
+    chosen = {_known("--kind", each, names) for each in wanted} or names
+    return crds([each for each in described() if each.kind.name in chosen])
+
+
+def _known(what: str, name: str, names: Collection[str]) -> str:
+    if name in names:
+        return name
+    near = nearest(name, names)
+    meant = f"did you mean {near}?" if near else f"must be one of {', '.join(names)}"
+    raise CommandFailed(f"{what} is {name!r}: {meant}")
+
+
+def schemas() -> Mapping[str, str]:
+    """Return the text of all schemas, by the names of their files; those of kinds refer to that of all."""
+    found = {ALL: schema(None)} | {each.kind.name: reference(each, f"{ALL}.json") for each in described()}
+    return {f"{name}.json": json.dumps(each, indent=2) + "\n" for name, each in found.items()}
+
+
+def write(directory: Path) -> tuple[Path, ...]:
+    """Write all schemas into a directory, which is made; raise CommandFailed."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in schemas().items():
+            files.write(directory / name, text.encode(), 0o644)
+    except OSError as error:
+        raise CommandFailed(f"the schemas cannot be written: {error}") from error
+    return tuple(directory / name for name in schemas())
+
+
+@functools.cache
+def described() -> tuple[Described, ...]:
+    """Return all kinds, as their readers read the examples."""
+    values = [each.value for kind in KINDS for each in documents(text_of(kind))]
+    return all_described([value for value in values if isinstance(value, dict)])
+
+
+def text_of(kind: Kind) -> str:
+    """Return a kind's examples as they are written."""
+    return (resources.files("meshwright.specs.reference") / "examples" / f"{kind.name}.yaml").read_text(
+        "utf-8"
+    )

@@ -1,0 +1,108 @@
+"""Certificates for a terminal: all of them as tables, and everything of a few."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from rich.text import Text
+
+from meshwright.cli.printing.answers import Found, records, texts
+from meshwright.cli.printing.table import Columns, columns, styled
+
+_STATES: Final = {"claimed": "green", "issued": "yellow", "revoked": "red"}
+_FIELDS: Final = (
+    ("issued", "issued_at"),
+    ("valid until", "not_after"),
+    ("to be claimed by", "claim_by"),
+    ("claimed", "claimed_at"),
+    ("claimed from", "claimed_from"),
+    ("first ready", "first_ready_at"),
+    ("last seen", "last_seen"),
+    ("revoked", "revoked_at"),
+    ("revoked because", "revoked_why"),
+    ("joined by", "joined_by"),
+)
+
+
+def certificates_tables(found: Found) -> tuple[Columns, ...]:
+    """Return the tables of what `/api/v1/certificates` lists: service certificates, and proxy certificates.
+
+    Without a server there is no table of service certificates, and nobody knows who takes part. Who has no
+    certificate is not among them: `certificates_lines` has everybody.
+    """
+    services = columns("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
+    for each in records(found, "service_certificates"):
+        names = each.get("dns_names")
+        shown = " ".join(map(str, names)) if isinstance(names, Sequence) else ""
+        services.add_row(str(each["identity"]), str(each["serial"]), str(each["not_after"]), shown)
+    lacks = {each.get("cn"): ", ".join(texts(each, "lacks")) for each in records(found, "participants")}
+    proxies = columns("PROXY", "SERIAL", "STATE", "VALID UNTIL", "LAST SEEN", *(["LACKS"] if lacks else []))
+    for each in records(found, "proxy_certificates"):
+        state = str(each["state"])
+        row: list[str | Text] = [
+            str(each["cn"]),
+            str(each["serial"]),
+            styled(state, _STATES.get(state, "")),
+        ]
+        row += [str(each["not_after"]), str(each.get("last_seen") or "never")]
+        proxies.add_row(*row, *([styled(lacks.get(each["cn"], ""), "yellow")] if lacks else []))
+    if found.get("service_certificates") is None:
+        return (proxies,)
+    issued = {each.get("cn") for each in records(found, "proxy_certificates")}
+    without = columns("PROXY WITHOUT CERTIFICATE", "LACKS")
+    for name in (name for name in lacks if name not in issued):
+        without.add_row(str(name), styled(lacks[name], "yellow"))
+    return (services, proxies, without) if without.row_count else (services, proxies)
+
+
+def candidates_tables(found: Found) -> tuple[Columns, ...]:
+    """Return the table of what proxies have shown while the ledger is rebuilt."""
+    made = columns("PROXY", "SERIAL", "FROM", "SHOWN", "VALID SINCE", "VALID UNTIL", "WORKLOAD", "CONFIRMED")
+    for each in records(found, "candidates"):
+        moments = (str(each.get(name)) for name in ("shown_at", "not_before", "not_after"))
+        made.add_row(
+            *(str(each.get(name) or "-") for name in ("cn", "serial", "from")),
+            *moments,
+            str(each.get("workload") or "-"),
+            "yes" if each.get("confirmed") else "no",
+        )
+    return (made,)
+
+
+def certificates_lines(found: Found) -> Iterator[str]:
+    """Yield everything of a few certificates: each of a proxy, how that takes part, and what it shows."""
+    for each in records(found, "proxy_certificates"):
+        yield f"proxy certificate {each.get('serial')} of {each.get('cn')}: {each.get('state')}"
+        yield from (f"  {words} {each[name]}" for words, name in _FIELDS if each.get(name))
+        if isinstance(term := each.get("term_seconds"), int):
+            yield f"  renewed for {_life(term)} each time, as was asked for"
+        yield from _signed_by(each, found.get("authority"))
+        if not each.get("in_force"):
+            yield "  it is not in force: whoever shows it is refused"
+    for each in records(found, "participants"):
+        lacks = ", ".join(texts(each, "lacks"))
+        takes = f"takes no part: {lacks}" if lacks else "takes part in the mesh"
+        yield f"proxy {each.get('cn')}: {takes}"
+        held = each.get("service_certificate")
+        if isinstance(held, Mapping):
+            yield f"  shows to others {held.get('serial')}, valid until {held.get('not_after')}"
+    for each in records(found, "service_certificates"):
+        yield f"service certificate {each.get('serial')} of {each.get('identity')}"
+        yield f"  {each.get('uri')}"
+        yield f"  valid from {each.get('not_before')} until {each.get('not_after')}"
+        yield from (f"  {name}" for name in texts(each, "dns_names"))
+
+
+def _signed_by(each: Found, authority: object) -> Iterator[str]:
+    """Yield whose CA has signed a proxy certificate, as far as the ledger knows."""
+    if not isinstance(authority, Mapping) or not (signer := each.get("signer")):
+        return
+    if signer != authority.get("signer"):
+        yield f"  signed by another CA than now: {str(signer)[:16]}"
+        return
+    whose = "somebody else's CA" if authority.get("kind") == "files" else "the server's own CA"
+    yield f"  signed by {whose} in {authority.get('place')}, valid until {authority.get('not_after')}"
+
+
+def _life(seconds: int) -> str:
+    days, rest = divmod(seconds, 86400)
+    return f"{seconds} seconds" if rest else f"{days} day{'s' if days != 1 else ''}"

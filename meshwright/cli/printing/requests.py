@@ -1,0 +1,58 @@
+"""Requests that are watched, a line each, for a terminal."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from meshwright.mesh.printable import on_one_line
+
+
+def request_line(request: Mapping[str, object]) -> str:
+    """Return a request as one line: when, from whom, to whom, what, how it was answered, and why so.
+
+    What callers and proxies wrote is shown without what a terminal would take for a command.
+    """
+    when = str(request["at"])[11:23].rstrip("Z+")
+    caller = request["caller"] or f"{request['address']} (no certificate)"
+    asked = f"{request['method']} {request['authority']}{request['path']}"
+    words = (
+        *(when, str(caller), "→", f"{_proxy(str(request['proxy']))}:{request['port']}", asked),
+        *(_status(request), f"{request['milliseconds']}ms", _why(request)),
+    )
+    return on_one_line("  ".join(each for each in words if each))
+
+
+def remark(line: Mapping[str, object]) -> str:
+    """Return in a sentence what is said beside requests."""
+    match line:
+        case {"watching": {"service": str(service), "proxies": 0}}:
+            return f"no sidecar that answers for {service} is connected; watching for one"
+        case {"watching": {"service": str(service), "proxies": int(count)}}:
+            return f"watching requests to {service} at {count} sidecar{'s' * (count != 1)}"
+        case {"lost": int(count)}:
+            return f"{count} more requests came than can be shown; fewer fit with --from, --method or --path"
+        case {"ended": str(why)}:
+            return f"it has ended: {why}"
+        case _:
+            return str(line)
+
+
+def _proxy(name: str) -> str:
+    """Return `namespace/service` of a common name, with the beginning of its UUID."""
+    uuid, service, namespace = name.split(".")
+    return f"{namespace}/{service} ({uuid[:8]})"
+
+
+def _status(request: Mapping[str, object]) -> str:
+    status, grpc = request["status"], request["grpc_status"]
+    said = str(status) if status else "no answer"
+    return said if grpc is None else f"{said} grpc {grpc}"
+
+
+def _why(request: Mapping[str, object]) -> str:
+    """Return what admitted it; of what was denied or failed, what Envoy says of that."""
+    flags = request["flags"]
+    said = ", ".join(map(str, flags)) if isinstance(flags, list) else ""
+    status = request["status"]
+    if isinstance(status, int) and 0 < status < HTTPStatus.BAD_REQUEST and not said:
+        return f"by {request['policy']}" if request["policy"] else ""
+    return " ".join(each for each in (str(request["details"]), said and f"({said})") if each)

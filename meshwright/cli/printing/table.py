@@ -1,0 +1,165 @@
+"""Proxies and certificates as tables for a terminal."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from meshwright.cli.errors import understood
+from meshwright.cli.printing.answers import Found, print_json, records, texts
+from meshwright.mesh import screened
+from meshwright.mesh.printable import on_one_line
+
+_STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red", "dead": "red"}
+_WIDE: Final = 240
+_SYNCS: Final = {"synced": "green", "pending": "yellow", "nacked": "red"}
+
+
+def console() -> Console:
+    """Return the terminal, or, where the output goes elsewhere, lines that are wide enough for a table."""
+    file = screened.styled(sys.stdout)
+    found = Console(file=file)
+    return found if found.is_terminal else Console(file=file, width=_WIDE)
+
+
+def show(found: object, tables: Callable[[Found], tuple["Columns", ...]], *, as_json: bool) -> None:
+    """Print an answer as tables for people, or as it is."""
+    if as_json or not isinstance(found, Mapping):
+        print_json(found)
+        return
+    with understood():
+        for table in tables(found):
+            console().print(table)
+
+
+def proxies_tables(found: Found) -> tuple["Columns"]:
+    """Return the table of what `/api/v1/proxies` lists: where each proxy stands, for how long, and why.
+
+    Pods and nodes are columns where there are any.
+    """
+    listed = records(found, "proxies")
+    places = [name for name in ("pod", "node") if any(proxy.get(name) for proxy in listed)]
+    table = columns("PROXY", "SERVICE", *map(str.upper, places), "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
+    for proxy in listed:
+        state = "dead" if proxy.get("dead") else str(proxy.get("state", ""))
+        table.add_row(
+            str(proxy.get("uuid", "")),
+            f"{proxy.get('namespace', '')}/{proxy.get('service', '')}",
+            *(str(proxy.get(name) or "-") for name in places),
+            styled(state, _STATES.get(state, "")),
+            str(proxy.get("age", "")),
+            _sync({} if proxy.get("held") else proxy.get("sync")),
+            str(proxy.get("address") or ""),
+            styled(str(proxy.get("why") or ""), "yellow"),
+        )
+    return (table,)
+
+
+def _sync(sync: object) -> Text:
+    """Return one word where all types agree, else what each type says that is not synced."""
+    if not isinstance(sync, Mapping) or not sync:
+        return styled("-")
+    states = {str(state) for state in sync.values()}
+    if len(states) == 1:
+        (state,) = states
+        return styled(state, _SYNCS.get(state, ""))
+    parts = [
+        styled(f"{type_name} {state}", _SYNCS.get(str(state), ""))
+        for type_name, state in sync.items()
+        if state != "synced"
+    ]
+    return Text(", ").join(parts)
+
+
+def tokens_tables(found: Found) -> tuple["Columns"]:
+    """Return the table of join tokens."""
+    table = columns("TOKEN", "SERVICE", "PROXY", "STATE", "USED", "VALID UNTIL", "MADE BY")
+    for each in records(found, "join_tokens"):
+        table.add_row(
+            str(each["id"]),
+            f"{each['namespace']}/{each['service']}",
+            str(each.get("uuid") or "-"),
+            str(each["state"]),
+            f"{each['used']} of {each['uses']}",
+            str(each["expires_at"]),
+            str(each.get("made_by") or "-"),
+        )
+    return (table,)
+
+
+def sources_tables(found: Found) -> tuple["Columns", ...]:
+    """Return the tables of what `/api/v1/sources` lists: how fresh each source is, and what it holds.
+
+    Of what is followed kind by kind there is one more.
+    """
+    made = columns("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
+    for each in records(found, "sources"):
+        objects = each.get("objects")
+        counts = objects if isinstance(objects, Mapping) else {}
+        made.add_row(
+            str(each.get("name", "")),
+            _ago(each.get("age"), "never" if each.get("error") or any(counts.values()) else "-"),
+            _ago(each.get("event_age"), "not yet"),
+            *(str(counts.get(state, "")) for state in ("good", "stale", "refused")),
+            styled(", ".join(texts(each, "held")), "yellow"),
+            styled(_since(each.get("error"), each.get("error_since")), "red"),
+        )
+    watches = [watch for each in records(found, "sources") for watch in records(each, "watches")]
+    return (made, _watches(watches)) if watches else (made,)
+
+
+def _watches(watches: Iterable[Found]) -> "Columns":
+    made = columns("WATCHED", "HEARD", "CHANGED", "LISTED", "EVENTS", "LISTED AGAIN", "ERRORS", "ERROR")
+    for each in watches:
+        errors = each.get("errors")
+        counts = errors if isinstance(errors, Mapping) else {}
+        made.add_row(
+            f"{each.get('name', '')}{f' in {where}' if (where := each.get('namespace')) else ''}",
+            _ago(each.get("heard_age"), "never"),
+            _ago(each.get("event_age"), "not yet"),
+            _ago(each.get("list_age"), "never"),
+            *(str(each.get(count, "")) for count in ("events", "relists")),
+            ", ".join(f"{count} {reason}" for reason, count in counts.items()),
+            styled(_since(each.get("error"), each.get("error_since")), "red"),
+        )
+    return made
+
+
+def _ago(age: object, otherwise: str) -> str:
+    return f"{age} ago" if age else otherwise
+
+
+def _since(error: object, moment: object) -> str:
+    return f"{error} (since {moment})" if error else ""
+
+
+class Columns(Table):
+    """A table whose cells are text as it is: no markup, no command of the terminal, and no line of its own.
+
+    A cell with a style is made by `styled`, and one of two lines by `with_step`.
+    """
+
+    def add_row(self, *cells: str | Text) -> None:  # type: ignore[override]  # no other kind of cell is used
+        """Add a row."""
+        super().add_row(*(each if isinstance(each, Text) else styled(each) for each in cells))
+
+
+def styled(text: str, style: str = "") -> Text:
+    """Return a cell in a style."""
+    return Text(on_one_line(text), style=style)
+
+
+def with_step(said: str, do: str) -> Text:
+    """Return a cell with what was found and, in a line below, what to do about it, where that is said."""
+    return styled(said) if not do else Text("\n-> ").join((styled(said), styled(do)))
+
+
+def columns(*names: str) -> Columns:
+    """Return an empty table with these columns; what is too wide for one is folded."""
+    table = Columns(box=None, header_style="bold", pad_edge=False)
+    for each in names:
+        table.add_column(each, overflow="fold")
+    return table

@@ -1,0 +1,54 @@
+"""The config file: a YAML mapping of settings, read by the reader of manifests."""
+
+from pathlib import Path
+
+from meshwright.controller.errors import SettingsError
+from meshwright.providers.text.documents import documents
+from meshwright.specs.codes import Code
+
+
+def read_config(path: Path) -> dict[str, object]:
+    """Read a config file; raise SettingsError, which names file and line, if it is no mapping of settings.
+
+    Scalars are text as it is written, as in the environment: what a setting is to be, the setting knows. So
+    `off` is a word where a word is wanted, and no where a yes or no is.
+    """
+    document = only_document(path, "the config file", as_text=True)
+    if not isinstance(document, dict | None):
+        raise SettingsError(f"the config file {path} must hold a mapping of settings to values")
+    return _named(path, document or {})
+
+
+def only_document(path: Path, what: str, *, as_text: bool = False) -> object:
+    """Return the one document of a YAML file, None of an empty one; raise SettingsError.
+
+    The error calls the file `what`, and names it and the line. `as_text` leaves scalars as they are written.
+    """
+    try:
+        return only_in(path.read_text("utf-8-sig"), f"{what} {path}", as_text=as_text)
+    except OSError as error:
+        raise SettingsError(f"cannot read {what} {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{what} {path} is not YAML: byte {error.start} is not UTF-8") from error
+
+
+def only_in(text: str, what: str, *, as_text: bool = False) -> object:
+    """Return the one document of a text, None of an empty one; raise SettingsError, which calls it `what`."""
+    found = documents(text, as_text=as_text)
+    if len(found) > 1:
+        raise SettingsError(f"{what} must hold one document; line {found[1].line} begins another")
+    for fault in found[0].faults if found else ():
+        wrong = "is not YAML: line" if fault.code is Code.BAD_SYNTAX else "is wrong in line"
+        raise SettingsError(f"{what} {wrong} {fault.line}: {fault.expected}")
+    return found[0].value if found else None
+
+
+def _named(path: Path, document: dict[str, object]) -> dict[str, object]:
+    """Return the settings by their names, which may be written with hyphens."""
+    settings: dict[str, object] = {}
+    for name, value in document.items():
+        known = name.replace("-", "_")
+        if known in settings:
+            raise SettingsError(f"the config file {path} has the setting {known} twice, with - and with _")
+        settings[known] = value
+    return settings

@@ -1,0 +1,186 @@
+"""Runs the control planes of the drivers that are wanted: starts them, watches them, ends them in order."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+
+from meshwright.controller.probing import started
+from meshwright.controller.process.tasks import TaskEnded, guard
+from meshwright.controller.settings import Settings
+from meshwright.controller.tapping import told
+from meshwright.controller.wiring import Parts
+from meshwright.delivery.proxies.identity import MeshAuthenticator
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.listening import reached_from_here
+from meshwright.sidecars.contract.contexts import Clients, ControllerContext
+from meshwright.sidecars.contract.errors import CannotStartError
+from meshwright.sidecars.contract.health import HealthProbes
+from meshwright.sidecars.contract.lifetime import Lifetime
+from meshwright.sidecars.snapshots import OwnSnapshots
+from xds.cache import NodeKey
+from xds.server.limits import Limits
+
+NAMESPACE: Final = "meshwright-system"
+"""The control plane's namespace, where it runs in a cluster."""
+OVERTIME_SECONDS: Final = 5.0
+"""How much longer than its drain time a driver may take to end, before it is cancelled."""
+
+_log = structlog.get_logger("controller.driver_runner")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A driver that runs: where, and how its health is asked for."""
+
+    address: HostPort
+    probes: HealthProbes
+
+    @property
+    def reached_at(self) -> str:
+        """Return the host at which it is reached from here."""
+        return reached_from_here(self.address.host)
+
+
+class DriverTasks:
+    """The tasks of all drivers, each of which may end when its driver is to end."""
+
+    def __init__(self, group: asyncio.TaskGroup, drain_seconds: float) -> None:
+        self._group = group
+        self._tasks: list[asyncio.Task[None]] = []
+        self.lifetime = Lifetime(drain_seconds, self._spawn)
+
+    def _spawn(self, name: str, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        task = self._group.create_task(self._guarded(name, work), name=name)
+        self._tasks.append(task)
+        return task
+
+    async def _guarded(self, name: str, work: Coroutine[object, object, None]) -> None:
+        try:
+            await guard(name, work)
+        except TaskEnded as ended:
+            if ended.__cause__ is not None or not self.lifetime.over:
+                raise
+
+    async def end(self, *, in_order: bool) -> None:
+        """Have every driver end; return when they have, cancelled if they take too long."""
+        if not in_order:
+            self.lifetime.cancel()
+        self.lifetime.stop()
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=self.lifetime.drain_seconds + OVERTIME_SECONDS)
+        self.lifetime.cancel()
+        for task in late:
+            _log.error("driver did not end in time", task=task.get_name())
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=OVERTIME_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def driving(
+    parts: Parts, group: asyncio.TaskGroup, stop: asyncio.Event
+) -> AsyncIterator[Mapping[str, Running]]:
+    """Run the wanted drivers for as long as the context lasts; raise DriverError or ListenError.
+
+    In the end they have the drain time only if the server was told to `stop`.
+    """
+    view, settings, drivers = parts.delivery.loop.state.view, parts.settings, parts.drivers
+    if view is None:
+        raise CannotStartError("no driver can start: the mesh could not be computed")
+    tasks, running = DriverTasks(group, settings.drain_seconds), dict[str, Running]()
+    try:
+        for name in drivers.wanted(view, settings.driver_addresses):
+            address = drivers.address(name, view, settings)
+            probes = await drivers.drivers[name].start(_context(parts, name, address, tasks.lifetime))
+            running[name] = Running(HostPort(address.host, probes.readiness.port), probes)
+            if words := await started(
+                probes.startup, running[name].reached_at, parts.delivery.observer.own_connection
+            ):
+                raise CannotStartError(f"sidecar driver {name} has not begun to answer: {words}")
+        drivers.running = frozenset(running)
+        yield running
+    finally:
+        await tasks.end(in_order=stop.is_set())
+
+
+def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> ControllerContext:
+    delivery = parts.delivery
+
+    def view_config() -> MeshConfig:
+        view = delivery.loop.state.view
+        return view.config if view is not None else MeshConfig()
+
+    def not_served(proxy: ProxyName) -> str:
+        return parts.drivers.not_served(parts.delivery.loop.state.view, proxy, name)
+
+    def failed(proxy: ProxyName) -> str:
+        has = delivery.cache.snapshot(NodeKey(str(proxy))) is not None
+        return "" if has else parts.reading.failure(proxy)
+
+    rebuilding = parts.opened.rebuilding
+    authenticator = MeshAuthenticator(
+        parts.opened.ledger,
+        lambda: delivery.loop.state.view,
+        parts.clock,
+        not_served,
+        failed,
+        unknown=parts.older_ledger.show if rebuilding is None else rebuilding.show,
+        trusts=parts.opened.authority.trusts,
+        shown=delivery.shown_certificates,
+    )
+    return ControllerContext(
+        host=address.host,
+        port=address.port,
+        server_certificate=parts.tls.identity,
+        namespace=NAMESPACE,
+        kubernetes=None,
+        config=view_config,
+        catalog=OwnSnapshots(delivery.cache, parts.drivers.drivers[name].types),
+        certificates=delivery.certificates,
+        clients=Clients(authenticator, delivery.observer, _limits(parts.settings), authenticator.held),
+        events=parts.events,
+        debug=parts.pages,
+        lifetime=lifetime,
+        secrets=parts.pages.secrets,
+        tapped=partial(told, parts.taps),
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    """Return the bounds of the drivers' servers."""
+    return Limits(
+        streams=settings.max_streams,
+        streams_per_certificate=settings.streams_per_certificate,
+        streams_per_second=settings.streams_per_second,
+        admission_seconds=settings.admission_seconds,
+        connections=settings.max_connections,
+        idle_connections=settings.idle_connections,
+        idle_seconds=settings.idle_connection_seconds,
+        handshake_seconds=settings.handshake_seconds,
+        calls_at_once=settings.calls_at_once,
+        calls_per_second=settings.calls_per_second,
+        received_bytes_per_second=settings.received_bytes_per_second,
+        age_seconds=settings.stream_age_seconds,
+        write_seconds=settings.write_seconds,
+        warming_seconds=settings.warming_seconds,
+        types_per_certificate=settings.types_per_certificate,
+        names_per_certificate=settings.names_per_certificate,
+        bytes_per_certificate=settings.bytes_per_certificate,
+        loop_share=settings.loop_share,
+        loop_burst_seconds=settings.loop_burst_seconds,
+        request_bytes=settings.request_bytes,
+        node_bytes=settings.node_bytes,
+        name_characters=settings.name_characters,
+        type_url_characters=settings.type_url_characters,
+        client_status_bytes=settings.client_status_bytes,
+        unserved_seconds=settings.held_seconds,
+        recheck_seconds=settings.recheck_seconds,
+    )

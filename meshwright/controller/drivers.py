@@ -1,0 +1,160 @@
+"""The sidecar drivers of this server: which are installed, which run, and whose a workload is."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from aiohttp import web
+
+from catalog.relations.groups import driver_of, members
+from catalog.store.inventory import holder_of
+from catalog.store.view import View
+from meshwright.admin.html.looks.look import Look
+from meshwright.admin.pages.jsonable import Document, jsonable
+from meshwright.admin.pages.naming import NotShown
+from meshwright.admin.pages.site import Page
+from meshwright.controller.settings import Settings
+from meshwright.mesh.config import SidecarSettings
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from meshwright.sidecars import lint
+from meshwright.sidecars.contract.contexts import DebugAnswer, Taken
+from meshwright.sidecars.contract.driver import SidecarDriver
+from meshwright.sidecars.contract.errors import DriverError, NothingThereError, UnknownDriverError
+from meshwright.sidecars.contract.reasons import Reason
+from meshwright.sidecars.selection import select
+from xds.protocol.resource import Reference, Resource, TypeUrl
+from xds.server.status import StreamStatus
+
+ADS_DRIVER: Final = "envoy"
+"""The driver that listens at the setting `ads_address`."""
+
+
+class MeshDrivers:
+    """The drivers by name, and the environment that chooses where MeshConfig does not.
+
+    Raises UnknownDriverError if the environment chooses one that is not installed.
+    """
+
+    def __init__(self, drivers: Mapping[str, SidecarDriver], environment: Mapping[str, str]) -> None:
+        self.drivers = drivers
+        self.environment = environment
+        self.running: frozenset[str] | None = None
+        self._selected(SidecarSettings())
+
+    @property
+    def installed(self) -> lint.Installed:
+        """Return what the search for problems must know."""
+        return lint.Installed(self.drivers, self.environment, self.running)
+
+    def empty(self, reference: Reference) -> Resource | None:
+        """Return what stands for a rejected resource that was never good, as the driver of its type says."""
+        for driver in self.drivers.values():
+            if reference[0] in driver.types:
+                return driver.empty(reference)
+        return None
+
+    def reason(self, type_url: TypeUrl, said: str) -> Reason:
+        """Return why a resource is rejected, as the driver of its type says."""
+        found = (each for each in self.drivers.values() if type_url in each.types)
+        driver = next(found, None)
+        return Reason.CONTENT if driver is None else driver.reason(said)
+
+    def wanted(self, view: View, told: Iterable[str]) -> tuple[str, ...]:
+        """Return the drivers to start: the mesh's, those that objects name, those that we are `told`.
+
+        Whom only objects name, and nobody has installed, is a problem of those objects; UnknownDriverError
+        for a driver that we are told to start.
+        """
+        given = tuple(told)
+        for name in given:
+            if name not in self.drivers:
+                known = ", ".join(self.drivers)
+                raise UnknownDriverError(
+                    f"driver_addresses: sidecar driver {name!r} is unknown; known: {known}"
+                )
+        named = {group.driver for group in members(view)} - {""}
+        entries = {entry.name for entry in view.config.sidecar.drivers}
+        found = {self._default(view.config.sidecar), *given, *named, *entries}
+        return tuple(sorted(found & self.drivers.keys()))
+
+    def address(self, name: str, view: View, settings: Settings) -> HostPort:
+        """Return where a driver listens.
+
+        What the server is told wins: `driver_addresses`, and `ads_address` for Envoy's. Else it is the port
+        of MeshConfig's entry, or else the driver's own, at the host of `ads_address`.
+        """
+        told = settings.driver_addresses.get(name)
+        if told is not None:
+            return told
+        if name == ADS_DRIVER and "ads_address" in settings.model_fields_set:
+            return settings.ads_address
+        return HostPort(settings.ads_address.host, self._port(name, view.config.sidecar))
+
+    def not_served(self, view: View | None, proxy: ProxyName, driver: str) -> str:
+        """Say why a driver's server does not serve a proxy: it is another's. Empty if not, or not known."""
+        workload = holder_of(view, proxy) if view is not None else None
+        if view is None or workload is None:
+            return ""
+        named = driver_of(view, workload)
+        try:
+            its = self.installed.driver_of(view.config.sidecar, named).name
+        except DriverError:
+            return ""  # a problem of its own; it keeps what it has
+        return "" if its == driver else f"workload {workload.key} is of sidecar driver {its}, not {driver}"
+
+    def _default(self, config: SidecarSettings) -> str:
+        try:
+            return self._selected(config)
+        except DriverError:
+            return self._selected(SidecarSettings())
+
+    def _selected(self, config: SidecarSettings) -> str:
+        return self.installed.driver_of(config, "").name
+
+    def _port(self, name: str, config: SidecarSettings) -> int:
+        try:
+            return select(config, self.environment, self.installed.ports, name).proxy_server_port
+        except DriverError:
+            return self.drivers[name].proxy_server_port
+
+
+class DriverPages:
+    """What drivers show of themselves on the debug server (sidecars.contract.contexts.DebugHandlers)."""
+
+    def __init__(self) -> None:
+        self._pages: dict[str, Page] = {}
+        self._streams: list[Callable[[], tuple[StreamStatus, ...]]] = []
+        self._secrets: list[Callable[[], Iterable[Taken]]] = []
+
+    def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
+        """Add a page; of two with one path the first stays."""
+
+        async def answered(request: web.Request) -> Document:
+            try:
+                said = await answer(request.query)
+            except NothingThereError as error:
+                raise NotShown(str(error)) from error
+            return {name: jsonable(value) for name, value in said.items()}
+
+        self._pages.setdefault(path, Page(path, shows, answered, Look(shows=shows)))
+
+    def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
+        """Add a driver's streams to those of all."""
+        self._streams.append(statuses)
+
+    def secrets(self, taken: Callable[[], Iterable[Taken]]) -> None:
+        """Add what a driver's proxies have taken of secrets."""
+        self._secrets.append(taken)
+
+    def taken(self) -> Iterator[Taken]:
+        """Yield what proxies have taken of secrets, of all drivers that say so."""
+        return itertools.chain.from_iterable(each() for each in self._secrets)
+
+    def pages(self) -> tuple[Page, ...]:
+        """Return the pages, sorted by path."""
+        return tuple(self._pages[path] for path in sorted(self._pages))
+
+    def statuses(self) -> tuple[StreamStatus, ...]:
+        """Return the streams of all drivers."""
+        return tuple(status for each in self._streams for status in each())

@@ -1,0 +1,45 @@
+"""Log levels while a program runs: of all of it, or of one logger or package."""
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from meshwright.controller.process.logs import LogLevel
+from meshwright.mesh.spelling import nearest
+
+KEPT: Final = "admin.audit"
+"""The logger of administrative actions: whoever could silence it could act without being seen."""
+
+
+class LogLevels:
+    """The levels in force; a logger without one of its own has its package's, and at last that of all."""
+
+    def levels(self) -> Mapping[str, str]:
+        """Return the levels by logger, sorted; that of everything else stands under the empty name, first."""
+        table = logging.root.manager.loggerDict
+        own = {
+            name: each.level
+            for name, each in table.items()
+            if isinstance(each, logging.Logger) and each.level
+        }
+        found = {"": logging.root.level} | own
+        return {name: logging.getLevelName(level).lower() for name, level in sorted(found.items())}
+
+    def set_level(self, logger: str, level: str | None) -> None:
+        """Give a logger or package a level, or take its own away (None); the empty name is everything else.
+
+        Raises ValueError, with what would be right, for a level or a name that there is not.
+        """
+        if level is not None and level not in set(LogLevel):
+            raise ValueError(f"level is {level!r:.60}: must be {', '.join(LogLevel)}")
+        if not logger and level is None:
+            raise ValueError("level is missing: only a logger can do without one of its own")
+        if logger == KEPT:
+            raise ValueError(f"logger is {logger!r}: administrative actions are logged at every level")
+        known = {*sys.modules, *logging.root.manager.loggerDict}
+        if logger and logger not in known:
+            near = nearest(logger, known)
+            meant = f"did you mean {near}?" if near else "must be a module or package, such as delivery"
+            raise ValueError(f"logger is {logger!r:.60}: {meant}")
+        logging.getLogger(logger).setLevel(logging.NOTSET if level is None else level.upper())

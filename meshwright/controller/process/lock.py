@@ -1,0 +1,94 @@
+"""One server per state directory: an exclusive lock that ends with the process that holds it."""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from certs.errors import StateError
+from certs.files import make_private, open_private
+from certs.privacy import exposures, require_private
+from meshwright.controller.errors import StartupError, StateInUse
+
+_log = structlog.get_logger("controller.process.lock")
+
+LOCK_FILE: Final = "server.lock"
+
+COMMAND_SECONDS: Final = 5.0
+"""How long a server that starts waits for a command that has the directory for a moment."""
+
+_PAUSE_SECONDS: Final = 0.05
+_SHOWN: Final = 3
+_PID_LENGTH: Final = 10
+"""The holder's number is written over the one before, in one length: that takes no room on a full disk."""
+
+
+def prepare(state: Path, *, shared: bool = False) -> None:
+    """Create the state directory (0700) if it is missing; raise StartupError if it cannot be written.
+
+    So it is if others can get at what is in it, unless it is to be `shared`: then that is said in the log.
+    """
+    try:
+        make_private(state)
+    except OSError as error:
+        raise StartupError(f"cannot create the state directory {state}: {error.strerror}") from error
+    if not os.access(state, os.R_OK | os.W_OK | os.X_OK):
+        raise StartupError(f"the state directory {state} is not writable for this user")
+    if shared:
+        for words in exposures(state)[:_SHOWN]:
+            _log.warning("others can get at the state directory", what=words)
+        return
+    try:
+        require_private(state)
+    except StateError as error:
+        raise StartupError(str(error)) from error
+
+
+@contextlib.contextmanager
+def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
+    """Hold the lock of `state`, waiting for it so long; raise StateInUse if another process keeps it.
+
+    Raises StartupError if there can be no lock. The thread waits. The kernel gives the lock back when its
+    holder dies, so a crash leaves nothing to clean up.
+    """
+    path = state / LOCK_FILE
+    try:
+        descriptor = open_private(path)
+    except OSError as error:
+        raise StartupError(f"the state directory {state} is not writable: {error.strerror}") from error
+    try:
+        limit = time.monotonic() + seconds
+        while not _locked(descriptor):
+            if time.monotonic() >= limit:
+                holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                raise StateInUse(
+                    f"the state directory {state} is in use by another meshwright (process {holder})"
+                )
+            time.sleep(_PAUSE_SECONDS)
+        with contextlib.suppress(OSError):  # a full disk locks nobody out: the number is for people
+            os.pwrite(descriptor, f"{os.getpid():<{_PID_LENGTH}}\n".encode("ascii"), 0)
+            os.truncate(descriptor, _PID_LENGTH + 1)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def holder(state: Path) -> int | None:
+    """Return the process that had the lock last, or has it; None where that cannot be read."""
+    try:
+        return int((state / LOCK_FILE).read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

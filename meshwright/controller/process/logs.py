@@ -1,0 +1,212 @@
+"""How log lines look: JSON for programs, colours for people, secrets for nobody.
+
+JSON escapes control characters by itself. In lines for people they are escaped here: they hold names, paths
+and messages of others, and a terminal would take some of that for commands.
+"""
+
+import enum
+import functools
+import json
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Final, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from meshwright.mesh.printable import on_one_line, printable
+from meshwright.mesh.screened import styled
+
+REDACTED: Final = "[redacted]"
+_SECRET_WORDS: Final = frozenset({"secret", "secrets", "private", "password", "token", "pem"})
+_PEM_MARK: Final = "PRIVATE KEY-----"
+_PEM: Final = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_TEXTS: Final = frozenset({"exception", "stack"})
+"""What is long text of many lines: a key in it is cut out of it, the rest stays."""
+
+
+class LogLevel(enum.StrEnum):
+    """The least severity that is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(enum.StrEnum):
+    """AUTO is CONSOLE on a terminal and JSON elsewhere."""
+
+    AUTO = "auto"
+    JSON = "json"
+    CONSOLE = "console"
+
+
+@functools.lru_cache(maxsize=1024)
+def _secret_name(name: str) -> bool:
+    """Say whether a value under this name is withheld; `key` alone is an object's name, not a secret."""
+    words = name.lower().split("_")
+    return not _SECRET_WORDS.isdisjoint(words) or (len(words) > 1 and words[-1] in ("key", "keys"))
+
+
+def _redacted(value: object) -> object:
+    match value:
+        case str():  # the most of them first: whether something is a Mapping is the dearest question
+            return REDACTED if _PEM_MARK in value else value
+        case bytes():
+            return REDACTED if _PEM_MARK.encode() in value else value
+        case list() | tuple():
+            return [_redacted(inner) for inner in value]
+        case Mapping():
+            return {
+                name: REDACTED if _secret_name(str(name)) else _redacted(inner)
+                for name, inner in value.items()
+            }
+        case _:
+            return value
+
+
+def redact(_logger: WrappedLogger, _method: str, event: MutableMapping[str, object]) -> EventDict:
+    """Replace what is named like a secret, or holds a PEM private key: the second line of defence.
+
+    The first is that key types hide their bytes. Looks into mappings and sequences.
+    """
+    return {name: _field(name, value) for name, value in event.items()}
+
+
+def _field(name: str, value: object) -> object:
+    if name in _TEXTS and isinstance(value, str):
+        return _PEM.sub(REDACTED, value)
+    return REDACTED if _secret_name(name) else _redacted(value)
+
+
+def is_json(style: LogFormat, stream: TextIO) -> bool:
+    """Say whether lines that go there are JSON."""
+    return style is LogFormat.JSON or (style is LogFormat.AUTO and not stream.isatty())
+
+
+_LEVELS: Final = {
+    **{name.lower(): level for name, level in logging.getLevelNamesMapping().items()},
+    "exception": logging.ERROR,
+}
+"""By the method that is called."""
+
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, default=repr)
+
+
+def _as_json(_logger: WrappedLogger, _method: str, event: MutableMapping[str, object]) -> str:
+    return _ENCODER.encode(event)
+
+
+def for_people(stream: TextIO) -> tuple[Processor, ...]:
+    """Return the processors that make a line for people, with colours on a terminal."""
+    return (_printable, structlog.dev.ConsoleRenderer(colors=stream.isatty()))
+
+
+def _printable(_logger: WrappedLogger, _method: str, event: MutableMapping[str, object]) -> EventDict:
+    """Escape control characters: newlines too, but in what is long text of many lines."""
+    return {
+        name: (printable if name in _TEXTS else on_one_line)(value) if isinstance(value, str) else value
+        for name, value in event.items()
+    }
+
+
+def _renderers(style: LogFormat, stream: TextIO) -> tuple[Processor, ...]:
+    return (_as_json,) if is_json(style, stream) else for_people(stream)
+
+
+class Direct:
+    """One of our loggers, whose lines are finished: they are written, and no record is made of each.
+
+    The level is that of the standard library's logger of this name, for whoever sets levels there. A line
+    that cannot be written is reported as a library's would be.
+    """
+
+    __slots__ = ("_handler", "is_enabled_for", "name")
+
+    def __init__(self, name: str, handler: logging.StreamHandler[TextIO]) -> None:
+        self.name = name
+        self.is_enabled_for = logging.getLogger(name).isEnabledFor
+        self._handler = handler
+
+    def info(self, line: str) -> None:
+        """Write a line, whatever its level."""
+        handler = self._handler
+        handler.acquire()
+        try:
+            handler.stream.write(line + handler.terminator)
+            handler.stream.flush()
+        except Exception:  # noqa: BLE001 - as every handler does: whoever says something is not ended by it
+            handler.handleError(logging.makeLogRecord({"name": self.name, "msg": line}))
+        finally:
+            handler.release()
+
+    debug = warning = error = critical = exception = info
+
+
+def _at_level(logger: Direct, method: str, event: EventDict) -> EventDict:
+    """Let through what the logger's level does; quicker than structlog's own, which asks all its parents."""
+    if not logger.is_enabled_for(_LEVELS[method]):
+        raise structlog.DropEvent
+    return event
+
+
+def _wanted(record: logging.LogRecord) -> bool:
+    """Say whether a library's record is written: of its debugging only what was asked for by its name.
+
+    Our own lines come by no record. A library tells each step of what it does, with all that it handles.
+    """
+    if record.levelno >= logging.INFO:
+        return True
+    logger: logging.Logger | None = logging.getLogger(record.name)
+    while logger is not None and logger.level == logging.NOTSET:
+        logger = logger.parent
+    return logger is not logging.getLogger()
+
+
+def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -> None:
+    """Send every line, ours and the libraries', to `stream` (standard error) in one form."""
+    target = styled(stream or sys.stderr)
+    shared: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        # As text, before secrets are looked for in it. Without local variables: keys are among them.
+        structlog.processors.format_exc_info,
+        redact,
+    ]
+    handler = logging.StreamHandler(target)
+    handler.addFilter(_wanted)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(style, target),
+            ],
+        )
+    )
+    # Who wrote a record, and where, is in no line of ours: it is not asked for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001 - as the manual of the library has it
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.value.upper())
+    for chatty in ("aiohttp.access", "watchfiles"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("envoy").setLevel(logging.DEBUG)  # it writes what its own level lets through
+    structlog.configure(
+        processors=[
+            _at_level,
+            *shared,
+            *_renderers(style, target),
+        ],
+        logger_factory=functools.cache(lambda name="": Direct(name, handler)),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )

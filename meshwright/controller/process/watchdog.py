@@ -1,0 +1,45 @@
+"""Who held the event loop, and for how long: told by the heartbeat, for metrics, the log and a page."""
+
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.admin.reading import LateMoment
+
+NOTED_SECONDS: Final = 0.02
+"""What is remembered: the loop is to be held no longer than this."""
+LOGGED_SECONDS: Final = 0.1
+REMEMBERED: Final = 64
+
+_log = structlog.get_logger("controller.process.watchdog")
+
+
+class Watchdog:
+    """Hears of every beat of the loop, and remembers the last that were late.
+
+    `doing` says what the wave that is being made is at, or nothing.
+    """
+
+    def __init__(self, metrics: Metrics, doing: Callable[[], str], clock: Callable[[], datetime]) -> None:
+        self._metrics = metrics
+        self._doing = doing
+        self._clock = clock
+        self._moments: deque[LateMoment] = deque(maxlen=REMEMBERED)
+
+    def late(self, seconds: float) -> None:
+        """Take note of how late a beat came."""
+        self._metrics.loop_beat(seconds)
+        if seconds <= NOTED_SECONDS:
+            return
+        doing = self._doing()
+        self._moments.append(LateMoment(self._clock(), seconds, doing))
+        if seconds > LOGGED_SECONDS:
+            _log.warning("the event loop was held", seconds=round(seconds, 3), doing=doing)
+
+    def moments(self) -> tuple[LateMoment, ...]:
+        """Return the last late moments, newest first."""
+        return tuple(reversed(self._moments))

@@ -1,0 +1,101 @@
+"""What is known of each proxy while the root changes: from the ledger, its streams and its agent's word."""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from certs.ledger.entry import LedgerEntry
+from certs.roots.authority import ChangingAuthority
+from certs.roots.evidence import Evidence, Ours
+from certs.roots.rotation import Fingerprint, Rotation
+from meshwright.mesh.identity import ProxyName
+from meshwright.sidecars.contract.contexts import Taken
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What proxies have taken of secrets, which are connected, and the roots that agents have confirmed.
+
+    `taken` is None where service certificates are of another issuer: this root is nothing to them. `ours` is
+    how the server itself stands.
+    """
+
+    taken: Iterable[Taken] | None
+    connected: frozenset[ProxyName]
+    confirmed: Mapping[ProxyName, frozenset[Fingerprint]]
+    ours: Ours
+
+
+def evidence(
+    rotation: Rotation,
+    entries: Iterable[LedgerEntry],
+    said: Said,
+    authority: ChangingAuthority,
+    now: datetime,
+) -> tuple[Evidence, ...]:
+    """Return what is known of each proxy with a certificate in force that one of the two roots signed."""
+    known: dict[str, list[LedgerEntry]] = {}
+    for entry in entries:
+        signed = replace(entry, signer=entry.signer or rotation.origin)  # of whom it was not noted
+        if entry.in_force(now) and signed.signer in (rotation.signer, rotation.other):
+            known.setdefault(entry.common_name, []).append(signed)
+    taken: dict[str, list[Taken]] = {}
+    for each in said.taken or ():
+        taken.setdefault(each.node, []).append(each)
+    roots = functools.cache(authority.held_in)
+    signer = functools.cache(authority.signer_of)
+    return tuple(
+        _evidence(ProxyName.parse(name), known[name], taken.get(name, []), said, rotation, now, roots, signer)
+        for name in sorted(known)
+    )
+
+
+def _evidence(
+    proxy: ProxyName,
+    entries: list[LedgerEntry],
+    taken: list[Taken],
+    said: Said,
+    rotation: Rotation,
+    now: datetime,
+    roots: Callable[[bytes], frozenset[Fingerprint]],
+    signer: Callable[[bytes], str],
+) -> Evidence:
+    claimed = [each for each in entries if each.claimed_at is not None]
+    # The files of one that was issued since then have the roots that are trusted since then beside it.
+    given = all(each.issued_at > rotation.since for each in entries)
+    mesh = frozenset.intersection(*(roots(each.trust_bundle) for each in taken)) if taken else None
+    return Evidence(
+        proxy,
+        frozenset(rotation.trusted) if said.taken is None else mesh,
+        said.confirmed.get(proxy, frozenset(rotation.trusted) if given else None),
+        _shown(entries, rotation),
+        rotation.signer if said.taken is None else _service(taken, rotation, signer),
+        now if proxy in said.connected else max(filter(None, (e.last_seen for e in claimed)), default=None),
+        max(each.issued_at for each in entries),
+    )
+
+
+def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerprint]:
+    """Return who signed what it may show from now on: what it came with last, and what it was issued since.
+
+    What it was issued may be on its disk, though it has not come with it yet. Of one that never came the
+    newest counts. Times are whole seconds: of two within one the better is believed.
+    """
+
+    def order(entry: LedgerEntry) -> tuple[datetime, datetime, bool]:
+        return entry.issued_at, entry.claimed_at or entry.issued_at, entry.signer == rotation.signer
+
+    newest = max((each for each in entries if each.claimed_at is not None), key=order, default=None)
+    if newest is None:
+        return frozenset({Fingerprint(max(entries, key=order).signer)})
+    since = (e.signer for e in entries if e.claimed_at is None and e.issued_at >= newest.issued_at)
+    return frozenset(map(Fingerprint, (newest.signer, *since)))
+
+
+def _service(taken: list[Taken], rotation: Rotation, signer: Callable[[bytes], str]) -> Fingerprint | None:
+    """Return who signed what it shows to its peers; the other root, unless it is the one that signs."""
+    if not taken:
+        return None
+    shown = {signer(each.chain) if each.chain else "" for each in taken}
+    return rotation.signer if shown == {rotation.signer} else rotation.other

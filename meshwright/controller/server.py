@@ -1,0 +1,268 @@
+"""One run of the server: its parts on their feet in order, in one TaskGroup, and to their end in order."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from certs.errors import CertificateError
+from certs.ledger.rebuilding import REBUILT
+from meshwright.admin.http.guard import LOOPBACK_NAMES
+from meshwright.admin.http.health import Health
+from meshwright.admin.http.heartbeat import beating
+from meshwright.admin.http.servers import SocketError
+from meshwright.controller import doors
+from meshwright.controller.delivering import paces
+from meshwright.controller.driver_runner import Running, driving
+from meshwright.controller.drivers import ADS_DRIVER
+from meshwright.controller.errors import StartupError
+from meshwright.controller.expiry import Expiry, looking
+from meshwright.controller.hearing import hearing
+from meshwright.controller.measuring import Measuring
+from meshwright.controller.probing import probing
+from meshwright.controller.process import descriptors
+from meshwright.controller.process.handshakes import FailedHandshakes
+from meshwright.controller.process.levels import LogLevels
+from meshwright.controller.process.listening import Sockets
+from meshwright.controller.process.memory import built_to_stay, tending, trimming
+from meshwright.controller.process.service_manager import ServiceManager
+from meshwright.controller.process.tasks import spawn
+from meshwright.controller.reloading import Reload
+from meshwright.controller.settings import Settings
+from meshwright.controller.wiring import Parts
+from meshwright.delivery.unissued import remarks_on
+from meshwright.mesh.host_port import HostPort
+from meshwright.providers.contract import SourceError
+from meshwright.sidecars.contract.errors import DriverError
+from xds.server.listener import ListenError
+
+_FIRST_READ: Final = "first read of the sources"
+_FIRST_WAVE: Final = "first snapshots"
+_DRIVERS: Final = "sidecar drivers"
+
+_log = structlog.get_logger("controller.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where the server listens: the addresses it was told, with the ports it has; `drivers` by name.
+
+    `enrolment` are the ports of that name and of `renewal`, as far as there are any.
+    """
+
+    drivers: Mapping[str, HostPort]
+    http: HostPort
+    debug: HostPort
+    webhook: HostPort | None = None
+    enrolment: Mapping[str, HostPort] = field(default_factory=dict)
+
+    @property
+    def ads(self) -> HostPort:
+        """Return where Envoys dial in; raise KeyError where there are to be none."""
+        return self.drivers[ADS_DRIVER]
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Turn what may keep the server from starting into StartupError, in one sentence."""
+    try:
+        yield
+    except (CertificateError, SourceError, DriverError, ListenError, SocketError) as error:
+        raise StartupError(" ".join(str(error).split())) from error
+
+
+class Server:
+    """One run of the server's parts: in order to its feet, and in order to its end."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        sockets: Sockets,
+        handshakes: FailedHandshakes,
+        reload: Reload | None,
+        manager: ServiceManager,
+    ) -> None:
+        self._parts = parts
+        self._manager = manager
+        self._reload = reload
+        self._sockets = sockets
+        self._measuring = Measuring(parts, handshakes)
+        self._waiting = [_FIRST_READ, _FIRST_WAVE, _DRIVERS]
+        self._unwell: tuple[str, ...] = ()
+
+    async def run(self, stop: asyncio.Event, started: Callable[[Bound], None]) -> None:
+        """Run until `stop` is set; `started` is told where it listens. Raises a group of what ended it."""
+        parts, sockets = self._parts, self._sockets
+        health = Health(parts.heartbeat.alive, self._waited_for, self._remarks)
+        tasks: list[asyncio.Task[None]] = []
+        async with self._cluster(), asyncio.TaskGroup() as group:
+            try:
+                tasks.append(spawn(group, "heartbeat", self._beating()))
+                tasks += [spawn(group, name, work) for name, work in self._managed()]
+                async with (
+                    doors.probes(parts, sockets, health) as http,
+                    doors.pages(parts, sockets) as debug,
+                    doors.commands(parts, sockets),
+                ):
+                    await self._first()
+                    async with (
+                        self._drivers(group, stop) as running,
+                        doors.webhook(parts, sockets) as webhook,
+                        self._enrolment() as enrolment,
+                    ):
+                        self._warn()
+                        tasks += [spawn(group, name, work) for name, work in self._works(running)]
+                        drivers = {name: each.address for name, each in running.items()}
+                        self._serving(Bound(drivers, http, debug, webhook, enrolment), started)
+                        await stop.wait()
+                        self._manager.stopping()
+            finally:
+                self._manager.stopping()
+                for task in tasks:
+                    task.cancel()
+        _log.info("stopped")
+
+    def _managed(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what tells the service manager, by name: from the beginning, and while the server drains."""
+        if self._manager.listens:
+            yield "service manager", self._manager.followed(self._missing, self._remarks)
+            yield "service manager's watchdog", self._manager.fed(self._parts.heartbeat.alive)
+
+    async def _missing(self) -> tuple[str, ...]:
+        return self._waited_for()
+
+    def _waited_for(self) -> tuple[str, ...]:
+        rebuilding = () if self._parts.opened.rebuilding is None else (REBUILT,)
+        webhook = () if self._parts.webhook is None else self._parts.webhook.waited_for()
+        return (*self._waiting, *self._unwell, *rebuilding, *webhook)
+
+    def _remarks(self) -> tuple[str, ...]:
+        parts = self._parts
+        webhook = () if parts.webhook is None else parts.webhook.remarks()
+        pods = () if parts.pod_roots is None else parts.pod_roots.remarks()
+        ending = remarks_on(parts.delivery.certificates.running_out(parts.clock()))
+        return (
+            *descriptors.remarks(),
+            *parts.room.remarks(),
+            *parts.older_ledger.remarks(),
+            *ending,
+            *self._measuring.degraded,
+            *webhook,
+            *pods,
+        )
+
+    async def _beating(self) -> None:
+        await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)
+
+    async def _first(self) -> None:
+        """Read the mesh for the first time, and follow it: then whoever comes can be answered."""
+        with built_to_stay():
+            with explained():
+                await self._parts.sources.first()
+            self._waiting.remove(_FIRST_READ)
+            self._parts.delivery.loop.linting.postpone()
+            await self._parts.delivery.loop.wave()
+        self._waiting.remove(_FIRST_WAVE)
+
+    def _warn(self) -> None:
+        host = self._parts.settings.debug_address.host
+        if host not in LOOPBACK_NAMES:
+            _log.warning("the debug pages are open to other machines, to whoever asks", address=host)
+
+    def _serving(self, bound: Bound, started: Callable[[Bound], None]) -> None:
+        addresses = {name: str(address) for name, address in bound.drivers.items()}
+        ads = addresses.pop(ADS_DRIVER, None)
+        told = {"ads": ads, **addresses, "http": str(bound.http), "debug": str(bound.debug)}
+        if bound.webhook is not None:
+            told["webhook"] = str(bound.webhook)
+        told |= {name: str(address) for name, address in bound.enrolment.items()}
+        self._parts.listening.update({name: at for name, at in told.items() if at is not None})
+        _log.info("serving", **told)
+        started(bound)
+
+    def _works(self, running: Mapping[str, Running]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name."""
+        parts = self._parts
+        yield from parts.sources.works(parts.changed)
+        yield from parts.delivery.works(parts.opened.ledger, parts.verdicts.keep, parts.clock)
+        if parts.reporter is not None:
+            yield from parts.reporter.works()
+        if parts.span_export is not None:
+            yield from parts.span_export.works(parts.delivery.journal.entered_until)
+        yield "issuer", parts.issuing.tending(parts.clock)
+        yield "issuer's roots", hearing(parts.issuing.opened.issuer, parts.pages.taken, parts.clock)
+        yield "server certificate", parts.tls.renewing(parts.clock)
+        yield "state directory", parts.room.watching()
+        yield "measurements", self._measuring.run()
+        delivery = parts.delivery
+        expiry = Expiry(
+            delivery.registry,
+            delivery.held_certificates,
+            parts.opened.ledger,
+            delivery.shown_certificates,
+            lambda: parts.gateway.end,
+        )
+        yield "expiry", looking(expiry, parts.metrics, parts.clock)
+        yield "memory", tending(self._measuring.held, lambda: self._measuring.streams() > 0)
+        yield "free memory", trimming()
+        if parts.webhook is not None:
+            yield from parts.webhook.works()
+        if parts.pod_roots is not None:
+            yield from parts.pod_roots.works()
+        if parts.opened.whose.tend is not None:
+            yield "authority", parts.following.running(parts.clock)
+        yield "declared roots", parts.declared_roots.run()
+        yield "gateway certificate", parts.gateway.run()
+        if parts.roots is not None:
+            yield "root change", parts.roots.stepping()
+        if self._reload is not None:
+            yield "settings", parts.reloading.run(self._reload, self._hold)
+        asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
+        yield "driver probes", probing(asked, self._are_unwell, parts.delivery.observer.own_connection)
+
+    @contextlib.asynccontextmanager
+    async def _enrolment(self) -> AsyncIterator[Mapping[str, HostPort]]:
+        """Answer machines that join or renew, if they may."""
+        if (enrolling := self._parts.enrolling) is None:
+            yield {}
+            return
+        async with contextlib.AsyncExitStack() as stack:
+            with explained():
+                found = await stack.enter_async_context(enrolling.serving(self._parts.tls.identity))
+            yield found
+
+    @contextlib.asynccontextmanager
+    async def _drivers(
+        self, group: asyncio.TaskGroup, stop: asyncio.Event
+    ) -> AsyncIterator[Mapping[str, Running]]:
+        """Serve proxies; what they have open has time to end only if the server was told to stop."""
+        async with contextlib.AsyncExitStack() as stack:
+            with explained():
+                running = await stack.enter_async_context(driving(self._parts, group, stop))
+            self._waiting.remove(_DRIVERS)
+            try:
+                yield running
+            finally:
+                self._waiting.append("stopping")
+
+    def _hold(self, settings: Settings, changed: Sequence[str]) -> None:
+        """Have settings hold that were read again; an unchanged level is left as `log-level` has set it."""
+        if "log_level" in changed:
+            LogLevels().set_level("", settings.log_level.value)
+        self._parts.delivery.gathering.pace(paces(settings))
+
+    def _are_unwell(self, names: tuple[str, ...]) -> None:
+        self._unwell = tuple(f"sidecar driver {name}" for name in names)
+
+    @contextlib.asynccontextmanager
+    async def _cluster(self) -> AsyncIterator[None]:
+        """Be able to ask the cluster, if there is one, until all who may have ended."""
+        if self._parts.cluster is None:
+            yield
+        else:
+            async with self._parts.cluster.api:
+                yield

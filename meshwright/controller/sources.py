@@ -1,0 +1,60 @@
+"""Where the mesh is read from: a directory, a cluster, installed providers, the DNS for what names it."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from meshwright.controller.kept import Kept
+from meshwright.controller.settings import Settings
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.problems import Problems
+from meshwright.providers.contract import Source
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.providers.directory.source import DirectorySource
+from meshwright.providers.dns import kept
+from meshwright.providers.dns.resolver import Resolver
+from meshwright.providers.dns.schedule import Pacing
+from meshwright.providers.dns.source import DnsSource
+from meshwright.providers.installed.registry import providers
+from meshwright.providers.installed.source import ProviderSource
+from meshwright.providers.sources import Sources
+
+OURS: Final = (DirectorySource.name, "kubernetes", DnsSource.name)
+"""The names of sources of our own, whether there are such or not."""
+
+
+def as_read(manifests: str) -> tuple[Mapping[ObjectKey, Sourced], Problems]:
+    """Return the good objects of manifests that are in no source, and what is wrong with the others."""
+    read = Manifests().apply_each([("manifests", manifests)])
+    return dict(read.objects()), read.problems()
+
+
+def sources_of(
+    settings: Settings, cluster: Source | None, answers: Kept[kept.Kept], clock: Callable[[], datetime]
+) -> Sources:
+    """Make the sources of one server; where two contradict each other, the directory wins, if there is one.
+
+    After it come the cluster, if there is one, and the providers as they are named. The DNS begins with the
+    `answers` that were kept, and keeps them. Raises ProviderError.
+    """
+    hold = timedelta(seconds=settings.empty_answer_hold_seconds)
+    floor, ceiling = settings.dns_floor_seconds, settings.dns_ceiling_seconds
+    dns = DnsSource(
+        Resolver(settings.dns_nameservers, settings.dns_timeout_seconds),
+        clock,
+        pacing=Pacing(timedelta(seconds=floor), timedelta(seconds=ceiling)),
+        hold=hold,
+        patience=timedelta(seconds=settings.dns_timeout_seconds),
+        kept=answers.load(),
+        keep=answers.keep,
+    )
+    given: list[Source] = []
+    if settings.mesh is not None:
+        given.append(DirectorySource(settings.mesh, clock, hold=hold))
+    if cluster is not None:
+        given.append(cluster)
+    given += (
+        ProviderSource(name, provider, clock, hold=hold)
+        for name, provider in providers(settings.providers, taken=OURS)
+    )
+    return Sources(given, following=(dns,))

@@ -1,0 +1,183 @@
+"""The control plane's own spans on their way to a collector, by OTLP over gRPC: nobody waits for it."""
+
+import asyncio
+import os
+import platform
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, Protocol
+
+import grpc
+import grpc.aio
+import structlog
+
+from meshwright.admin.spans.change import spans
+from meshwright.admin.spans.otlp import EXPORT, rejected, request
+from meshwright.admin.spans.span import Span, Value
+from meshwright.controller.errors import StartupError
+from meshwright.delivery.history.open_waves import OpenWaves
+from meshwright.mesh.host_port import HostPort
+
+QUEUE: Final = 4096
+"""Spans that wait for their collector; a trace for which there is no room is dropped."""
+
+BATCH: Final = 128
+"""Spans of one request: few, for the event loop is held for some 3 ms while they are encoded."""
+
+SECONDS: Final = 10.0
+"""What a collector may take to answer."""
+
+LOOK: Final = 0.5
+"""Seconds between two looks at which waves have ended."""
+
+_AGAIN: Final = (1.0, 2.0, 5.0)
+"""Seconds after a request that failed until the next, and until those after it."""
+
+_LATER: Final = frozenset(
+    {
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DATA_LOSS,
+    }
+)
+"""After these the protocol has a request repeated; whatever else is said, it would be said again."""
+
+_OPTIONS: Final = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.initial_reconnect_backoff_ms", 500),
+    ("grpc.max_reconnect_backoff_ms", 5000),
+)
+
+_log = structlog.get_logger("controller.span_export")
+
+
+class SpanMeter(Protocol):
+    """Counts spans."""
+
+    def spans_exported(self, count: int) -> None:
+        """Count spans that a collector has taken."""
+
+    def spans_dropped(self, reason: str, count: int) -> None:
+        """Count spans that it never will."""
+
+
+class SpanExport:
+    """Makes each wave that has ended a trace, and sends it to a collector; on the event loop.
+
+    Without `tls` in plain text. `waves` are to be told of what is delivered.
+    """
+
+    def __init__(
+        self,
+        at: HostPort,
+        tls: grpc.ChannelCredentials | None,
+        meter: SpanMeter,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.waves = OpenWaves()
+        self._at = at
+        self._tls = tls
+        self._meter = meter
+        self._clock = clock
+        self._queue: deque[Span] = deque()
+        self._any = asyncio.Event()
+        self._failed = 0
+
+    def works(
+        self, known_until: Callable[[float], float]
+    ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name.
+
+        `known_until` says, now, up to which moment all is known that happened to waves, by the same clock.
+        """
+        yield "spans", self._making(known_until)
+        yield "span collector", self._sending()
+
+    def offer(self, trace: Sequence[Span]) -> None:
+        """Have a trace sent when its turn comes, or drop it: it waits for none."""
+        if len(self._queue) + len(trace) > QUEUE:
+            self._meter.spans_dropped("queue-full", len(trace))
+            return
+        self._queue.extend(trace)
+        self._any.set()
+
+    async def _making(self, known_until: Callable[[float], float]) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            now = time.monotonic()
+            for record in self.waves.take(known_until(now)):
+                self.offer(spans(record, self._clock().timestamp() - now, os.urandom))
+                await asyncio.sleep(0)  # a hundred pushes each, and there may be many that ended
+
+    async def _sending(self) -> None:
+        teller, ours = told_by(), version("meshwright")
+        async with self._channel() as channel:
+            export = channel.unary_unary(EXPORT)  # bytes to bytes
+            while True:
+                await self._any.wait()
+                self._any.clear()
+                while self._queue:
+                    batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
+                    await self._sent(export, request(teller, ours, batch), len(batch))
+
+    async def _sent(
+        self, export: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes], message: bytes, count: int
+    ) -> None:
+        """Return once a collector has taken a request, or has said that it never will."""
+        while True:
+            try:
+                answer = await export(message, timeout=SECONDS)
+            except grpc.aio.AioRpcError as error:
+                self._say(error)
+                if error.code() not in _LATER:
+                    self._meter.spans_dropped("rejected", count)
+                    return
+                await asyncio.sleep(_AGAIN[min(self._failed, len(_AGAIN)) - 1])
+                continue
+            if self._failed:
+                _log.info("the collector of spans is well again", collector=str(self._at))
+            self._failed = 0
+            untaken = min(rejected(answer), count)
+            self._meter.spans_exported(count - untaken)
+            if untaken:
+                self._meter.spans_dropped("rejected", untaken)
+            return
+
+    def _say(self, error: grpc.aio.AioRpcError) -> None:
+        self._failed += 1
+        if self._failed == 1:
+            said = " ".join((error.details() or "").split())[:300]
+            code = error.code().name.lower()
+            _log.warning("the collector of spans fails", collector=str(self._at), code=code, said=said)
+
+    def _channel(self) -> grpc.aio.Channel:
+        if self._tls is None:
+            return grpc.aio.insecure_channel(str(self._at), options=_OPTIONS)
+        return grpc.aio.secure_channel(str(self._at), self._tls, options=_OPTIONS)
+
+
+def collector_tls(ca: Path | None) -> grpc.ChannelCredentials:
+    """Return what a collector's certificate is judged by; raise StartupError if the file cannot be read."""
+    try:
+        return grpc.ssl_channel_credentials(None if ca is None else ca.read_bytes())
+    except OSError as error:
+        raise StartupError(f"cannot read {ca} (trace_collector_ca): {error.strerror}") from error
+
+
+def told_by() -> Mapping[str, Value]:
+    """Return who tells of spans, by the names of OpenTelemetry's conventions; another one at every start."""
+    return {
+        "service.name": "meshwright",
+        "service.version": version("meshwright"),
+        "service.instance.id": str(uuid.uuid4()),
+        "host.name": platform.node(),
+        "process.pid": os.getpid(),
+    }

@@ -1,0 +1,36 @@
+"""ServiceAccount tokens judged by the cluster that the mesh is read from, and Pods found in the mesh.
+
+Imported where a cluster is read and such tokens are accepted.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from catalog.store.view import View
+from meshwright.enrolment.proofs.contract import Unproven
+from meshwright.enrolment.proofs.kubernetes import KubernetesProof, Seen
+from meshwright.kube.api import Api
+from meshwright.kube.errors import KubeError
+from meshwright.kube.resource import Resource
+from meshwright.mesh.workload import WorkloadKey
+
+TOKEN_REVIEWS: Final = Resource(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
+)
+
+
+def kubernetes_proof(api: Api, view: Callable[[], View | None]) -> KubernetesProof:
+    """Return what judges tokens by this API server, and finds Pods in this view."""
+
+    async def review(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return await api.create(TOKEN_REVIEWS, None, asked)
+        except KubeError as error:
+            raise Unproven(f"the API server has judged no token: {error}") from error
+
+    def seen_as(pod: WorkloadKey) -> Seen | None:
+        newest = view()
+        found = None if newest is None else newest.workloads.get(pod)
+        return None if found is None else Seen(found.identity, found.uid, found.node, found.proxy_name)
+
+    return KubernetesProof(review, seen_as)

@@ -1,0 +1,162 @@
+"""The way from views to streams and back, put together; nothing runs yet."""
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from certs.ledger.contract import Ledger
+from meshwright.delivery.answers import Answers
+from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.gathering import Gathering, Paces
+from meshwright.delivery.history.history import PushHistory
+from meshwright.delivery.history.open_waves import OpenWaves
+from meshwright.delivery.loop import Loop, MeshState
+from meshwright.delivery.meters import Meter
+from meshwright.delivery.model import Model
+from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.proxies.held_certificates import HeldCertificates
+from meshwright.delivery.proxies.journal import Journal
+from meshwright.delivery.proxies.observer import MeshObserver
+from meshwright.delivery.proxies.readiness import EndpointReadiness
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.delivery.proxies.sharing import SharedIdentities
+from meshwright.delivery.proxies.shown_certificates import ShownCertificates
+from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.quarantine.accepted import Acknowledged
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.verdicts import Verdict
+from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.verifying import Verification
+from meshwright.delivery.wave import Wave
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.tap import Tapped
+from meshwright.providers.sources import Sources
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.protocol.snapshot import Snapshot
+
+NewQuarantine = Callable[[Callable[[NodeKey], Acknowledged]], Quarantine]
+"""Makes a quarantine that keeps what proxies have acknowledged where it is told to."""
+
+
+class Follower(Protocol):
+    """Whoever tells others of what is delivered. Both must be quick and must not raise."""
+
+    def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        """Take note of what a wave, or a part of it, published, and of the snapshots that it replaced."""
+
+    def changed(self) -> None:
+        """Take note that a wave is over, or that other problems were found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """The parts that take changes to proxies and answers back; whoever serves proxies needs the cache.
+
+    `followers` hear of what is delivered.
+    """
+
+    certificates: ServiceCertificates
+    cache: SnapshotCache
+    registry: ProxyRegistry
+    history: PushHistory
+    journal: Journal
+    readiness: EndpointReadiness
+    quarantine: Quarantine
+    gathering: Gathering
+    answers: Answers
+    loop: Loop
+    observer: MeshObserver
+    sharing: SharedIdentities
+    held_certificates: HeldCertificates
+    shown_certificates: ShownCertificates
+    followers: list[Follower] = field(default_factory=list)
+
+    def works(
+        self, ledger: Ledger, keep: Callable[[tuple[Verdict, ...]], None], clock: Callable[[], datetime]
+    ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as anybody is served, by name; `keep` writes down what is at fault."""
+        yield "mesh loop", self.loop.run()
+        yield "presence", self.loop.attending()
+        yield "journal", self.journal.run()
+        yield "admissions", self.readiness.run(ledger, clock, self.gathering.changed)
+        yield "problems", self.loop.linting.run()
+        yield "renewals", self.certificates.renewing(clock, self.gathering.changed)
+        yield "shared identities", self.sharing.watching(self.gathering.changed)
+        yield "offers of what was rejected", self.answers.retrying()
+        yield "verdicts", self.answers.keeping(keep)
+
+
+def delivery(
+    *,
+    sources: Sources,
+    paces: Paces,
+    readiness: EndpointReadiness,
+    certificates: ServiceCertificates,
+    new_model: Callable[[], Model],
+    new_quarantine: NewQuarantine,
+    lingering: float,
+    meter: Meter,
+    clock: Callable[[], datetime],
+    watched: Callable[[], Mapping[ServiceKey, Tapped]] = Picture,
+    verify: bool = False,
+    waves: OpenWaves | None = None,
+) -> Delivery:
+    """Join the parts; with `verify` each wave is compared with one from nothing.
+
+    What is made for a proxy is kept current until `lingering` seconds after its last stream. `watched` says
+    which requests are tapped. With `waves` each wave is followed to the answers of those whom it concerns.
+    """
+    presence, registry = Presence(Lingering(lingering)), ProxyRegistry(clock)
+    cache = SnapshotCache(presence.attended)
+    history = PushHistory(cache, registry.find, waves)
+    quarantine = new_quarantine(registry.acknowledged)
+    sharing = SharedIdentities(registry, quarantine)
+    journal = Journal(history, quarantine, meter)
+    gathering = Gathering(sources, paces, meter, readiness.admissions, watched)
+    followers: list[Follower] = []
+
+    def published(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        history.published(wave, step, replaced)
+        for each in followers:
+            each.published(wave, step, replaced)
+
+    publishing = Publishing(cache, quarantine, meter, published, waves, journal)
+    answers = Answers(publishing, gathering.changed, clock)
+
+    def on_state(state: MeshState) -> None:
+        quarantine.forget(registry.follow(state.proxies))
+        answers.judged()
+        for each in followers:
+            each.changed()
+
+    loop = Loop(
+        gathering,
+        new_model,
+        certificates,
+        publishing,
+        clock=clock,
+        meter=meter,
+        on_state=on_state,
+        presence=presence,
+        verification=Verification(meter) if verify else None,
+        shared=sharing.problems,
+    )
+    return Delivery(
+        certificates=certificates,
+        cache=cache,
+        registry=registry,
+        history=history,
+        journal=journal,
+        readiness=readiness,
+        quarantine=quarantine,
+        gathering=gathering,
+        answers=answers,
+        loop=loop,
+        observer=MeshObserver(registry, meter, history, journal, readiness, answers),
+        sharing=sharing,
+        held_certificates=HeldCertificates(cache.snapshot),
+        shown_certificates=ShownCertificates(),
+        followers=followers,
+    )

@@ -1,0 +1,245 @@
+"""What happens on the ADS server, told to the registry, the metrics and the log."""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+import structlog
+
+from certs.errors import PeerRefused
+from certs.peer import read_peer
+from meshwright.delivery.history.history import PushHistory
+from meshwright.delivery.meters import StreamMeter
+from meshwright.delivery.proxies.ended_connections import EndedConnections
+from meshwright.delivery.proxies.journal import Journal
+from meshwright.delivery.proxies.readiness import EndpointReadiness
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.mesh.objects import ObjectKey
+from meshwright.sidecars.type_words import short_type
+from xds.cache import NodeKey
+from xds.protocol.wire import Node, Rejection, Response
+from xds.server.budget import Excess
+from xds.server.hooks import Cause, Ending, Peer
+from xds.server.status import Variant
+
+REMEMBERED_CONNECTIONS: Final = 10_000
+"""Connections known by their peer's address; a new stream on one that was forgotten counts it again."""
+
+_log = structlog.get_logger("controller.ads")
+_logging = logging.getLogger("controller.ads")
+
+
+class Answered(Protocol):
+    """Whoever decides what a proxy is served by what it answers."""
+
+    def opened(self, node: NodeKey) -> None:
+        """Take note of a new stream."""
+
+    def decides(self, node: NodeKey) -> bool:
+        """Say whether something may follow from what a proxy accepts: it has rejected something."""
+
+    def answered(
+        self,
+        node: NodeKey,
+        response: Response,
+        rejection: Rejection | None,
+        changed: frozenset[ObjectKey],
+        stream: int | None,
+    ) -> None:
+        """Take an answer; `changed` are the objects that led to what is rejected.
+
+        `stream` is given where several proxies share the identity, or the stream has a record of its own.
+        """
+
+    def has_record(self, stream: int) -> bool:
+        """Return whether a stream has rejected something that concerns it alone."""
+
+    def takes_calls(self, node: NodeKey, response: Response) -> bool:
+        """Return whether a proxy that acknowledges this response has all of its inbound listeners."""
+
+    def closed(self, stream: int) -> None:
+        """Take note that a stream has ended."""
+
+
+class MeshObserver:
+    """The ADS server's observer; counts open streams by variant besides passing everything on."""
+
+    def __init__(
+        self,
+        registry: ProxyRegistry,
+        metrics: StreamMeter,
+        history: PushHistory,
+        journal: Journal,
+        readiness: EndpointReadiness,
+        loop: Answered,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._registry = registry
+        self._metrics = metrics
+        self._history = history
+        self._journal = journal
+        self._readiness = readiness
+        self._loop = loop
+        self._now = monotonic
+        self._connections: dict[str, None] = {}
+        self._own = 0
+        self._ended = EndedConnections()
+        self.streams = {variant.value: 0 for variant in Variant}
+
+    def handshake(self) -> None:
+        """Count it, unless it is the control plane's own."""
+        if self._own:
+            self._own -= 1
+        else:
+            self._metrics.handshake()
+
+    def ended(self, peer: Peer, cause: Cause) -> None:
+        """Count it; it is said with the next `report`."""
+        self._metrics.connection_ended(cause.value)
+        self._ended.note(peer, cause)
+
+    def report(self) -> None:
+        """Say which connections were ended; to be called from time to time."""
+        for ended in self._ended.due(self._now()):
+            certificate = _common_name(ended.last)
+            said = {"cause": ended.cause.value, "count": ended.count, "last": ended.last.address}
+            _log.warning("connections ended", **said, certificate=certificate)
+
+    @contextlib.contextmanager
+    def own_connection(self) -> Iterator[None]:
+        """Connect to a server of this process: the next handshake is not counted, or none if this raises.
+
+        It may be heard of before that handshake or after; one for one they are the same number.
+        """
+        self._own += 1
+        try:
+            yield
+        except BaseException:
+            self._own = max(self._own - 1, 0)
+            raise
+
+    def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
+        """Note a stream."""
+        self._used(peer)
+        proxy = self._registry.opened(node_key, peer.address, variant)
+        self._journal.settle((node_key,))
+        self._history.opened(node_key, variant, self._now())
+        self._readiness.opened(node_key)
+        self._loop.opened(node_key)
+        self._metrics.stream_opened(variant.value)
+        self.streams[variant.value] += 1
+        said = {"proxy": node_key, "peer": peer.address, "protocol": variant.value}
+        if proxy.expected is not None:
+            _log.info("stream opened", **said)
+        else:
+            _log.warning("stream held until its workload is known", **said)
+
+    def refused(self, peer: Peer, reason: str) -> None:
+        """Count it; whoever refused has said more in the log."""
+        self._used(peer)
+        self._metrics.stream_refused(reason)
+        _log.info("stream refused", peer=peer.address, reason=reason)
+
+    def _used(self, peer: Peer) -> None:
+        if peer.address in self._connections:
+            return
+        if len(self._connections) >= REMEMBERED_CONNECTIONS:
+            del self._connections[next(iter(self._connections))]
+        self._connections[peer.address] = None
+        self._metrics.connection_used()
+
+    def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
+        """Count what a client had too much of, and say it."""
+        self._metrics.exceeded(excess.bound.value)
+        _log.warning(
+            "client over its budget",
+            proxy=node_key,
+            peer=peer.address,
+            bound=excess.bound.value,
+            value=excess.value,
+            limit=excess.limit,
+        )
+
+    def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
+        """Count and remember it."""
+        self._registry.of(node_key).large.sent(response, size)
+        self._metrics.sent(response.type_url, len(response.resources), size)
+        self._journal.sent(node_key, response, size)
+        if _logging.isEnabledFor(logging.DEBUG):  # asked first: an unwritten line is dear
+            _log.debug(
+                "response sent",
+                proxy=node_key,
+                type=short_type(response.type_url),
+                resources=len(response.resources),
+                removed=len(response.removed),
+                bytes=size,
+            )
+
+    def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
+        """Count it, and say the first of its type to a proxy: a client that cannot take it says nothing."""
+        self._metrics.large(response.type_url)
+        agent = node.user_agent if node is not None else ""
+        large = self._registry.of(node_key).large
+        if (first := large.sending(response, size, agent)) is not None:
+            say = _log.warning if first.is_suspect else _log.info
+            kind = short_type(response.type_url)
+            said = {"proxy": node_key, "type": kind, "bytes": size, "user_agent": agent[:200]}
+            say("large response", **said, **({"hint": first.hint} if first.hint else {}))
+
+    def answered(
+        self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
+    ) -> None:
+        """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
+        self._registry.of(node_key).large.answered(response)
+        if rejection is None and not self._loop.decides(node_key):
+            self._journal.accepted(node_key, response)
+        else:
+            self._decided(node_key, response, rejection, stream)
+        if rejection is None:
+            self._metrics.acked(response.type_url)
+            if self._readiness.waits_for(node_key, response.type_url) and self._loop.takes_calls(
+                node_key, response
+            ):
+                self._readiness.acknowledged(node_key, response.type_url)
+            return
+        self._metrics.nacked(response.type_url)
+        _log.error(
+            "response rejected",
+            proxy=node_key,
+            type=short_type(response.type_url),
+            code=rejection.code,
+            said=rejection.message,
+        )
+
+    def _decided(
+        self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int
+    ) -> None:
+        """Have it decided what a proxy is served after its answer, by all that it was sent before."""
+        self._journal.settle((node_key,))
+        changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
+        delays = self._history.answered(node_key, response, rejection, self._now())
+        if delays.acknowledged is not None:
+            self._metrics.acknowledged(delays.acknowledged)
+        is_own = self._registry.has_several(node_key) or self._loop.has_record(stream)
+        self._loop.answered(node_key, response, rejection, changed, stream if is_own else None)
+
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
+        """Note the end of a stream; one that was refused after it was opened counts as refused, too."""
+        variant = self._registry.closed(node_key, peer.address)
+        self._loop.closed(stream)
+        self._journal.settle((node_key,))
+        self._history.closed(node_key, self._now())
+        if ending is Ending.REFUSED:
+            self._metrics.stream_refused(detail)
+        self.streams[variant.value] -= 1
+        _log.info("stream closed", proxy=node_key, peer=peer.address, ending=ending.value, detail=detail)
+
+
+def _common_name(peer: Peer) -> str:
+    """Return what the certificate calls itself; nothing if there was no call to know it from."""
+    try:
+        return read_peer(peer.certificate).common_name if peer.certificate else ""
+    except PeerRefused:
+        return ""

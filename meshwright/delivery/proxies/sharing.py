@@ -1,0 +1,65 @@
+"""Identities that several proxies use at once: a cloned machine, an agent that was started twice."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from catalog.store.inventory import holder_of
+from catalog.store.objects import workload_object
+from catalog.store.view import View
+from meshwright.delivery.proxies.proxy import Proxy
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems import Problem, Problems, Severity
+from meshwright.sidecars.addresses import plain_address
+
+SHARED: Final = "identity-shared"
+
+LOOK_SECONDS: Final = 5.0
+"""The pause between two looks; a look costs as much as there are identities with several connections."""
+
+
+class SharedIdentities:
+    """The identities that several proxies use now, and the problems that say so."""
+
+    def __init__(self, registry: ProxyRegistry, quarantine: Quarantine) -> None:
+        self._registry = registry
+        self._quarantine = quarantine
+
+    def found(self) -> tuple[Proxy, ...]:
+        """Return the records of these identities, sorted by name."""
+        return self._registry.shared(self._quarantine.streams.any_of)
+
+    def problems(self, view: View) -> Problems:
+        """Return a problem for each of these identities, held against its workload."""
+        return tuple(_problem(view, each) for each in self.found())
+
+    async def watching(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever other identities are shared than before, until cancelled."""
+        known = self._peers()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if (now := self._peers()) != known:
+                known = now
+                changed()
+
+    def _peers(self) -> dict[str, tuple[str, ...]]:
+        return {each.node: each.peers for each in self.found()}
+
+
+def _problem(view: View, proxy: Proxy) -> Problem:
+    workload = holder_of(view, proxy.name)
+    key = None if workload is None else workload_object(view, workload.key)
+    sourced = None if key is None else view.sourced.held().get(key)
+    peers = " and ".join(map(plain_address, proxy.peers))
+    return Problem(
+        code=SHARED,
+        severity=Severity.WARNING,
+        origin=FromSource("proxies") if sourced is None else sourced.origin,
+        key=key,
+        field="proxy",
+        value=str(proxy.name),
+        expected=f"is the identity of several connected proxies ({peers}), as of a cloned machine or an "
+        "agent started twice; stop all but one, or issue a certificate with a UUID of its own to each",
+    )

@@ -1,0 +1,142 @@
+"""What proxies reject, as it is told: to people, to gauges, and to whoever keeps it over a restart."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from catalog.policy.left_out import Unit, UnitId
+from meshwright.delivery.quarantine.record import Accusation, Record, Suspect
+from meshwright.delivery.quarantine.records import Records
+from meshwright.delivery.quarantine.verdicts import Verdict
+from meshwright.mesh.objects import ObjectKey
+from meshwright.sidecars.contract.reasons import Reason
+from xds.cache import NodeKey
+from xds.protocol.resource import Reference, ResourceName, TypeUrl, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Something that proxies reject: a resource in the version that it has, or a unit of policy in it.
+
+    `proxy` is the first of them, `said` are its words, `reason` what they say, and `changed` the objects
+    that had led to that version. `replaced`: all of them have a good version to go on with.
+    """
+
+    proxy: NodeKey
+    type_url: TypeUrl
+    name: ResourceName
+    version: Version
+    said: str
+    replaced: bool
+    unit: Unit | None = None
+    reason: Reason = Reason.CONTENT
+    changed: frozenset[ObjectKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOut:
+    """A unit of policy that proxies are served without, sorted, and what the first of them said of it."""
+
+    unit: Unit
+    proxies: tuple[NodeKey, ...]
+    accusation: Accusation
+    certain: bool
+
+
+class Findings:
+    """Reads the records, and changes nothing."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Return which units of policy are at fault for certain, sorted; those of proxies to come as well."""
+        found = (each for node in self._records.by_node for each in self._records.verdicts(node))
+        return tuple(sorted((*found, *(each for kept in self._records.earlier.values() for each in kept))))
+
+    def units_out(self) -> tuple[UnitOut, ...]:
+        """Return the units of policy that proxies are served without, in the order of their ids."""
+        found: dict[UnitId, list[tuple[NodeKey, Record]]] = {}
+        for node, record in sorted(self._records.by_node.items(), key=lambda each: each[0]):
+            for each in record.units:
+                found.setdefault(each, []).append((node, record))
+        return tuple(
+            UnitOut(
+                unit,
+                tuple(node for node, _ in records),
+                records[0][1].accused[key],
+                any(key in record.found for _, record in records),
+            )
+            for key, records in sorted(found.items())
+            if (unit := self._records.unit(records[0][0], key)) is not None
+        )
+
+    def counts(self) -> Mapping[TypeUrl, int]:
+        """Return how many resources are withheld or made with less, by type: as often as from proxies."""
+        nodes = self._records.nodes()
+        return Counter(
+            key[0] for node in nodes for each in self._records.all_of(node) for key in each.withheld
+        )
+
+    def rejected_by(self, node: NodeKey) -> tuple[Reference, ...]:
+        """Return what a proxy has rejected for certain and not accepted since, sorted."""
+        records = self._records.all_of(node)
+        return tuple(sorted({record.accused[each].key for record in records for each in record.found}))
+
+    def rejected(self) -> tuple[Rejected, ...]:
+        """Return what is rejected, sorted; what is only suspected is not among it.
+
+        A resource is told for each group of those who are served the same, a unit of policy once for all.
+        """
+        found: dict[object, list[_Case]] = {}
+        for node in self._records.nodes():
+            for case in self._cases(node):
+                is_unit = isinstance(case.suspect, str)
+                place = (self._records.group(node), case.accusation.key, case.version)
+                if is_unit or case.there:
+                    found.setdefault(case.suspect if is_unit else place, []).append(case)
+        said = map(self._told, found.values())
+        return tuple(sorted(said, key=lambda each: (each.proxy, each.type_url, each.name, repr(each.unit))))
+
+    def rejections_of(self, node: NodeKey, key: Reference) -> tuple[Rejected, ...]:
+        """Return what a proxy has rejected for certain in one resource."""
+        cases = (each for each in self._cases(node) if each.accusation.key == key)
+        return tuple(self._told([each]) for each in sorted(cases, key=lambda each: str(each.suspect)))
+
+    def _cases(self, node: NodeKey) -> "list[_Case]":
+        """Return what a proxy has rejected for certain; nothing where nothing is computed for it."""
+        own = self._records.own(node)
+        if own is None:
+            return []
+        found = []
+        for record in self._records.all_of(node):
+            for suspect in record.found:
+                type_url, name = record.accused[suspect].key
+                resource = own.resources(type_url).get(name)
+                version = Version("") if resource is None else resource.version
+                found.append(_Case(node, record, suspect, version, there=resource is not None))
+        return found
+
+    def _told(self, cases: "list[_Case]") -> Rejected:
+        """Return as one what several proxies reject, in the words of the first."""
+        first, one = cases[0], cases[0].accusation
+        unit = self._records.unit(first.node, first.suspect) if isinstance(first.suspect, str) else None
+        replaced = all(one.key in each.record.good for each in cases)
+        return Rejected(
+            first.node, *one.key, first.version, one.said, replaced, unit, one.reason, one.changed
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One proxy's rejection of one suspect, in the version that its resource has; `there`: it has any."""
+
+    node: NodeKey
+    record: Record
+    suspect: Suspect
+    version: Version
+    there: bool
+
+    @property
+    def accusation(self) -> Accusation:
+        return self.record.accused[self.suspect]

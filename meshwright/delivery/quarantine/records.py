@@ -1,0 +1,80 @@
+"""What is computed for proxies as far as it is published, and a record of each that rejects some of it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from catalog.policy.left_out import Unit, UnitId, describe
+from meshwright.delivery.quarantine.lessened import all_units
+from meshwright.delivery.quarantine.record import Record, StreamRecord
+from meshwright.delivery.quarantine.verdicts import Verdict
+from meshwright.delivery.snapshots.published import Published, Step
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.snapshot import Snapshot
+
+
+class Records:
+    """The records by proxy; `published` is what is computed for everybody, whatever some have instead.
+
+    `earlier` are verdicts on proxies that are not here: of before the start, or of when they were.
+    """
+
+    def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
+        self.published = Published()
+        self.by_node: dict[NodeKey, Record] = {}
+        self.by_stream: dict[int, StreamRecord] = {}
+        self.earlier: dict[NodeKey, list[Verdict]] = {}
+        self._units: dict[GroupKey, Mapping[UnitId, Unit]] = {}
+        for each in verdicts:
+            self.earlier.setdefault(each.proxy, []).append(each)
+
+    def lapse(self, nodes: Iterable[NodeKey]) -> None:
+        """Take it that proxies are not here to be served: of those that reject something verdicts remain."""
+        for node in self.by_node.keys() & nodes:
+            if found := self.verdicts(node):
+                self.earlier[node] = [*found]
+
+    def verdicts(self, node: NodeKey) -> tuple[Verdict, ...]:
+        """Return which units of policy are at fault for certain: the proxy has accepted the rest."""
+        return tuple(
+            Verdict(node, each, *one.key, describe(unit), one.said, one.times, one.date)
+            for each, one in self.by_node[node].accused.items()
+            if isinstance(each, str)
+            and one.times
+            and one.confirmed
+            and (unit := self.unit(node, each)) is not None
+        )
+
+    def take(self, step: Step) -> None:
+        """Take a step of what is computed."""
+        for group in step.snapshots:
+            self._units.pop(group, None)
+        self.published = step.after(self.published)
+
+    def all_of(self, node: NodeKey) -> Iterator[Record]:
+        """Yield the records of a proxy: its own, then those of its streams."""
+        if (own := self.by_node.get(node)) is not None:
+            yield own
+        yield from (each.record for each in self.by_stream.values() if each.node == node)
+
+    def nodes(self) -> list[NodeKey]:
+        """Return the proxies that have a record, or a stream with one; sorted."""
+        return sorted(self.by_node.keys() | {each.node for each in self.by_stream.values()})
+
+    def group(self, node: NodeKey) -> GroupKey | None:
+        """Return the group that a proxy was computed in, None where its workload is not known."""
+        return self.published.members.get(node)
+
+    def own(self, node: NodeKey) -> Snapshot | None:
+        """Return what was computed for a proxy."""
+        return self.published.snapshot(node)
+
+    def units(self, group: GroupKey) -> Mapping[UnitId, Unit]:
+        """Return the units of policy that a group's snapshot is made from; looked for once a snapshot."""
+        found = self._units.get(group)
+        if found is None:
+            found = self._units[group] = all_units(self.published.snapshots[group])
+        return found
+
+    def unit(self, node: NodeKey, key: UnitId) -> Unit | None:
+        """Return a unit of policy of what was computed for a proxy."""
+        group = self.group(node)
+        return None if group is None else self.units(group).get(key)

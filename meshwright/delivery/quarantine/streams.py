@@ -1,0 +1,147 @@
+"""Rejections that concern one stream alone, where several proxies share an identity.
+
+A second Envoy with the same credentials (a cloned machine, an agent started twice) cannot bind a port that
+the first one has. Its rejection says nothing about the first Envoy, which has acknowledged the same
+listener. The record of such a rejection therefore belongs to the stream: what is withheld is withheld from
+this stream alone, and the record ends with the stream. Rejections because of content stay with the identity
+(see `meshwright.delivery.quarantine.quarantine`), because every proxy of the identity would reject the same.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
+
+from meshwright.delivery.quarantine.accepted import Accepted
+from meshwright.delivery.quarantine.blame import goes_on
+from meshwright.delivery.quarantine.fallback import Empty, Exclusion, fallback
+from meshwright.delivery.quarantine.record import Accusation, Moment, Record, StreamRecord, Suspect
+from meshwright.delivery.quarantine.records import Records
+from xds.cache import NodeKey
+from xds.protocol.resource import Reference, Resource
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Response
+
+
+class Streams:
+    """Records of rejections by stream number; `take_changes` says which streams are served something else."""
+
+    def __init__(self, records: Records, accepted: Accepted, empty: Empty) -> None:
+        self._records = records
+        self._accepted = accepted
+        self._empty = empty
+        self._changed: dict[int, NodeKey] = {}
+
+    def find(self, stream: int | None) -> Record | None:
+        """Return the record of a stream; None where it has rejected nothing by itself."""
+        found = None if stream is None else self._records.by_stream.get(stream)
+        return None if found is None else found.record
+
+    def any_of(self, node: NodeKey) -> bool:
+        """Say whether some stream of a proxy has a record."""
+        return any(each.node == node for each in self._records.by_stream.values())
+
+    def lessened(self, stream: int, snapshot: Snapshot) -> Snapshot:
+        """Return what a stream is served, when its proxy is served this snapshot."""
+        found = self._records.by_stream.get(stream)
+        if found is None:
+            return snapshot
+        if found.latest is None or found.latest[0] is not snapshot:
+            found.latest = (snapshot, self._made(found, snapshot))
+            if not found.record.accused:
+                self.closed(stream)
+        return found.latest[1]
+
+    def refuse(
+        self,
+        stream: int,
+        node: NodeKey,
+        suspects: Mapping[Suspect, Accusation],
+        moment: Moment,
+        jitter: float,
+    ) -> None:
+        """Record a rejection of one or more of these suspects."""
+        found = self._records.by_stream.setdefault(stream, StreamRecord(node))
+        found.record.refuse(suspects, moment, jitter)
+        self._change(stream, found)
+
+    def accepted(self, stream: int, response: Response, served: Snapshot, moment: Moment) -> bool:
+        """Record an acknowledgement of a stream with a record; return whether anything follows."""
+        found = self._records.by_stream[stream]
+        there = served.versions(response.type_url)
+        now = {(e.type_url, e.name) for e in response.resources if there.get(e.name) == e.version}
+        confirmed = found.record.accepted(now)
+        if goes_on(found.record, served, now, response.type_url):
+            found.record.moved = moment.seconds
+            self._change(stream, found)
+            return True
+        return confirmed
+
+    def again(self, node: NodeKey) -> bool:
+        """Offer all streams of a proxy again what they rejected; return whether anything is offered."""
+        offers = [
+            (stream, each)
+            for stream, each in self._records.by_stream.items()
+            if each.node == node and each.record.again(each.record.certain)
+        ]
+        for stream, each in offers:
+            self._change(stream, each)
+        return bool(offers)
+
+    def due(self) -> list[float]:
+        """Return the moments at which something is to be offered again."""
+        moments = (each.record.due() for each in self._records.by_stream.values())
+        return [each for each in moments if each is not None]
+
+    def on_time(self, now: float) -> bool:
+        """Offer again what is due; return whether anything is offered."""
+        due = [
+            (stream, each)
+            for stream, each in self._records.by_stream.items()
+            if (at := each.record.due()) is not None and at <= now and each.record.on_time(now)
+        ]
+        for stream, each in due:
+            self._change(stream, each)
+        return bool(due)
+
+    def closed(self, stream: int) -> bool:
+        """Drop the record of a stream that has ended; return whether there was one."""
+        found = self._records.by_stream.pop(stream, None)
+        if found is not None:
+            self._changed[stream] = found.node
+        return found is not None
+
+    def take_changes(self) -> Mapping[int, tuple[NodeKey, Callable[[Snapshot], Snapshot] | None]]:
+        """Return the streams that are served something else since the last call, with what makes it."""
+        changed, self._changed = self._changed, {}
+        return {stream: (node, self._lessening(stream)) for stream, node in changed.items()}
+
+    def _lessening(self, stream: int) -> Callable[[Snapshot], Snapshot] | None:
+        if stream not in self._records.by_stream:
+            return None
+        return lambda snapshot: self.lessened(stream, snapshot)
+
+    def _change(self, stream: int, found: StreamRecord) -> None:
+        found.latest = None
+        if found.record.accused:
+            self._changed[stream] = found.node
+        else:
+            self.closed(stream)
+
+    def _made(self, found: StreamRecord, snapshot: Snapshot) -> Snapshot:
+        record = found.record
+        record.lapse(snapshot, ())
+        if not record.accused:
+            return snapshot
+        group, rejected = self._records.group(found.node), record.rejected
+        kept = record.good
+
+        def good(key: Reference) -> Resource | None:
+            candidates = [kept[key]] if key in kept else []
+            if group is not None:
+                candidates += self._accepted.good(found.node, group, key)
+            refused: Collection[str] = rejected.get(key, frozenset())
+            return next((each for each in candidates if each.version not in refused), None)
+
+        excluded = Exclusion(MappingProxyType(dict(rejected)))
+        made = fallback(snapshot, excluded, self._empty, good)
+        record.good = {key: each for key, each in made.asked.items() if each is not None}
+        return made.snapshot

@@ -1,0 +1,121 @@
+"""Who is served what instead: a proxy that rejects something is in a variant of its group."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from meshwright.delivery.quarantine.accepted import Accepted
+from meshwright.delivery.quarantine.fallback import Empty, Exclusion, Exclusions, Fallback, Good, fallback
+from meshwright.delivery.quarantine.lessened import units_of
+from meshwright.delivery.quarantine.record import Record
+from meshwright.delivery.quarantine.records import Records
+from meshwright.delivery.snapshots.published import Published, Step
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.resource import Reference, Resource
+from xds.protocol.snapshot import Snapshot
+
+KNOWN: Final = 64
+"""Fallbacks that are known again when the next proxy rejects the same."""
+
+
+class Variants:
+    """The groups of those of a group that are to have the same in its place; nobody else notices them."""
+
+    def __init__(self, records: Records, accepted: Accepted, empty: Empty) -> None:
+        self._records = records
+        self._accepted = accepted
+        self._empty = empty
+        self._snapshots: dict[GroupKey, Snapshot] = {}
+        self._known: dict[tuple[object, ...], list[Fallback]] = {}
+
+    def served(self, node: NodeKey) -> Snapshot | None:
+        """Return what a proxy is served."""
+        record = self._records.by_node.get(node)
+        if record is None or record.variant is None:
+            return self._records.own(node)
+        return self._snapshots[record.variant]
+
+    def all_served(self) -> Published:
+        """Return what everybody is served."""
+        published, records = self._records.published, self._records.by_node.items()
+        moved = {node: record.variant for node, record in records if record.variant is not None}
+        return replace(
+            published,
+            snapshots=published.snapshots.changed(self._snapshots),
+            members=published.members.changed(moved),
+        )
+
+    def exclusions(self) -> Exclusions:
+        """Return what is withheld from whom, for whoever computes it again."""
+        by_node = {node: record.exclusion() for node, record in self._records.by_node.items()}
+        return Exclusions(by_node, self._empty)
+
+    def computed_anew(self) -> None:
+        """Forget what was known: groups have other snapshots."""
+        self._known.clear()
+
+    def redirected(self, step: Step, nodes: Iterable[NodeKey]) -> Step:
+        """Return a step with these proxies, which rejected something, served what they are to have."""
+        snapshots, members = dict(step.snapshots), dict(step.members)
+        records = self._records.by_node
+        left: set[GroupKey] = set()
+        for node in nodes:
+            record, group = records[node], self._records.group(node)
+            if record.variant is not None:
+                left.add(record.variant)
+                members.setdefault(node, group)  # unless the step itself has another place for it
+                record.variant = None
+            found = None if group is None else self._found(node, group, record)
+            if group is None or found is None:
+                del records[node]
+            elif found.snapshot is not self._records.own(node):
+                name = _variant_name(group, found.snapshot)
+                members[node], record.variant = name, name
+                # Of one name is what has the same content: what it is made from may be another now.
+                if self._snapshots.get(name) != found.snapshot:
+                    self._snapshots[name] = found.snapshot
+                snapshots[name] = self._snapshots[name]
+        # A variant is there as long as anybody is in it, be it somebody whom this step does not concern.
+        for name in left - {record.variant for record in records.values()}:
+            del self._snapshots[name]
+            snapshots[name] = None
+        return replace(step, snapshots=snapshots, members=members)
+
+    def _found(self, node: NodeKey, group: GroupKey, record: Record) -> Fallback | None:
+        """Bring a record up to date with what is computed; return what to serve, None if nothing is left."""
+        own = self._records.published.snapshots[group]
+        record.lapse(own, self._records.units(group))
+        found = self._fallback(group, own, record, lambda key: self._good(node, group, record, key))
+        record.good = {key: good for key, good in found.asked.items() if good is not None}
+        record.trim(own, found.asked)
+        return found if record.is_about(own) else None
+
+    def _fallback(self, group: GroupKey, own: Snapshot, record: Record, good: Good) -> Fallback:
+        """Return what is served to all of a group who reject the same, where the same is good for them."""
+        same = (group, frozenset(record.rejected.items()), record.units)
+        for each in self._known.get(same, ()):
+            if all(good(key) == it for key, it in each.asked.items()):
+                return each
+        excluded = Exclusion(MappingProxyType(dict(record.rejected)), units=record.units)
+        found = fallback(own, excluded, self._empty, good)
+        if sum(map(len, self._known.values())) >= KNOWN:
+            self._known.clear()
+        self._known.setdefault(same, []).append(found)
+        return found
+
+    def _good(self, node: NodeKey, group: GroupKey, record: Record, key: Reference) -> Resource | None:
+        """Return what is good of a resource: what is served instead already, else what was accepted."""
+        rejected, out = record.rejected.get(key, frozenset()), record.units
+        kept = record.good.get(key)
+        candidates = (*(() if kept is None else (kept,)), *self._accepted.good(node, group, key))
+        return next(
+            (e for e in candidates if e.version not in rejected and out.isdisjoint(units_of(e))), None
+        )
+
+
+def _variant_name(group: GroupKey, snapshot: Snapshot) -> GroupKey:
+    """Return the name of a group of those who are to have the same, other than their group."""
+    content = "\0".join(f"{each}\0{snapshot.version(each)}" for each in snapshot.types())
+    return GroupKey(f"{group}|withheld|{hashlib.sha256(content.encode()).hexdigest()[:16]}")

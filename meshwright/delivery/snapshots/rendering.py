@@ -1,0 +1,256 @@
+"""What a group's resources are made from, and how: pieces of its policy, each made once for all groups."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from catalog.policy.destinations import Answering, endpoints_of, who_may_answer
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.reachable import derive_open
+from catalog.policy.whole import outline
+from catalog.relations.groups import ProxyGroup
+from catalog.store import mesh_wide
+from catalog.store.view import View
+from certs.material import ServiceCertificate
+from meshwright.delivery.snapshots.fitting import Fitting, Refused, fitting, joined
+from meshwright.delivery.snapshots.sets import Sets
+from meshwright.engine.derived import derived
+from meshwright.engine.table import Table
+from meshwright.mesh.config import SidecarSettings
+from meshwright.mesh.hashing import HashedOnce, hashed_once
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.sidecars.contract.driver import Piece, Pieces
+from xds.protocol.resource import Resource
+from xds.protocol.resource_set import ResourceSet
+
+_ROOTS: Final = "roots"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInput:
+    """All that a group's snapshot is made from, but for endpoints (see Piece.destinations).
+
+    Equal needs, with equal endpoints, make equal snapshots.
+    """
+
+    policy: ProxyPolicy
+    certificate: ServiceCertificate | None
+    trust_bundle: bytes = field(repr=False)
+    driver: str = ""
+    """The sidecar driver that the group's workloads or else their namespace name."""
+    sidecar: SidecarSettings = field(default_factory=SidecarSettings)
+
+
+Translate = Callable[[GroupInput], Iterable[Piece | Pieces]]
+
+
+@hashed_once
+@dataclass(frozen=True, slots=True)
+class Wanting(HashedOnce):
+    """A piece that wants endpoints, and who may answer at each of its destinations: not who calls there."""
+
+    piece: Piece
+    answering: tuple[Answering, ...]
+
+
+SortedOut = tuple[Fitting, tuple[Wanting, ...]]
+"""What is made whatever the endpoints are, and what wants endpoints."""
+
+
+class Rendering:
+    """What is read for resources: the view, certificates and roots; `encoded` counts the pieces made."""
+
+    def __init__(self, view: View, translate: Translate) -> None:
+        self.view = view
+        self.graph = view.graph
+        self.translate = translate
+        self.certificates: Table[ServiceIdentity, ServiceCertificate] = Table(self.graph, "certificates")
+        self.roots: Table[str, bytes] = Table(self.graph, "trust bundle")
+        self.encoded = 0
+        self.sets = Sets()
+
+    def certify(
+        self, changed: Mapping[ServiceIdentity, ServiceCertificate | None], trust_bundle: bytes
+    ) -> None:
+        """Take over certificates that are other ones now (None: gone), and the roots."""
+        edits = [
+            self.certificates.remove(identity) if held is None else self.certificates.set(identity, held)
+            for identity, held in changed.items()
+        ]
+        self.graph.apply([*edits, self.roots.set(_ROOTS, trust_bundle)])
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Resources of pieces that groups have in common, made once for all of them; equal ones are one set."""
+
+    set: ResourceSet
+    refused: tuple[Refused, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What the proxies of a group are sent, but for what it has `shared` with others; see `together`."""
+
+    fits: Fitting
+    shared: tuple[Pieces, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """All that the proxies of a group are sent."""
+
+    resources: tuple[Resource, ...]
+    refused: tuple[Refused, ...] = ()
+
+
+@derived
+def resources(rendering: Rendering, group: ProxyGroup) -> Rendered:
+    """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
+    mine = own(rendering, group)
+    shared = [together(rendering, each) for each in mine.shared]
+    every = (resource for each in shared for table in each.set.tables.values() for resource in table.values())
+    refused = (one for each in shared for one in each.refused)
+    return Rendered((*every, *mine.fits.resources), (*refused, *mine.fits.refused))
+
+
+@derived
+def own(rendering: Rendering, group: ProxyGroup) -> Own:
+    """Return what the proxies of a group alone are sent, and what they have in common with others.
+
+    It does not read what that comes to: whoever wants both of many groups asks for that once.
+    """
+    (lasting, wants), shared = translated(rendering, group)
+    return Own(joined((lasting, *(_completed(rendering, each) for each in wants))), shared)
+
+
+@derived
+def together(rendering: Rendering, pieces: Pieces) -> Together:
+    """Return what pieces make that groups have in common."""
+    every = [_fits(rendering, each) for each in _once(rendering, pieces)]
+    refused = tuple(one for each in every for one in each.refused)
+    return Together(rendering.sets.of(each.resources for each in every), refused)
+
+
+def in_common(rendering: Rendering, group: ProxyGroup) -> Iterator[None]:
+    """Make what a group has in common with others, if it is not made, and yield after each part of it.
+
+    Else the first group of all would have it made at one go: thousands of pieces. What is raised is raised
+    again by `together`.
+    """
+    yield from derive_open(rendering.view, group)
+    for pieces in translated(rendering, group)[1]:
+        yield None
+        if not together.is_known(rendering, pieces):
+            yield from _one_by_one(rendering, _once(rendering, pieces))
+            together(rendering, pieces).set.needs()
+            yield None
+
+
+def _one_by_one(rendering: Rendering, found: Iterable[Piece | Pieces]) -> Iterator[None]:
+    for each in found:
+        if isinstance(each, Piece):
+            if not made.is_known(rendering, each):
+                yield from each.ahead(*each.arguments)
+        elif not _part.is_known(rendering, each):
+            for part in each.pieces():
+                _fits(rendering, part)
+                yield None
+        _fits(rendering, each)
+        yield None
+
+
+def _fits(rendering: Rendering, found: Piece | Pieces) -> Fitting:
+    if isinstance(found, Pieces):
+        return _part(rendering, found)
+    if found.destinations:
+        return _completed(rendering, wanting(rendering, found))
+    return made(rendering, found)
+
+
+@derived
+def _completed(rendering: Rendering, wants: Wanting) -> Fitting:
+    """Return what a piece makes with the endpoints there are.
+
+    A value of its own: where one endpoint of many moves, a group asks its other pieces for nothing. And one
+    for all groups that want the same.
+    """
+    return made(rendering, _with_endpoints(rendering, wants))
+
+
+@derived
+def _part(rendering: Rendering, pieces: Pieces) -> Fitting:
+    """Return what pieces among others make."""
+    return joined(_fits(rendering, each) for each in pieces.pieces())
+
+
+@derived
+def translated(rendering: Rendering, group: ProxyGroup) -> tuple[SortedOut, tuple[Pieces, ...]]:
+    """Return what a group is sent, but for endpoints and for what it has in common with others.
+
+    It reads none, so that a group where nothing but endpoints changed is not translated again.
+    """
+    found = tuple(rendering.translate(group_input(rendering, group)))
+    own = [each for each in found if isinstance(each, Piece)]
+    return _sorted_out(rendering, own), tuple(each for each in found if isinstance(each, Pieces))
+
+
+@derived
+def _once(rendering: Rendering, pieces: Pieces) -> tuple[Piece | Pieces, ...]:
+    """Return what pieces are made, which no endpoint has a part in."""
+    del rendering
+    return pieces.pieces()
+
+
+def _sorted_out(rendering: Rendering, pieces: Iterable[Piece]) -> SortedOut:
+    """Return what pieces make whatever the endpoints are, and those that want endpoints."""
+    every = tuple(pieces)
+    lasting = (made(rendering, piece) for piece in every if not piece.destinations)
+    return joined(lasting), tuple(wanting(rendering, piece) for piece in every if piece.destinations)
+
+
+def wanting(rendering: Rendering, piece: Piece) -> Wanting:
+    """Return what a piece wants: the very same value for all groups that want the same.
+
+    Whose its destinations are says who calls; what that comes to takes its place.
+    """
+    found = piece.destinations
+    anybodys = replace(piece, destinations=tuple(replace(each, caller=None) for each in found))
+    return _one(rendering, Wanting(anybodys, tuple(who_may_answer(rendering.view, each) for each in found)))
+
+
+@derived
+def _one(rendering: Rendering, wants: Wanting) -> Wanting:
+    del rendering
+    return wants
+
+
+def complete(rendering: Rendering, piece: Piece) -> Piece:
+    """Return a piece with the endpoints of its destinations."""
+    return _with_endpoints(rendering, wanting(rendering, piece)) if piece.destinations else piece
+
+
+def _with_endpoints(rendering: Rendering, wants: Wanting) -> Piece:
+    whole = (
+        replace(each, endpoints=endpoints_of(rendering.view, each.service, answering))
+        for each, answering in zip(wants.piece.destinations, wants.answering, strict=True)
+    )
+    return replace(wants.piece, destinations=tuple(whole))
+
+
+def group_input(rendering: Rendering, group: ProxyGroup) -> GroupInput:
+    """Return all that a group's resources are made from, but for endpoints."""
+    return GroupInput(
+        outline(rendering.view, group),
+        rendering.certificates.get(group.identity),
+        rendering.roots.get(_ROOTS, b""),
+        group.driver,
+        mesh_wide.sidecar(rendering.view).value(),
+    )
+
+
+@derived
+def made(rendering: Rendering, piece: Piece) -> Fitting:
+    """Return a piece's resources, made and judged once for all groups that have it."""
+    rendering.encoded += 1
+    return fitting(piece)

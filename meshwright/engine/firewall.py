@@ -1,0 +1,132 @@
+"""Firewalls: derived values that come up to date with every change, so that doubt ends there."""
+
+from collections.abc import Mapping
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from meshwright.engine.derived import Computed, Derived
+from meshwright.engine.graph import Graph
+from meshwright.engine.node import Derivation, Family, Gate, Wall, same
+
+K = TypeVar("K")
+V = TypeVar("V")
+P = ParamSpec("P")
+S = TypeVar("S", bound=Computed)
+
+
+class Firewall(Generic[V]):
+    """One derived value that many read and that reads much, and seldom changes.
+
+    Whatever reads it is marked only when its value is another one; reading any other derived value marks
+    the reader as soon as an input behind it changes. It is computed with every change that concerns it,
+    whether somebody wants it or not.
+    """
+
+    def __init__(self, graph: Graph, function: Derived[S, [], V], source: S) -> None:
+        self._graph = graph
+        self._pending: dict[Derivation, None] = {}
+        self._node = function.node(source)
+        self._level = graph.add_stage(self)
+        self._source = Wall(Family(str(self._node)), None, self._node, self._level)
+        graph.keep(self._node, self._pending)
+        self._seen_at = 0
+
+    def value(self) -> V:
+        """Return the value, or raise its error."""
+        self._graph.record(self._source)  # not the value behind it: through that one, doubt would come in
+        return self._settled()
+
+    def settle(self) -> None:
+        """Come up to date, and mark the readers if the value is another one."""
+        if not self._pending and not self._node.stale:
+            return
+        self._pending.clear()
+        self._graph.refresh_before(self._node, self._level, self._node)
+        if self._node.changed_at != self._seen_at:
+            self._seen_at = self._node.changed_at
+            self._changed()
+
+    def _settled(self) -> V:
+        if self._node.stale:  # before the first change
+            self.settle()
+        if (error := self._node.error) is not None:
+            raise error.with_traceback(None)
+        return cast("V", self._node.outcome)
+
+    def _changed(self) -> None:
+        self._graph.changed(self._source)
+
+
+class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
+    """A derived mapping that is read by key: who reads one is marked when that key's value is another one."""
+
+    def __init__(self, graph: Graph, function: Derived[S, [], Mapping[K, V]], source: S) -> None:
+        super().__init__(graph, function, source)
+        self._held: Mapping[K, V] | None = None
+        self._keys = Family(self._source.family.name)
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, None where it has none; raise the mapping's error."""
+        if self._graph.computing:
+            found = self._keys.nodes.get(key)
+            if found is None:
+                found = self._keys.nodes[key] = Wall(self._keys, key, self._node, self._level)
+            self._graph.record(found)
+        return self._settled().get(key)
+
+    def _changed(self) -> None:
+        super()._changed()
+        before = self._held
+        now = self._held = None if self._node.error is not None else cast("Mapping[K, V]", self._node.outcome)
+        if before is None or now is None:  # an error is everybody's
+            for node in self._keys.nodes.values():
+                self._graph.changed(node)
+            return
+        for key in {**before, **now}:
+            node = self._keys.nodes.get(key)
+            if node is not None and not same(before.get(key), now.get(key)):
+                self._graph.changed(node)
+
+
+class Firewalls(Generic[P, V]):
+    """The values of one derived function, each behind a firewall of its own as long as somebody reads it.
+
+    For what is small and read by much, and made from what changes more often: with every change those come
+    up to date that it concerns.
+    """
+
+    def __init__(self, graph: Graph, function: Derived[S, P, V], source: S) -> None:
+        self._graph = graph
+        self._function: Derived[Any, P, V] = function
+        self._source = source
+        self._pending: dict[Derivation, None] = {}
+        self._walls = Family(function.name)
+        self._level = graph.add_stage(self)
+
+    def value(self, *args: P.args, **kwargs: P.kwargs) -> V:
+        """Return the value for these arguments, or raise its error."""
+        graph = self._graph
+        with graph.lock:
+            node = self._function.node(self._source, *args, **kwargs)
+            wall: Gate | None = self._walls.nodes.get(node.key)
+            if wall is None:
+                wall = self._walls.nodes[node.key] = Gate(self._walls, node.key, node, self._level)
+                graph.keep(node, self._pending)
+                graph.unread(wall)
+            graph.record(wall)
+            if node.stale:  # new, or an earlier stage asks
+                self._settle(node, wall)
+            if (error := node.error) is not None:
+                raise error.with_traceback(None)
+            return cast("V", node.outcome)
+
+    def settle(self) -> None:
+        """Bring those up to date that a change concerns, and mark the readers of what is another one."""
+        while self._pending:
+            node = next(iter(self._pending))
+            self._settle(node, self._walls.nodes[node.key])
+
+    def _settle(self, node: Derivation, wall: Gate) -> None:
+        self._pending.pop(node, None)
+        self._graph.refresh_before(node, self._level, node)
+        if wall.changed_at < node.changed_at:
+            self._graph.changed(wall)

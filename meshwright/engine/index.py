@@ -1,0 +1,225 @@
+"""Indexes: the keys of a table by what their inputs have in common, kept current with every change."""
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from typing import Final, Generic, TypeVar, cast, overload
+
+from meshwright.engine.graph import Graph
+from meshwright.engine.node import ABSENT, Absent, Derivation, Family, Function, Source
+from meshwright.engine.sorted_keys import SortedKeys, with_key, without_key
+from meshwright.engine.table import Table
+
+FEW: Final = 4
+"""Among how many entries it is not worth the while to find one by its hash."""
+
+E = TypeVar("E", bound=Hashable)
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
+    """Sorted keys by entry. Reading an entry depends on that entry; iterating on the set of entries.
+
+    An entry without keys is not there. Iterating has no promised order: entries need not be sortable.
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self._graph = graph
+        self.name = name
+        self._level = 0
+        self._members: dict[E, tuple[K, ...] | SortedKeys[K]] = {}
+        self._nodes = Family(name)
+        self._entries = Source(Family(f"{name}, the set of entries"), None)
+        self._watched: dict[E, None] | None = None
+        self._several: dict[E, None] | None = None  # None until somebody asks
+        self._crowds = Source(Family(f"{name}, the entries of several"), None)
+
+    def watch(self) -> None:
+        """Begin to note which entries change, all that are here first; see `take_changed`."""
+        self._watched = dict.fromkeys(self._members)
+
+    def take_changed(self) -> tuple[E, ...]:
+        """Return the entries that have changed, come or gone since they were asked for last time."""
+        changed = tuple(self._watched or ())
+        self._watched = {}
+        return changed
+
+    def several(self) -> tuple[E, ...]:
+        """Return the entries that have more than one key; depends on which these are."""
+        self._graph.record(self._crowds)
+        with self._graph.lock:
+            if self._several is None:
+                self._several = {each: None for each, keys in self._members.items() if len(keys) > 1}
+            return tuple(self._several)
+
+    def __getitem__(self, entry: E) -> tuple[K, ...]:
+        self._read(entry)
+        return self._keys_of(self._members[entry])
+
+    # By themselves these ask for the entry and catch the error: dear where most that is sought is not there.
+    def __contains__(self, entry: object) -> bool:
+        self._read(cast("E", entry))
+        return entry in self._members
+
+    @overload
+    def get(self, entry: E, /) -> tuple[K, ...] | None: ...
+    @overload
+    def get(self, entry: E, default: tuple[K, ...] | T, /) -> tuple[K, ...] | T: ...
+    def get(self, entry: E, default: object = None, /) -> object:
+        """Return the keys of an entry, or `default`."""
+        self._read(entry)
+        found = self._members.get(entry)
+        return default if found is None else self._keys_of(found)
+
+    def _keys_of(self, found: tuple[K, ...] | SortedKeys[K]) -> tuple[K, ...]:
+        if isinstance(found, SortedKeys):
+            with self._graph.lock:
+                return found.all()
+        return found
+
+    def __iter__(self) -> Iterator[E]:
+        self._graph.record(self._entries)
+        with self._graph.lock:
+            return iter(tuple(self._members))
+
+    def __len__(self) -> int:
+        self._graph.record(self._entries)
+        return len(self._members)
+
+    def _read(self, entry: E) -> None:
+        if (reads := self._graph.reads()) is None:
+            return
+        node = self._nodes.nodes.get(entry)
+        if node is None:
+            node = self._nodes.nodes[entry] = Source(self._nodes, entry, self._level)
+        reads[node] = None
+
+    def _move(self, key: K, before: Collection[E], after: Collection[E]) -> None:
+        if before and after:
+            was, now = _searchable(before), _searchable(after)
+            before = [each for each in before if each not in now]
+            after = [each for each in after if each not in was]
+        for entry in before:
+            self._leave(entry, key)
+        for entry in after:
+            self._join(entry, key)
+
+    def _join(self, entry: E, key: K) -> None:
+        alone = (key,)
+        members = self._members.setdefault(entry, alone)
+        if members is alone:
+            self._graph.changed(self._entries)
+        else:
+            self._members[entry] = with_key(members, key)
+            self._crowded(entry)
+        self._changed(entry)
+
+    def _leave(self, entry: E, key: K) -> None:
+        left = without_key(self._members[entry], key)
+        if left:
+            self._members[entry] = left
+            self._crowded(entry)
+        else:
+            del self._members[entry]
+            self._graph.changed(self._entries)
+        self._changed(entry)
+
+    def _crowded(self, entry: E) -> None:
+        if self._several is None or (len(self._members[entry]) > 1) is (entry in self._several):
+            return
+        if self._several.pop(entry, ABSENT) is ABSENT:
+            self._several[entry] = None
+        self._graph.changed(self._crowds)
+
+    def _changed(self, entry: E) -> None:
+        nodes = self._nodes.nodes  # of an index that is just filled there are none
+        if nodes and (node := nodes.get(entry)) is not None:
+            self._graph.changed(node)
+        if self._watched is not None:
+            self._watched[entry] = None
+
+
+def _searchable(entries: Collection[E]) -> Collection[E]:
+    """Return entries among which one is found at once: a key may be in thousands."""
+    return frozenset(entries) if len(entries) > FEW else entries
+
+
+class Index(Entries[E, K], Generic[E, K, V]):
+    """An index by what stands in the inputs themselves: a pure function of key and value that reads nothing.
+
+    The function must not raise: it runs in the middle of a change.
+    """
+
+    def __init__(
+        self, graph: Graph, name: str, table: Table[K, V], entries_of: Callable[[K, V], Collection[E]]
+    ) -> None:
+        super().__init__(graph, name)
+        self._table = table
+        self._entries_of = entries_of
+        table.followed(self)
+
+    def found(self, entry: E) -> tuple[V, ...]:
+        """Return the values of an entry's keys, sorted by key; none where there is no such entry."""
+        return tuple(self._table[key] for key in self.get(entry, ()))
+
+    def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
+        """Take a change of one input."""
+        before = () if isinstance(old, Absent) else self._entries_of(key, old)
+        after = () if isinstance(new, Absent) else self._entries_of(key, new)
+        self._move(key, before, after)
+
+
+class DerivedIndex(Entries[E, K], Generic[E, K, V]):
+    """An index by what is derived from the inputs: its function may read whatever was made before it.
+
+    A key for which the function raises is in no entry; `failures` says so.
+    """
+
+    def __init__(
+        self, graph: Graph, name: str, table: Table[K, V], entries_of: Callable[[K], Collection[E]]
+    ) -> None:
+        super().__init__(graph, name)
+        self._level = graph.add_stage(self)
+        self._entries.level = self._crowds.level = self._level
+        self._derivations = Function(name, entries_of, (), single=True)
+        self._placed: dict[K, Collection[E]] = {}
+        self._pending: dict[Derivation, None] = {}
+        self._failures: dict[K, Exception] = {}
+        self._removed: list[K] = []
+        table.followed(self)
+
+    def failures(self) -> Mapping[K, Exception]:
+        """Return the keys for which the function raised, and what; nothing is recorded."""
+        return self._failures
+
+    def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
+        """Take note of a key that comes or goes; a change of its value is found by recorded reads."""
+        if old is ABSENT:
+            self._graph.keep(self._derivations.node(key), self._pending)
+        elif new is ABSENT:
+            node = self._derivations.nodes.pop(key)
+            self._graph.discard(node)
+            self._removed.append(key)
+
+    def settle(self) -> None:
+        """Come up to date, and mark what read the entries that changed."""
+        # Those that went first: one that went and came again in the same change is among both.
+        removed, self._removed = self._removed, []
+        for key in removed:
+            self._place(key, ())
+        pending = tuple(self._pending)
+        self._pending.clear()
+        for node in pending:
+            key = cast("K", node.key)
+            self._graph.refresh_before(node, self._level, self.name)
+            if (error := node.error) is None:
+                self._place(key, cast("Collection[E]", node.outcome))
+            else:
+                self._place(key, ())
+                self._failures[key] = error
+
+    def _place(self, key: K, entries: Collection[E]) -> None:
+        self._failures.pop(key, None)
+        self._move(key, self._placed.pop(key, ()), entries)
+        if entries:
+            self._placed[key] = entries

@@ -1,0 +1,132 @@
+"""Inputs: values by key, read through a mapping that records what was read."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Protocol, TypeVar, cast, overload
+
+from meshwright.engine.graph import Edit, Graph
+from meshwright.engine.node import ABSENT, Absent, Family, Source, same
+from meshwright.engine.sorted_keys import SortedKeys
+
+K = TypeVar("K")
+V = TypeVar("V")
+P = TypeVar("P")
+T = TypeVar("T")
+
+
+K_contra = TypeVar("K_contra", contravariant=True)
+V_contra = TypeVar("V_contra", contravariant=True)
+
+
+class Follower(Protocol[K_contra, V_contra]):
+    """An index over a table: told of every input before it is written."""
+
+    def follow(self, key: K_contra, old: V_contra | Absent, new: V_contra | Absent) -> None:
+        """Take a change of one input."""
+
+
+class Table(Mapping[K, V], Generic[K, V]):
+    """A table of inputs; keys must be hashable and sortable, values immutable.
+
+    Reading one key depends on that key alone, present or absent; iterating and counting depend on the set
+    of keys, which come sorted.
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self._graph = graph
+        self.name = name
+        self._values: dict[K, V] = {}
+        self._cells = Family(name)
+        self._keys = Source(Family(f"{name}, the set of keys"), None)
+        self._sorted: SortedKeys[K] | None = None  # kept in order once somebody has asked for it
+        self._followers: list[Follower[K, V]] = []
+
+    def set(self, key: K, value: V) -> Edit:
+        """Return the edit that puts a value in; an equal value is no change."""
+        return lambda: self._write(key, value)
+
+    def remove(self, key: K) -> Edit:
+        """Return the edit that takes a value out; what is not there is no change."""
+        return lambda: self._write(key, ABSENT)
+
+    def followed(self, follower: Follower[K, V]) -> None:
+        """Tell an index of what is here, and of every change from now on."""
+        self._followers.append(follower)
+        for key, value in self._values.items():
+            follower.follow(key, ABSENT, value)
+
+    def held(self) -> Mapping[K, V]:
+        """Return the inputs as they are, for those who do not compute: nothing is recorded."""
+        return self._values
+
+    def __getitem__(self, key: K) -> V:
+        self._read(key)
+        return self._values[key]
+
+    # By themselves these ask for the key and catch the error: dear where most of what is sought is not there.
+    def __contains__(self, key: object) -> bool:
+        self._read(cast("K", key))
+        return key in self._values
+
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V | T, /) -> V | T: ...
+    def get(self, key: K, default: object = None, /) -> object:
+        """Return the value of a key, or `default`."""
+        self._read(key)
+        return self._values.get(key, default)
+
+    def __iter__(self) -> Iterator[K]:
+        self._graph.record(self._keys)
+        with self._graph.lock:
+            if self._sorted is None:
+                self._sorted = SortedKeys(self._values)
+            return iter(self._sorted.all())
+
+    def __len__(self) -> int:
+        self._graph.record(self._keys)
+        return len(self._values)
+
+    def _read(self, key: K) -> None:
+        if (reads := self._graph.reads()) is None:
+            return
+        cell = self._cells.nodes.get(key)
+        if cell is None:
+            cell = self._cells.nodes[key] = Source(self._cells, key)
+        reads[cell] = None
+
+    def _write(self, key: K, new: V | Absent) -> None:
+        old = self._values.get(key, ABSENT)
+        if same(old, new):
+            return
+        for follower in self._followers:
+            follower.follow(key, old, new)
+        if new is ABSENT:
+            del self._values[key]
+        else:
+            self._values[key] = new
+        if (cell := self._cells.nodes.get(key)) is not None:
+            self._graph.changed(cell)
+        if old is ABSENT or new is ABSENT:
+            if self._sorted is not None:
+                (self._sorted.discard if new is ABSENT else self._sorted.add)(key)
+            self._graph.changed(self._keys)
+
+
+class Column(Table[K, P], Generic[K, V, P]):
+    """One part of each value of a table: who reads it here is not concerned by the others.
+
+    `part` is a pure function that must not raise: it runs in the middle of a change. Where it returns None
+    nothing stands. The column has the table's name, for what is read of it was read of that.
+    """
+
+    def __init__(self, graph: Graph, table: Table[K, V], part: Callable[[V], P | None]) -> None:
+        super().__init__(graph, table.name)
+        self._part = part
+        table.followed(self)
+
+    def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
+        """Take a change of one input."""
+        del old
+        part = None if isinstance(new, Absent) else self._part(new)
+        self._write(key, ABSENT if part is None else part)

@@ -1,0 +1,72 @@
+"""Join tokens as proof: single-use or bounded, for a service or for one proxy."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from meshwright.enrolment.limits import Allowances, Pace
+from meshwright.enrolment.proofs.contract import Entitled, Evidence, ProofRefused
+from meshwright.enrolment.store.contract import TokenRefused, TokenStore
+from meshwright.enrolment.tokens import PROOF_KIND, JoinToken, TokenRecord, TokenRefusal, read_token
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, ServiceName
+
+KIND: Final = PROOF_KIND
+
+
+class JoinTokenProof:
+    """Judges join tokens by a store; `monotonic` is a clock for how often one token may be shown.
+
+    Its id is no secret: who shows no more than that is counted by his address, and keeps nobody out.
+    """
+
+    kind = KIND
+
+    def __init__(self, store: TokenStore, pace: Pace, monotonic: Callable[[], float]) -> None:
+        self._store = store
+        self._allowed = Allowances(pace)
+        self._monotonic = monotonic
+
+    async def recognise(self, evidence: Evidence) -> str:
+        """Return the id of a token that is shown with its secret."""
+        try:
+            token = _read(evidence.data)
+            await asyncio.to_thread(self._store.recognise, token)
+        except (ProofRefused, TokenRefused):
+            return ""
+        return token.id
+
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+        """Return what a token is for, a use of which belongs to the key from now on."""
+        token = _read(evidence.data)
+        try:
+            await asyncio.to_thread(self._store.recognise, token)
+            self._allowed.require(token.id, self._monotonic(), f"token {token.id}")
+            redeemed = await asyncio.to_thread(self._store.redeem, token, evidence.key_digest, now)
+        except TokenRefused as error:
+            raise ProofRefused(error.reason, proof=token.id) from error
+        record = redeemed.token
+        entitled = Entitled(_holder(record), record.id, _validity(record), since=record.made_at)
+        if not redeemed.first:
+            return entitled
+        return replace(entitled, give_back=partial(self._store.give_back, record.id, evidence.key_digest))
+
+
+def _read(data: bytes) -> JoinToken:
+    try:
+        return read_token(data.decode("ascii"))
+    except ValueError:  # without its cause, in which the token may stand
+        raise ProofRefused(TokenRefusal.MALFORMED) from None
+
+
+def _holder(record: TokenRecord) -> ProxyName | tuple[ServiceName, Namespace]:
+    if record.uuid is None:
+        return record.service, record.namespace
+    return ProxyName(record.uuid, record.service, record.namespace)
+
+
+def _validity(record: TokenRecord) -> timedelta | None:
+    return None if record.days is None else timedelta(days=record.days)

@@ -1,0 +1,175 @@
+"""ServiceAccount tokens as proof: the API server says which Pod holds one, the mesh which proxy that has.
+
+A token must be for our audience and bound to a Pod, as those of a projected volume are: the API server takes
+none whose Pod is gone, or is another one of the same name. One of the ServiceAccount alone proves no Pod.
+"""
+
+import base64
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from meshwright.enrolment.proofs.contract import Entitled, Evidence, NotYet, ProofRefusal, ProofRefused
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName
+from meshwright.mesh.workload import WorkloadKey
+
+KIND: Final = "kubernetes"
+AUDIENCE: Final = "meshwright"
+"""What a projected token's volume must name as its audience."""
+MOST_BYTES: Final = 16 * 1024
+
+_USER: Final = "system:serviceaccount:"
+_EXTRA: Final = "authentication.kubernetes.io/"
+
+Review = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Returns a TokenReview (authentication.k8s.io/v1) as the API server has answered it; raises Unproven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the API server says of a token: whose it is, and by which Pod, with its UID.
+
+    `node` is where the Pod runs; empty where the API server does not say, as those before 1.30.
+    """
+
+    identity: ServiceIdentity
+    pod: str
+    uid: str
+    node: str = ""
+
+    @property
+    def key(self) -> WorkloadKey:
+        """Return the Pod's namespace and name."""
+        return WorkloadKey(self.identity.namespace, self.pod)
+
+    def __str__(self) -> str:
+        return f"Pod {self.key} ({self.uid})"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the mesh knows of the Pod of a name: what it is, where, and its proxy, if it has one."""
+
+    identity: ServiceIdentity
+    uid: str
+    node: str
+    proxy: ProxyName | None
+
+
+SeenAs = Callable[[WorkloadKey], Seen | None]
+"""Returns what the mesh knows of a Pod; None where it knows none of this name."""
+
+
+class KubernetesProof:
+    """Judges ServiceAccount tokens by TokenReview."""
+
+    kind = KIND
+
+    def __init__(self, review: Review, seen_as: SeenAs) -> None:
+        self._review = review
+        self._seen_as = seen_as
+
+    async def recognise(self, evidence: Evidence) -> str:
+        """Return the UID of a Pod that the mesh knows, where the token claims to be bound to it.
+
+        The API server is not asked. A UID is random, and known to whoever may read the Pod.
+        """
+        key, uid = claimed(evidence.data)
+        seen = None if key is None or not uid else self._seen_as(key)
+        return uid if seen is not None and seen.uid == uid else ""
+
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+        """Return whose proxy the Pod's is; raise NotYet while the mesh does not know the Pod."""
+        del now  # the API server has a clock
+        shown = read_review(await self._review(question(evidence.data)))
+        return Entitled(holder(shown, self._seen_as(shown.key)), str(shown))
+
+
+def holder(shown: Shown, seen: Seen | None) -> ProxyName:
+    """Return whose proxy the Pod's is that the API server and the mesh both know.
+
+    Raises NotYet where that may be so in a moment: the mesh does not know a Pod of that name, or no proxy of
+    it, or it knows another one, as who sees the one or the other may be a little behind. ProofRefused where
+    they say different things of one Pod.
+    """
+    if seen is None or not seen.uid:
+        raise NotYet(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
+    if shown.uid != seen.uid:
+        raise NotYet(f"{shown}: the mesh knows another Pod of that name, whose UID is {seen.uid}")
+    for what, said, known in (
+        ("is of the ServiceAccount", shown.identity, seen.identity),
+        ("runs on the node", shown.node or seen.node, seen.node or shown.node),
+    ):
+        if said != known:
+            words = f"{shown}: by its token it {what} {said}, and as the mesh sees it {known}"
+            raise ProofRefused(ProofRefusal.OTHER_POD, words, str(shown))
+    if seen.proxy is None:
+        raise NotYet(
+            f"{shown} of ServiceAccount {shown.identity} has no proxy in the mesh, as far as is known"
+        )
+    return seen.proxy
+
+
+def claimed(token: bytes) -> tuple[WorkloadKey | None, str]:
+    """Return the Pod and its UID of the claims in a token, none verified; nothing of what is no token.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens
+    """
+    parts = token.strip().split(b".")
+    if len(parts) != 3 or len(token) > MOST_BYTES:
+        return None, ""
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4)))
+    except (ValueError, RecursionError):
+        return None, ""
+    bound = _mapping(_mapping(claims).get("kubernetes.io"))
+    pod = _mapping(bound.get("pod"))
+    namespace, name, uid = bound.get("namespace"), pod.get("name"), pod.get("uid")
+    if not isinstance(namespace, str) or not isinstance(name, str) or not isinstance(uid, str):
+        return None, ""
+    return WorkloadKey(Namespace(namespace), name), uid
+
+
+def question(token: bytes) -> Mapping[str, Any]:
+    """Return the TokenReview that asks about a token; raise ProofRefused for what can be none."""
+    try:
+        text = token.decode("ascii").strip()
+    except UnicodeDecodeError:
+        text = ""
+    if not text or len(text) > MOST_BYTES:
+        raise ProofRefused(ProofRefusal.UNREADABLE)
+    spec = {"token": text, "audiences": [AUDIENCE]}
+    return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
+
+
+def read_review(answered: Mapping[str, Any]) -> Shown:
+    """Return what an answered TokenReview says; raise ProofRefused where it proves no Pod for us."""
+    status = _mapping(answered.get("status"))
+    if status.get("authenticated") is not True:
+        words = str(status.get("error", ""))[:300]
+        raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, words)
+    # An API server that does not look at audiences says of none that the token is for it.
+    if AUDIENCE not in _texts(status.get("audiences")):
+        raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, f"the token is not for the audience {AUDIENCE}")
+    user = _mapping(status.get("user"))
+    username = str(user.get("username", ""))
+    namespace, _, account = username.removeprefix(_USER).partition(":")
+    if not username.startswith(_USER) or not account:
+        raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, f"{username[:200]!r} is no ServiceAccount")
+    extra = _mapping(user.get("extra"))
+    pods, uids = (_texts(extra.get(f"{_EXTRA}{name}")) for name in ("pod-name", "pod-uid"))
+    if len(pods) != 1 or len(uids) != 1:
+        raise ProofRefused(ProofRefusal.NO_WORKLOAD, f"the token of {username} is bound to no Pod")
+    node = "".join(_texts(extra.get(f"{_EXTRA}node-name"))[:1])
+    return Shown(ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), pods[0], uids[0], node)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()

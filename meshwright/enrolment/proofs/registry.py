@@ -1,0 +1,44 @@
+"""Which kinds of proof there are: ours, and those that are installed."""
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from certs.errors import RequestError
+from meshwright.enrolment.proofs.contract import Proof
+
+GROUP: Final = "meshwright.proofs"
+
+
+def accepted(
+    names: Iterable[str],
+    ours: Mapping[str, Callable[[], Proof]],
+    installed: Iterable[EntryPoint] | None = None,
+) -> dict[str, Proof]:
+    """Return the proofs that are to be accepted, by kind; ours go before others of the same name.
+
+    Raises RequestError for a name that nothing has, or whose proof cannot be made.
+    """
+    points = {point.name: point for point in (entry_points(group=GROUP) if installed is None else installed)}
+    found: dict[str, Proof] = {}
+    for name in names:
+        if name in ours:
+            found[name] = ours[name]()
+        elif name in points:
+            found[name] = _loaded(points[name])
+        else:
+            known = ", ".join(sorted({*ours, *points}))
+            raise RequestError(f"there is no kind of proof {name[:80]!r}; there are {known}")
+    return found
+
+
+def _loaded(point: EntryPoint) -> Proof:
+    try:
+        proof: Proof = point.load()()
+        kind = proof.kind
+    except Exception as error:  # whatever somebody else's module raises
+        said = f"{type(error).__name__}: {error}"
+        raise RequestError(f"the proof {point.name} ({point.value}) cannot be used: {said}") from error
+    if kind != point.name:
+        raise RequestError(f"the proof {point.name} ({point.value}) says that its kind is {kind!r}")
+    return proof

@@ -1,0 +1,311 @@
+"""The gRPC edge of enrolment: the joining port, by TLS, and the renewal port, by mTLS.
+
+What its connections may cost is bounded as for discovery (`xds.connections`); everything else of xDS is none
+of its business. A client is told no more than it must know.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from email.utils import formatdate
+from functools import partial
+from ipaddress import ip_address
+from typing import Final, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from certs.errors import CertificateError, RequestError
+from meshwright.enrolment.faults import Faults
+from meshwright.enrolment.limits import EnrolmentLimits, Exhausted
+from meshwright.enrolment.proofs.contract import NotYet, ProofRefused, Unproven
+from meshwright.enrolment.reports import BadReport, report
+from meshwright.enrolment.service import Enrolment, Granted
+from meshwright.mesh.host_port import HostPort
+from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
+from xds.connections.guard import ConnectionGuard
+from xds.connections.sockets import address
+from xds.server.hooks import Cause, Peer
+from xds.server.limits import Limits
+from xds.server.listener import listen, options
+from xds.server.services import REASON
+from xds.server.tls import TlsIdentity
+from xds.server.wakeups import once_for_all
+
+JOINING: Final = "meshwright.enrolment.v1.Enrolment"
+RENEWAL: Final = "meshwright.enrolment.v1.Renewal"
+
+Answer = Callable[[bytes, Peer], Awaitable[bytes]]
+"""Answers a request's bytes with the response's; raises what `_status` knows."""
+
+_RESULTS: Final = {
+    grpc.StatusCode.OK: "ok",
+    grpc.StatusCode.PERMISSION_DENIED: "refused",
+    grpc.StatusCode.INVALID_ARGUMENT: "invalid",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "too-many",
+    grpc.StatusCode.UNAVAILABLE: "unavailable",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "late",
+    grpc.StatusCode.INTERNAL: "failed",
+}
+
+Message = TypeVar(
+    "Message", wire.JoinRequest, wire.RenewRequest, wire.TrustRequest, wire.EjectRequest, wire.ReportRequest
+)
+
+
+class UnreadableRequest(ValueError):
+    """A request is not the message that it must be."""
+
+
+class NoRequest(Exception):
+    """A client has called and asked for nothing."""
+
+
+REFUSALS: Final = (ProofRefused, RequestError, UnreadableRequest, BadReport, NoRequest, Exhausted)
+"""Errors of whoever asked: the service that refuses has logged them."""
+
+
+class EnrolmentPort:
+    """One port and its methods, which take one request each; used from one event loop.
+
+    `counted` is told of each that has come to an end: its method, and how.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        methods: Mapping[str, Answer],
+        tls: Callable[[], TlsIdentity],
+        limits: EnrolmentLimits,
+        counted: Callable[[str, str], None],
+    ) -> None:
+        self._counted = counted
+        self._service = service
+        self._methods = methods
+        self._tls = tls
+        self._limits = limits
+        self._faults = Faults()
+        self._under_way: set[asyncio.Task[bytes]] = set()
+        self._server: grpc.aio.Server | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self, at: str) -> int:
+        """Listen on `host:port` and return the port; raise xds.server.listener.ListenError."""
+        bounds = _bounds(self._limits)
+        guard = ConnectionGuard(bounds, self._ended)
+        allowed = ("grpc.max_allowed_incoming_connections", guard.allowed)
+        with once_for_all(asyncio.get_running_loop()):
+            server = grpc.aio.server(interceptors=(guard,), options=[*options(bounds), allowed])
+        handlers = {
+            name: grpc.stream_stream_rpc_method_handler(partial(self._handle, name, answer))
+            for name, answer in self._methods.items()
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(self._service, handlers),))
+        port = listen(server, at, self._tls, guard.accepted)
+        await server.start()
+        self._server = server
+        self._watch = asyncio.create_task(guard.watch(port), name="enrolment-connections")
+        return port
+
+    async def stop(self, grace: float) -> None:
+        """Accept nothing more; return when what is under way has been answered, or after `grace` seconds."""
+        if self._server is None:
+            return
+        if self._watch is not None:
+            self._watch.cancel()
+        await self._server.stop(grace)
+        if self._under_way:
+            _, late = await asyncio.wait(self._under_way, timeout=grace)
+            for work in late:
+                work.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        self._faults.flush()
+
+    async def _handle(
+        self, method: str, answer: Answer, peer: Peer, context: grpc.aio.ServicerContext
+    ) -> None:
+        code, words, reason = grpc.StatusCode.OK, "", ""
+        try:
+            request = await self._request(context)
+            await context.write(await self._answered(answer, request, peer))
+        except Exception as error:  # noqa: BLE001 - each has its status, and ours are logged
+            code, words, reason = _status(error)
+            self._say(error)
+        self._counted(method, _RESULTS[code])
+        date = (("date", formatdate(usegmt=True)),)  # a clock that is wrong explains much
+        context.set_code(code)
+        context.set_details(words)
+        # Who has shown a certificate of ours is no stranger, and is told the word.
+        known = reason and peer.certificate is not None
+        context.set_trailing_metadata((*date, (REASON, reason)) if known else date)
+
+    async def _request(self, context: grpc.aio.ServicerContext) -> bytes:
+        """Return the request as it came; raise NoRequest, UnreadableRequest."""
+        try:
+            async with asyncio.timeout(self._limits.call_seconds):
+                request = await context.read()
+        except TimeoutError as error:
+            raise NoRequest from error
+        if not isinstance(request, bytes):
+            raise UnreadableRequest("there is no request")
+        return request
+
+    async def _answered(self, answer: Answer, request: bytes, peer: Peer) -> bytes:
+        """Answer a request to its end, though its client goes: what it has used is then given back."""
+        if len(self._under_way) >= self._limits.under_way:
+            raise Exhausted("calls of everybody")
+        work = asyncio.ensure_future(answer(request, peer))
+        work.set_name(f"{self._service.rpartition('.')[2].lower()}-request")
+        self._under_way.add(work)
+        work.add_done_callback(self._under_way.discard)
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(self._unheard)
+            raise
+
+    def _unheard(self, work: asyncio.Task[bytes]) -> None:
+        """Log what went wrong on our side in a request whose client is gone."""
+        if not work.cancelled() and isinstance(error := work.exception(), Exception):
+            self._say(error)
+
+    def _say(self, error: Exception) -> None:
+        if not isinstance(error, REFUSALS):
+            self._faults.failed(error)
+
+    def _ended(self, peer: Peer, cause: Cause) -> None:
+        self._faults.ended(peer.address, cause.value)
+
+
+def joining(
+    enrolment: Enrolment,
+    tls: Callable[[], TlsIdentity],
+    limits: EnrolmentLimits,
+    counted: Callable[[str, str], None],
+) -> EnrolmentPort:
+    """Return the port for who has no certificate; it shows its roots, by which a pin is found."""
+
+    async def join(request: bytes, peer: Peer) -> bytes:
+        asked = _read(wire.JoinRequest, request)
+        where = address(peer.address)[0]
+        return _granted(await enrolment.join(asked.csr_der, asked.proof.kind, asked.proof.data, where))
+
+    def shown() -> TlsIdentity:
+        identity = tls()
+        return replace(identity, chain=identity.chain + identity.trust_bundle, open_to_all=True)
+
+    return EnrolmentPort(JOINING, {"Join": join}, shown, limits, counted)
+
+
+def renewing(
+    enrolment: Enrolment,
+    tls: Callable[[], TlsIdentity],
+    limits: EnrolmentLimits,
+    counted: Callable[[str, str], None],
+) -> EnrolmentPort:
+    """Return the port for who has a certificate."""
+
+    async def renew(request: bytes, peer: Peer) -> bytes:
+        asked = _read(wire.RenewRequest, request)
+        where = address(peer.address)[0]
+        return _granted(await enrolment.renew(asked.csr_der, peer.certificate, where))
+
+    async def trust(request: bytes, peer: Peer) -> bytes:
+        asked = _read(wire.TrustRequest, request)
+        where = address(peer.address)[0]
+        told = await enrolment.trust(asked.bundle_digest[:64], peer.certificate, where)
+        return wire.TrustResponse(
+            trust_bundle_pem=b"" if told.bundle is None else told.bundle.pem,
+            renew_after=_timestamp(told.renew_after),
+            ask_again_seconds=told.ask_again_seconds,
+            now=_timestamp(told.now),
+        ).SerializeToString()
+
+    async def eject(request: bytes, peer: Peer) -> bytes:
+        asked = _read(wire.EjectRequest, request)
+        where = address(peer.address)[0]
+        endpoints = [_endpoint(each) for each in asked.ejected]
+        holds = await enrolment.eject(endpoints, peer.certificate, where)
+        return wire.EjectResponse(holds_seconds=int(holds.total_seconds())).SerializeToString()
+
+    async def reported(request: bytes, peer: Peer) -> bytes:
+        said = report(_read(wire.ReportRequest, request))
+        where = address(peer.address)[0]
+        again = await enrolment.report(said, peer.certificate, where)
+        return wire.ReportResponse(next_after_seconds=again).SerializeToString()
+
+    methods = {"Renew": renew, "Trust": trust, "Eject": eject, "Report": reported}
+    return EnrolmentPort(RENEWAL, methods, tls, limits, counted)
+
+
+def _read(kind: type[Message], request: bytes) -> Message:
+    try:
+        return kind.FromString(request)
+    except DecodeError as error:
+        raise UnreadableRequest(f"the request is no {kind.DESCRIPTOR.name}") from error
+
+
+def _endpoint(said: wire.Endpoint) -> HostPort:
+    """Return an endpoint as it is written everywhere; raise UnreadableRequest."""
+    try:
+        host = str(ip_address(said.address))
+    except ValueError as error:
+        raise UnreadableRequest("the address of an endpoint is no IP address") from error
+    if not 0 < said.port < 65536:
+        raise UnreadableRequest("the port of an endpoint is not within 1 to 65535")
+    return HostPort(host, said.port)
+
+
+def _granted(granted: Granted) -> bytes:
+    return wire.Certificate(
+        chain_pem=granted.signed.chain_pem,
+        trust_bundle_pem=granted.bundle.pem,
+        not_after=_timestamp(granted.signed.not_after),
+        renew_after=_timestamp(granted.renew_after),
+        now=_timestamp(granted.now),
+    ).SerializeToString()
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    return Timestamp(seconds=int(moment.timestamp()))
+
+
+def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
+    """Return what a client is told of an error: status, words, and a word for who is no stranger."""
+    match error:
+        case ProofRefused():
+            return grpc.StatusCode.PERMISSION_DENIED, "refused", error.reason
+        case RequestError() | UnreadableRequest() | BadReport():
+            return grpc.StatusCode.INVALID_ARGUMENT, str(error), ""
+        case NoRequest():
+            return grpc.StatusCode.DEADLINE_EXCEEDED, "no request came", ""
+        case Exhausted():
+            return grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests: ask again later", ""
+        case NotYet():
+            return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""
+        case Unproven():
+            return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""
+        case CertificateError():
+            return grpc.StatusCode.UNAVAILABLE, "nothing can be signed now: ask again later", ""
+        case _:
+            return grpc.StatusCode.INTERNAL, "internal error", ""
+
+
+def _bounds(limits: EnrolmentLimits) -> Limits:
+    """Return what connections may cost; a client has few calls to make, and short ones."""
+    return Limits(
+        request_bytes=limits.request_bytes,
+        streams=4 * limits.under_way,
+        streams_per_certificate=4,
+        unserved_seconds=limits.call_seconds,
+        connections=limits.connections,
+        idle_connections=limits.idle_connections,
+        idle_seconds=30.0,
+        idle_bytes=64 * 1024,
+        calls_at_once=20,
+        calls_per_second=1.0,
+        received_bytes_per_second=64 * 1024,
+    )

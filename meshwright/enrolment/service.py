@@ -1,0 +1,296 @@
+"""Joining, renewal and trust, one request at a time: what a proof entitles to is signed, and nothing else."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+import structlog
+
+from certs.bundle import TrustBundle
+from certs.errors import CertificateError, RefusalReason, RequestError
+from certs.ledger.contract import Judge
+from certs.ledger.entry import LedgerEntry, proof_line
+from certs.material import PeerCertificate, SignedProxy
+from certs.peer import read_peer
+from certs.renewal import renew_at
+from certs.signing_request import SigningRequest, judged
+from meshwright.enrolment.ejections import HOLDS, Ejections
+from meshwright.enrolment.entry import Entry, origin_of
+from meshwright.enrolment.limits import Allowances, EnrolmentLimits, Exhausted
+from meshwright.enrolment.proofs.contract import Entitled, Evidence, Proof, ProofRefusal, ProofRefused
+from meshwright.enrolment.readmission import revocation
+from meshwright.enrolment.trust import Confirmation, Confirmations
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import ProxyUuid
+from meshwright.traffic.figures import Report
+from meshwright.traffic.traffic import Traffic
+
+ASK_SOON_SECONDS: Final = 5
+"""So often a machine asks whom to trust while roots change: each step waits for all of them."""
+
+_KEPT: Final = timedelta(hours=1)
+"""For so long, at least, it is remembered what a machine has said of its roots while they do not change."""
+
+_FROM_KEYS: Final = uuid.UUID("7e0ffde6-1c1f-5be6-8b59-ff0e3c2d4a61")
+"""The namespace (RFC 9562, 6.5) of UUIDs that follow from keys."""
+
+_log = structlog.get_logger("enrolment")
+
+
+class Signer(Protocol):
+    """Signs for proxies, and keeps the ledger; may block, and is called in a thread."""
+
+    def sign(
+        self,
+        name: ProxyName,
+        request: SigningRequest,
+        validity: timedelta | None,
+        joined_by: str,
+        judge: Judge,
+    ) -> SignedProxy:
+        """Return a certificate, which the ledger knows with what was asked, if `judge` lets it.
+
+        Raises CertificateError, and what `judge` does.
+        """
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots by which the control plane is believed, as PEM."""
+
+    @property
+    def changes_roots(self) -> bool:
+        """Say whether roots are being changed."""
+
+    def replaces(self, certificate_pem: bytes) -> bool:
+        """Say whether a certificate is to be renewed whatever its age: another root signs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A certificate with what goes with it; `now` is the server's clock."""
+
+    signed: SignedProxy
+    bundle: TrustBundle = field(repr=False)
+    now: datetime
+
+    @property
+    def renew_after(self) -> datetime:
+        """Return when to renew it."""
+        return renew_at(self.signed)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What to trust (None: as it does) and when to renew; `now` is the server's clock."""
+
+    bundle: TrustBundle | None
+    renew_after: datetime
+    ask_again_seconds: int
+    now: datetime
+
+
+class Enrolment:
+    """Answers both ports' requests, which are values here.
+
+    `proofs` are those accepted for joining, by kind; `at_hand` judges the certificate of a connection.
+    `contradicts` says in words why a name cannot be certified, empty if it can. `clock` has the date,
+    `monotonic` only goes forward. What it raises is for its caller to put into words that strangers may read.
+    """
+
+    def __init__(
+        self,
+        signer: Signer,
+        proofs: Mapping[str, Proof],
+        at_hand: Proof,
+        *,
+        clock: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        limits: EnrolmentLimits | None = None,
+        contradicts: Callable[[ProxyName], str] = lambda _: "",
+        confirmations: Confirmations | None = None,
+        ejections: Ejections | None = None,
+        traffic: Traffic | None = None,
+        ask_again_seconds: int = 600,
+    ) -> None:
+        self._signer = signer
+        self._proofs = proofs
+        self._at_hand = at_hand
+        self._clock = clock
+        self._monotonic = monotonic
+        limits = limits or EnrolmentLimits()
+        self._entry = Entry(limits)
+        self._by_proxy = Allowances(limits.by_proxy)
+        self._trust_by_proxy = Allowances(limits.trust_by_proxy)
+        self._ejects_by_proxy = Allowances(limits.ejects_by_proxy)
+        self._reports_by_proxy = Allowances(limits.reports_by_proxy)
+        self._said = Allowances(limits.said)
+        self._contradicts = contradicts
+        self._ask_again = ask_again_seconds
+        self.confirmations = confirmations or Confirmations()
+        self.ejections = ejections or Ejections()
+        self.traffic = traffic or Traffic()
+        self._keys: set[str] = set()
+
+    async def join(self, csr_der: bytes, kind: str, data: bytes, address: str) -> Granted:
+        """Certify a key for whoever the proof entitles it to.
+
+        Raises RequestError for the request itself, ProofRefused, Exhausted, Unproven, and CertificateError
+        where nothing can be signed: then nothing of the proof was used.
+        """
+        try:
+            proof = self._proofs.get(kind)
+            await self._entry.require(Evidence(data, "", address), proof, self._monotonic())
+            request = await asyncio.to_thread(judged, csr_der)
+            with _Alone(self._keys, request.key_digest):
+                if proof is None:
+                    raise ProofRefused(ProofRefusal.KIND, f"the proof is of the kind {kind[:80]!r}")
+                granted, entitled = await self._granted(
+                    proof, Evidence(data, request.key_digest, address), request
+                )
+        except (ProofRefused, RequestError, Exhausted) as error:
+            self._entry.failed(address, self._monotonic())
+            self._refused("join refused", error, address, kind)
+            raise
+        _log.info("proxy joined", proof=kind, shown=entitled.proof, **_described(granted, address))
+        return granted
+
+    async def renew(self, csr_der: bytes, certificate: bytes | None, address: str) -> Granted:
+        """Certify a key for who holds the certificate at hand; raises as `join`."""
+        try:
+            request = await asyncio.to_thread(judged, csr_der)
+            evidence = Evidence(b"", request.key_digest, address, certificate)
+            with _Alone(self._keys, request.key_digest):
+                granted, _ = await self._granted(self._at_hand, evidence, request)
+        except (ProofRefused, RequestError, Exhausted) as error:
+            self._refused("renewal refused", error, address, self._at_hand.kind)
+            raise
+        _log.info("proxy certificate renewed", **_described(granted, address))
+        return granted
+
+    async def trust(self, bundle_digest: str, certificate: bytes | None, address: str) -> Told:
+        """Note what a machine trusts, and tell it what it is to trust; raises ProofRefused, Exhausted."""
+        now = self._clock()
+        entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), now)
+        name = _name(entitled, "")
+        self._trust_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
+        shown = _shown(certificate)
+        self.confirmations.note(name, Confirmation(bundle_digest, shown.serial, now.replace(microsecond=0)))
+        if not self._signer.changes_roots:
+            self.confirmations.tidy(now, max(_KEPT, 3 * timedelta(seconds=self._ask_again)))
+        bundle = self._bundle()
+        told = None if bundle.digest == bundle_digest else bundle
+        self.confirmations.give(name, bundle.digest)
+        replaced = certificate is not None and await asyncio.to_thread(self._signer.replaces, certificate)
+        again = min(self._ask_again, ASK_SOON_SECONDS) if self._signer.changes_roots else self._ask_again
+        return Told(told, now if replaced else renew_at(shown), again, now)
+
+    async def eject(
+        self, endpoints: Iterable[HostPort], certificate: bytes | None, address: str
+    ) -> timedelta:
+        """Note what a machine's proxy has ejected; return for how long. Raises ProofRefused, Exhausted."""
+        now = self._clock()
+        entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), now)
+        name = _name(entitled, "")
+        self._ejects_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
+        self.ejections.note(name, endpoints, now)
+        return HOLDS
+
+    async def report(self, said: Report, certificate: bytes | None, address: str) -> int:
+        """Note what a machine's proxy has counted; return after how many seconds the next is wanted.
+
+        Raises ProofRefused, Exhausted.
+        """
+        entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), self._clock())
+        name = _name(entitled, "")
+        self._reports_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
+        return self.traffic.take(name, said, self._monotonic())
+
+    async def _granted(
+        self, proof: Proof, evidence: Evidence, request: SigningRequest
+    ) -> tuple[Granted, Entitled]:
+        entitled = await proof.prove(evidence, self._clock())
+        try:
+            name = _name(entitled, evidence.key_digest)
+            if words := self._contradicts(name):
+                raise ProofRefused(ProofRefusal.OTHER_WORKLOAD, f"{name}: {words}", entitled.proof)
+            # Each certificate is a row of the ledger, for good: also of who joins again by what lets him in.
+            self._by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
+            signed = await asyncio.to_thread(self._signed, name, request, entitled, proof.kind)
+        except Exception:
+            await _give_back(entitled)
+            raise
+        bundle = self._bundle()
+        self.confirmations.give(name, bundle.digest)
+        return Granted(signed, bundle, self._clock()), entitled
+
+    def _signed(self, name: ProxyName, request: SigningRequest, entitled: Entitled, kind: str) -> SignedProxy:
+        by = f"{kind} {entitled.proof}" if entitled.proof else ""
+
+        def judge(known: tuple[LedgerEntry, ...]) -> None:
+            if (revoked := revocation(known, proof_line(by), entitled.since, entitled.serial)) is not None:
+                words = f"{name}: its certificate {revoked.serial} was revoked at {revoked.revoked_at}"
+                at_hand = revoked.serial == entitled.serial
+                reason = RefusalReason.REVOKED if at_hand else ProofRefusal.PROXY_REVOKED
+                raise ProofRefused(reason, words, entitled.proof)
+
+        return self._signer.sign(name, request, entitled.validity, by or entitled.joined_by, judge)
+
+    def _bundle(self) -> TrustBundle:
+        return TrustBundle.of((self._signer.trust_bundle(),))
+
+    def _refused(self, event: str, error: Exception, address: str, kind: str) -> None:
+        """Write why, but not as often as a stranger likes."""
+        if not self._said.take(origin_of(address), self._monotonic()):
+            return
+        match error:
+            case ProofRefused():
+                reason, shown = error.reason, error.proof
+            case Exhausted():
+                reason, shown = "too_many", error.what
+            case _:
+                reason, shown = "signing_request", ""
+        _log.warning(event, reason=reason, detail=str(error), proof=kind[:80], shown=shown, peer=address)
+
+
+class _Alone:
+    """Has one request of a key at a time: of two, one might give back what the other has used."""
+
+    def __init__(self, keys: set[str], key: str) -> None:
+        self._keys, self._key = keys, key
+
+    def __enter__(self) -> None:
+        if self._key in self._keys:
+            raise Exhausted("key, whose other request is under way")
+        self._keys.add(self._key)
+
+    def __exit__(self, *_: object) -> None:
+        self._keys.discard(self._key)
+
+
+def _name(entitled: Entitled, key_digest: str) -> ProxyName:
+    if isinstance(entitled.holder, ProxyName):
+        return entitled.holder
+    service, namespace = entitled.holder
+    return ProxyName(ProxyUuid(str(uuid.uuid5(_FROM_KEYS, key_digest))), service, namespace)
+
+
+async def _give_back(entitled: Entitled) -> None:
+    try:
+        await asyncio.to_thread(entitled.give_back)
+    except CertificateError as error:
+        _log.error("what was used of a proof is not given back", shown=entitled.proof, reason=str(error))
+
+
+def _shown(certificate: bytes | None) -> PeerCertificate:
+    if certificate is None:
+        raise ProofRefused("no_certificate")
+    return read_peer(certificate)
+
+
+def _described(granted: Granted, address: str) -> dict[str, str]:
+    signed = granted.signed
+    until = signed.not_after.isoformat()
+    return {"proxy": str(signed.name), "serial": signed.serial, "not_after": until, "peer": address}

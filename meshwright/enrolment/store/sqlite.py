@@ -1,0 +1,213 @@
+"""Join tokens in one SQLite file of the state directory (0600), shared by the processes of one machine."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import structlog
+
+from certs import files
+from certs.database import GIVE_UP_PAGES, Schema, changing, explained, is_full, open_private
+from certs.errors import RequestError
+from meshwright.enrolment.store.contract import Redeemed, TokenRefused
+from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRefusal, has_secret, refusal
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
+
+TOKENS_FILE: Final = "tokens.sqlite"
+REMEMBERED: Final = timedelta(days=90)
+"""So long after its end a token is still listed."""
+
+# Times are whole seconds since 1970, UTC; digests hexadecimal.
+_SCHEMA: Final = Schema(
+    "token store",
+    (
+        """
+CREATE TABLE tokens (
+    id TEXT PRIMARY KEY, secret_digest TEXT NOT NULL, service TEXT NOT NULL, namespace TEXT NOT NULL,
+    uuid TEXT, uses INTEGER NOT NULL, days INTEGER, made_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+    made_by TEXT NOT NULL, revoked_at INTEGER
+);
+CREATE TABLE redemptions (
+    token TEXT NOT NULL REFERENCES tokens ON DELETE CASCADE, key_digest TEXT NOT NULL, at INTEGER NOT NULL,
+    PRIMARY KEY (token, key_digest)
+) WITHOUT ROWID
+""",
+    ),
+)
+_SELECT: Final = """
+SELECT id, service, namespace, uuid, uses, (SELECT count(*) FROM redemptions WHERE token = id), made_at,
+       expires_at, made_by, days, revoked_at, secret_digest FROM tokens
+"""
+
+
+_log = structlog.get_logger("enrolment.store")
+
+
+class SqliteTokens:
+    """The open store, as enrolment.store.contract.TokenStore has it.
+
+    Where somebody has taken the file away, or put another in its place, that is opened at the next call: what
+    was revoked there, or was never there, lets nobody in.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._connection = _opened(path)
+        self._stands = True
+        self._found = files.identity(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open the store at `path` (0600), made where it is missing; raise StateError if it is no such."""
+        return cls(path)
+
+    def close(self) -> None:
+        """Close the file; what is asked afterwards is StateError."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, token: JoinToken, record: TokenRecord) -> None:
+        """Keep a token, and forget those that ended long ago."""
+        row = (
+            *(record.id, token.secret_digest, record.service, record.namespace, record.uuid, record.uses),
+            *(record.days, _seconds(record.made_at), _seconds(record.expires_at), record.made_by),
+        )
+        with self._changing() as connection:
+            ended = _seconds(record.made_at - REMEMBERED)
+            connection.execute("DELETE FROM tokens WHERE expires_at < ?", (ended,))
+            connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)", row)
+
+    def tokens(self) -> tuple[TokenRecord, ...]:
+        """Return all tokens, those made first before others."""
+        with self._asking() as connection:
+            rows = connection.execute(f"{_SELECT} ORDER BY made_at, id").fetchall()
+        return tuple(_record(row) for row in rows)
+
+    def revoke(self, token: str, now: datetime) -> TokenRecord:
+        """Have a token entitle nobody from now on; a second time changes nothing. Raises RequestError."""
+        with self._asking() as connection:
+            try:
+                row = _revoked(connection, token, now)
+            except sqlite3.OperationalError as error:
+                if not is_full(error):
+                    raise
+                row = _revoked(connection, token, now, full=True)
+        if row is None:
+            raise RequestError(
+                f"there is no join token {token[:80]!r}: `meshwright certs token list` has all"
+            )
+        return _record(row)
+
+    def recognise(self, token: JoinToken) -> None:
+        """Raise TokenRefused where there is no such token, or its secret is another; keeps nobody waiting."""
+        with self._asking() as connection:
+            _recognised(connection, token)
+
+    def redeem(self, token: JoinToken, key: str, now: datetime) -> Redeemed:
+        """Give a use to a key (its digest), unless it has one; raise TokenRefused."""
+        with self._changing() as connection:
+            record = _recognised(connection, token)
+            asked = "SELECT 1 FROM redemptions WHERE token = ? AND key_digest = ?"
+            known = connection.execute(asked, (token.id, key)).fetchone() is not None
+            reason = refusal(record, now, known_key=known)
+            if reason is not None:
+                raise TokenRefused(reason, token.id)
+            if not known:
+                use = (token.id, key, _seconds(now))
+                connection.execute("INSERT INTO redemptions VALUES (?, ?, ?)", use)
+        return Redeemed(record, not known)
+
+    def give_back(self, token: str, key: str) -> None:
+        """Take a use from a key again."""
+        with self._changing() as connection:
+            connection.execute("DELETE FROM redemptions WHERE token = ? AND key_digest = ?", (token, key))
+
+    @contextmanager
+    def _asking(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            connection = self._current()
+            with explained(self._path, _SCHEMA):
+                yield connection
+
+    def _current(self) -> sqlite3.Connection:
+        """Return the connection to the file that stands there now; what cannot be opened is tried again."""
+        if not self._stands or files.identity(self._path) != self._found:
+            _log.error("join tokens opened anew: their file is not what it was", path=str(self._path))
+            self._connection.close()
+            self._stands = False
+            self._connection = _opened(self._path)
+            self._found, self._stands = files.identity(self._path), True
+        return self._connection
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        with self._asking() as connection, changing(connection):
+            yield connection
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    connection = open_private(path, _SCHEMA)
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _revoked(
+    connection: sqlite3.Connection, token: str, now: datetime, *, full: bool = False
+) -> tuple[str, ...] | None:
+    """Write that a token is revoked, and return its row; on a `full` disk by pages kept for it."""
+    with changing(connection):
+        if full:
+            connection.execute(GIVE_UP_PAGES)
+        revoke = "UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+        connection.execute(revoke, (_seconds(now), token))
+        row: tuple[str, ...] | None = connection.execute(f"{_SELECT} WHERE id = ?", (token,)).fetchone()
+        return row
+
+
+def _recognised(connection: sqlite3.Connection, token: JoinToken) -> TokenRecord:
+    """Return what is kept of a token that somebody shows; raise TokenRefused."""
+    row = connection.execute(f"{_SELECT} WHERE id = ?", (token.id,)).fetchone()
+    if row is None:
+        raise TokenRefused(TokenRefusal.UNKNOWN)
+    if not has_secret(token, row[-1]):
+        raise TokenRefused(TokenRefusal.WRONG_SECRET, token.id)
+    return _record(row)
+
+
+def _record(row: tuple[str, ...]) -> TokenRecord:
+    identifier, service, namespace, uuid, uses, used, made_at, expires_at, made_by, days, revoked_at, _ = row
+    return TokenRecord(
+        id=identifier,
+        service=ServiceName(service),
+        namespace=Namespace(namespace),
+        uuid=None if uuid is None else ProxyUuid(uuid),
+        uses=int(uses),
+        used=int(used),
+        made_at=_moment(made_at),
+        expires_at=_moment(expires_at),
+        made_by=made_by,
+        days=None if days is None else int(days),
+        revoked_at=None if revoked_at is None else _moment(revoked_at),
+    )
+
+
+def _seconds(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+def _moment(seconds: str) -> datetime:
+    return datetime.fromtimestamp(int(seconds), UTC)

@@ -1,0 +1,74 @@
+"""Entry point of the command: refuse to start where another project's package shadows one of ours.
+
+`catalog`, `certs`, `protos` and `xds` stand beside this package, and other projects have packages of these
+names too. This module finds such a package before anything of ours is imported, with the standard library
+alone, and names it. Then it hands over to `meshwright.cli`.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+PACKAGES: Final = ("catalog", "certs", "protos", "xds")
+"""What stands beside this package."""
+ROOT: Final = Path(__file__).resolve().parents[1]
+_STATUS: Final = 2
+"""It could not be done: `meshwright.cli.errors.Status.UNKNOWN`, which cannot be imported here."""
+
+
+def main() -> None:
+    """Run the command line, if it is ours."""
+    if shadows := tuple(shadowed()):
+        # A folder's name can hold what a terminal takes for a command.
+        sys.stderr.write(
+            "".join(f"meshwright: {each if each.isprintable() else ascii(each)}\n" for each in shadows)
+        )
+        sys.exit(_STATUS)
+    importlib.import_module("meshwright.cli.main").main()
+
+
+def shadowed() -> Iterator[str]:
+    """Yield a sentence for each of our packages in whose place another module is, or would be, imported."""
+    for name in PACKAGES:
+        place = _found(name)
+        if place is not None and place != ROOT / name:
+            yield (
+                f"its package {name!r} is shadowed by {place}{_owner(place)}, which {_reason(place)}, before "
+                f"{ROOT / name}: take that away, or install meshwright as an application of its own"
+            )
+
+
+def _found(name: str) -> Path | None:
+    """Return where a package is, or where it would be imported from: its folder, or its file."""
+    module = sys.modules.get(name)
+    spec = importlib.util.find_spec(name) if module is None else getattr(module, "__spec__", None)
+    if spec is None:
+        file = getattr(module, "__file__", None)
+        return None if file is None else Path(file).resolve()
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))).resolve()
+    return Path(spec.origin or name).resolve()
+
+
+def _reason(place: Path) -> str:
+    """Say why Python comes to a module first."""
+    entry = str(place.parent)
+    entries = [str(Path(each).resolve()) for each in sys.path]
+    if entry not in entries:
+        return "is imported already"
+    if entry == str(Path.cwd()):
+        return f"stands in the working directory, entry {entries.index(entry)} of sys.path"
+    return f"is entry {entries.index(entry)} of sys.path (PYTHONPATH, or a .pth file)"
+
+
+def _owner(place: Path) -> str:
+    """Name the distribution that installed a module; nothing if none did."""
+    for each in metadata.distributions(path=[str(place.parent)]):
+        for file in each.files or ():
+            if Path(str(each.locate_file(file.parts[0]))).resolve() == place:
+                return f" (of the distribution {each.name} {each.version})"
+    return ""

@@ -1,0 +1,99 @@
+"""Answers as they come over HTTP: their bodies, and what those that are no success say."""
+
+import asyncio
+import contextlib
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from typing import Any, Final
+
+import aiohttp
+
+from meshwright.kube.call import JSON, Call
+from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason, shortened
+
+LONGEST_ANSWER: Final = 64 * 1024 * 1024
+"""Bytes of one answer that is taken as a whole."""
+
+
+def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:
+    """Raise Nonsense for an answer that no API server gives."""
+    if not answer.content_type.startswith(JSON):
+        kind = shortened(answer.content_type)
+        raise Nonsense(
+            f"cannot {call.verb} {call.what}: the answer is {kind}, not JSON: this is no API server"
+        )
+
+
+async def body(answer: aiohttp.ClientResponse, call: Call) -> bytes:
+    """Return an answer's body; raise Nonsense for one that is too large, and what aiohttp raises."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in answer.content.iter_any():
+        size += len(part)
+        if size > LONGEST_ANSWER:
+            said = f"cannot {call.verb} {call.what}: the answer has more than {LONGEST_ANSWER >> 20} MiB"
+            raise Nonsense(said, Reason.TOO_LARGE)
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def refusal(answer: aiohttp.ClientResponse, call: Call) -> KubeError:
+    """Return what an answer that is no success says, which need not be what Kubernetes would say."""
+    try:
+        body = await answer.content.read(65536)
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        body = b""
+    status: Mapping[str, Any] = {}
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(body)
+        status = found if isinstance(found, dict) and found.get("kind") == "Status" else {}
+    if answer.status < 400:
+        return Nonsense(f"cannot {call.verb} {call.what}: the server leads elsewhere ({answer.status})")
+    said = str(status.get("message") or "") or (answer.reason or "")
+    return ApiError(
+        answer.status,
+        str(status.get("reason") or ""),
+        said,
+        verb=call.verb,
+        resource=call.granted,
+        what=call.what,
+        named=bool(call.name),
+        retry_after=_retry_after(answer.headers.get("Retry-After", "")),
+    )
+
+
+def _retry_after(said: str) -> float | None:
+    return float(said) if said.isascii() and said.isdigit() and len(said) < 6 else None
+
+
+def said(error: Exception) -> str:
+    """Say what went wrong on the way, in words that are the same each time."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
+            inner = getattr(error, "certificate_error", error)
+            why = getattr(inner, "verify_message", "") or inner
+            return f"its certificate is not accepted: {shortened(str(why))}"
+        case aiohttp.InvalidURL():
+            return "its URL, or that of the proxy, is none"  # not which: it may have a password
+        case aiohttp.ClientHttpProxyError():
+            return f"the proxy refuses: {error.status} {shortened(error.message)}"
+        case aiohttp.ClientConnectorDNSError():
+            return f"there is no such host as {error.host}"
+        case aiohttp.ClientConnectorError():
+            return _of_system(error.os_error)
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
+            return "the connection was closed"
+        case asyncio.TimeoutError():
+            return "no answer in time"
+        case OSError():
+            return _of_system(error)
+        case _:
+            return f"{type(error).__name__}: {shortened(str(error))}"
+
+
+def _of_system(error: OSError) -> str:
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()  # asyncio puts addresses into what the error itself says
+    return (error.strerror or shortened(str(error)) or type(error).__name__).lower()

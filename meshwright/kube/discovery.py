@@ -1,0 +1,178 @@
+"""Which kinds an API server serves, and in which versions."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from meshwright.kube.api import Api
+from meshwright.kube.errors import ApiError, Nonsense, shortened
+from meshwright.kube.resource import Raw, Resource
+
+_AGGREGATED: Final = ",".join(
+    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+    for version in ("v2", "v2beta1")
+)
+_ACCEPT: Final = f"{_AGGREGATED},application/json"
+
+_NEEDED: Final = ("list", "watch")
+
+_ROOTS: Final[Mapping[str, Callable[[str], bool]]] = {"/api": lambda group: not group, "/apis": bool}
+"""Where it is asked, and of which groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served and can be listed and watched, of each group the version that the server prefers first.
+
+    Of the groups in `unknown` the server, or one behind it, did not say: what they had is not gone.
+    """
+
+    resources: tuple[Resource, ...] = ()
+    unknown: frozenset[str] = frozenset()
+
+    def of(self, group: str, kind: str) -> tuple[Resource, ...]:
+        """Return a kind in all versions in which it is served, the newest first."""
+        found = [each for each in self.resources if (each.group, each.kind) == (group, kind)]
+        return tuple(sorted(found, key=lambda each: newness(each.version), reverse=True))
+
+
+def newness(version: str) -> tuple[int, int, int, str]:
+    """Return what versions are sorted by: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then whatever else."""
+    head, _, rest = version.partition("v")
+    for stage, rank in (("alpha", 1), ("beta", 2)):
+        major, found, minor = rest.partition(stage)
+        if found and not head and _number(major) and _number(minor):
+            return rank, int(major), int(minor), ""
+    return (3, int(rest), 0, "") if not head and _number(rest) else (0, 0, 0, version)
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+async def served(api: Api, groups: Collection[str] | None = None) -> Served:
+    """Ask what is served, of these groups or of all; raise KubeError.
+
+    Servers older than 1.26 are asked group by group. What is not an answer never reads as one that nothing is
+    served: an answer that is none is an error, and of a group of which it says nothing that can be read
+    nothing is known.
+    """
+    roots = [root for root, named in _ROOTS.items() if groups is None or any(named(each) for each in groups)]
+    answers = await asyncio.gather(*(api.read(root, _ACCEPT) for root in roots))
+    resources: list[Resource] = []
+    unknown: set[str] = set()
+    for answer in answers:
+        if answer.get("kind") == "APIGroupDiscoveryList":
+            _aggregated(answer, groups, resources, unknown)
+        else:
+            await _each(api, answer, groups, resources, unknown)
+    wanted = [each for each in resources if groups is None or each.group in groups]
+    return Served(tuple(wanted), frozenset(unknown if groups is None else unknown.intersection(groups)))
+
+
+def _aggregated(
+    answer: Raw, groups: Collection[str] | None, resources: list[Resource], unknown: set[str]
+) -> None:
+    for group in _named(answer, "items"):
+        name = _text(_mapping(group.get("metadata")), "name")
+        if groups is not None and name not in groups:
+            continue  # of which there may be hundreds
+        try:
+            for version in _mappings(group, "versions"):
+                if version.get("freshness") == "Stale":
+                    unknown.add(name)
+                resources += _resources(name, version)
+        except Nonsense:
+            unknown.add(name)
+
+
+def _resources(group: str, version: Raw) -> Iterator[Resource]:
+    for each in _mappings(version, "resources"):
+        if _is_followed(each):
+            kind = _text(_mapping(each.get("responseKind")), "kind")
+            namespaced = each.get("scope") == "Namespaced"
+            yield Resource(group, _text(version, "version"), _text(each, "resource"), kind, namespaced)
+
+
+async def _each(
+    api: Api, answer: Raw, groups: Collection[str] | None, resources: list[Resource], unknown: set[str]
+) -> None:
+    versions = list(_group_versions(answer, unknown))
+    asked = [(group, version) for group, version in versions if groups is None or group in groups]
+    paths = [f"/apis/{group}/{version}" if group else f"/api/{version}" for group, version in asked]
+    for (group, version), said in zip(
+        asked, await asyncio.gather(*map(api.read, paths), return_exceptions=True), strict=True
+    ):
+        if isinstance(said, ApiError):
+            unknown.add(group)  # a server behind this one is away
+        elif isinstance(said, BaseException):
+            raise said
+        else:
+            try:
+                resources += _bare(group, version, said)
+            except Nonsense:
+                unknown.add(group)
+
+
+def _bare(group: str, version: str, said: Raw) -> Iterator[Resource]:
+    for each in _mappings(said, "resources"):
+        if _is_followed(each) and "/" not in _text(each, "name"):
+            namespaced = each.get("namespaced") is True
+            yield Resource(group, version, _text(each, "name"), _text(each, "kind"), namespaced)
+
+
+def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]:
+    match answer.get("kind"):
+        case "APIVersions":
+            versions = answer.get("versions")
+            if (
+                not isinstance(versions, list)
+                or not versions
+                or not all(isinstance(v, str) for v in versions)
+            ):
+                raise Nonsense("the answer to what is served has no versions")
+            yield from (("", each) for each in versions)
+        case "APIGroupList":
+            for group in _named(answer, "groups"):
+                name = _text(group, "name")
+                try:
+                    yield from ((name, _text(each, "version")) for each in _mappings(group, "versions"))
+                except Nonsense:
+                    unknown.add(name)
+        case other:
+            raise Nonsense(f"the answer to what is served is of kind {shortened(str(other))!r}")
+
+
+def _is_followed(said: Mapping[str, Any]) -> bool:
+    """Say whether objects of a resource can be listed and watched; raise Nonsense."""
+    verbs = said.get("verbs") or []
+    if not isinstance(verbs, list):
+        raise Nonsense("the verbs of a resource are no list")
+    return all(each in verbs for each in _NEEDED)
+
+
+def _named(answer: Raw, field: str) -> list[Mapping[str, Any]]:
+    """Return the groups of an answer, of which every server has some; raise Nonsense."""
+    if not (found := _mappings(answer, field)):
+        raise Nonsense(f"the answer to what is served has no {field}")
+    return found
+
+
+def _mappings(said: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
+    """Return a list of mappings, empty where there is none; raise Nonsense for anything else."""
+    found = said.get(field)
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise Nonsense(f"the answer to what is served has {field} that are no list of objects")
+    return found
+
+
+def _mapping(said: object) -> Mapping[str, Any]:
+    return said if isinstance(said, dict) else {}
+
+
+def _text(said: Mapping[str, Any], name: str) -> str:
+    found = said.get(name)
+    return found if isinstance(found, str) else ""

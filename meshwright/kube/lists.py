@@ -1,0 +1,49 @@
+"""Lists, page after page, as their objects come."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import Any
+
+from meshwright.kube.call import Call
+from meshwright.kube.errors import Nonsense
+from meshwright.kube.pages import Page
+from meshwright.kube.transport import Transport
+from meshwright.kube.turns import Turn
+
+
+class Objects:
+    """The objects of a list, of however many pages, as they come; others have their turns meanwhile.
+
+    `rest` is what the last page has beside them.
+    """
+
+    def __init__(self, transport: Transport, call: Call) -> None:
+        self._transport = transport
+        self._call = call
+        self.rest: dict[str, Any] = {}
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Return the list's metadata, empty where there is none."""
+        found = self.rest.get("metadata")
+        return found if isinstance(found, dict) else {}
+
+    async def each(self) -> AsyncGenerator[Any, None]:
+        """Yield the objects; raise KubeError."""
+        turn, call = Turn(), self._call
+        while True:
+            page = Page()
+            async with self._transport.parts(call) as parts:
+                async for part in parts:
+                    for each in page.items(part):
+                        yield each
+                        await turn.over()
+            for each in page.end():
+                yield each
+            self.rest = page.rest
+            following = self.metadata.get("continue")
+            if not following:
+                return
+            if str(following) == call.params.get("continue"):
+                raise Nonsense(f"the list of {call.what} goes on with the same page again and again")
+            call = replace(call, params={**call.params, "continue": str(following)})

@@ -1,0 +1,186 @@
+"""What is known of the objects of one kind, between lists and events: values in, differences out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from meshwright.kube.errors import KubeError, Reason
+from meshwright.kube.resource import Key, Raw, Resource
+
+T = TypeVar("T")
+
+INITIAL_END: Final = "k8s.io/initial-events-end"
+"""The annotation of the bookmark that ends a streaming list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[T]):
+    """An object: its resourceVersion, and what its reader made of it."""
+
+    version: str
+    body: T
+
+
+Changes = dict[Key, Item[T] | None]
+"""What is other, None for what is gone."""
+
+
+class UnreadError(Exception):
+    """An object cannot be kept; the message says which, and why. `key` is None where it has no name."""
+
+    def __init__(self, message: str, key: Key | None) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+class DisorderError(KubeError):
+    """An event is older than one that came before it: what is known is not to be trusted."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Reason.DISORDER)
+
+
+class Seen(Generic[T]):
+    """The objects of one kind as they were last seen.
+
+    `at` is the version up to which events have come, empty while a list is being made. `project` makes of an
+    object what is kept of it, and is not asked again for a version that is known.
+    """
+
+    def __init__(
+        self, resource: Resource, project: Callable[[Raw], T], known: Mapping[Key, Item[T]] | None = None
+    ) -> None:
+        self.items: dict[Key, Item[T]] = dict(known or {})
+        self.at = ""
+        self._resource = resource
+        self._project = project
+
+    def begin(self) -> "Listing[T]":
+        """Begin a list: what it says replaces what is known once it is complete."""
+        return Listing(self)
+
+    def read(self, raw: Any) -> tuple[Key, Item[T]]:  # noqa: ANN401 - whatever JSON has
+        """Return an object as it is kept; raise UnreadError."""
+        key, version = self.named(raw)
+        known = self.items.get(key)
+        same = known is not None and known.version == version
+        return key, known if known is not None and same else self._made(key, version, raw)
+
+    def named(self, raw: Any) -> tuple[Key, str]:  # noqa: ANN401
+        """Return an object's key and version; raise UnreadError for what is no object of this kind."""
+        metadata = raw.get("metadata") if isinstance(raw, dict) else None
+        if not isinstance(metadata, dict):
+            raise UnreadError(f"{self._resource}: an object has no metadata", None)
+        name, namespace = metadata.get("name"), metadata.get("namespace") or ""
+        version = metadata.get("resourceVersion")
+        if not isinstance(name, str) or not name or not isinstance(namespace, str):
+            raise UnreadError(f"{self._resource}: an object has no name", None)
+        key = (namespace, name)
+        if bool(namespace) != self._resource.namespaced:
+            missing = "no namespace" if self._resource.namespaced else f"the namespace {namespace}"
+            raise UnreadError(f"{self._shown(key)} has {missing}", None)
+        if raw.get("kind", self._resource.kind) != self._resource.kind:
+            raise UnreadError(f"{self._shown(key)} is of kind {raw['kind']!r}", key)
+        if not isinstance(version, str) or not version:
+            raise UnreadError(f"{self._shown(key)} has no resourceVersion", key)
+        return key, version
+
+    def take(self, kind: str, raw: dict[str, Any], changes: Changes[T]) -> None:
+        """Take an event over, and add to `changes` what is other by it; raise UnreadError, DisorderError."""
+        key, version = self.named(raw)
+        known = self.items.get(key)
+        if self.at and not later(version, self.at):
+            if known is not None and known.version == version:
+                return  # said twice
+            raise DisorderError(f"{self._shown(key)} came in version {version}, after {self.at}")
+        self.at = version
+        if kind == "DELETED":
+            if self.items.pop(key, None) is not None:
+                changes[key] = None
+            return
+        item = self.items[key] = self._made(key, version, raw)
+        if known is None or known.body != item.body:
+            changes[key] = item
+
+    def bookmark(self, raw: Raw) -> None:
+        """Take over up to where events have come."""
+        version, _ = _mark(raw)
+        if version and (not self.at or later(version, self.at)):
+            self.at = version
+
+    def _made(self, key: Key, version: str, raw: dict[str, Any]) -> Item[T]:
+        try:
+            return Item(version, self._project(self._typed(raw)))
+        except Exception as error:  # one object ends no watch, whatever its reader makes of it
+            raise UnreadError(f"{self._shown(key)}: {type(error).__name__}: {error}", key) from error
+
+    def _typed(self, raw: dict[str, Any]) -> Raw:
+        """Return an object that says what it is: those in lists of core kinds do not."""
+        if "kind" not in raw:
+            raw["apiVersion"], raw["kind"] = self._resource.api_version, self._resource.kind
+        return raw
+
+    def _shown(self, key: Key) -> str:
+        return f"{self._resource} {'/'.join(filter(None, key))}"
+
+
+class Listing(Generic[T]):
+    """A list in the making. An object in it that cannot be read stays as it was known."""
+
+    def __init__(self, seen: Seen[T]) -> None:
+        self._seen = seen
+        self._fresh: dict[Key, Item[T]] = {}
+
+    def add(self, raw: Any) -> None:  # noqa: ANN401
+        """Take an object over; raise UnreadError."""
+        try:
+            key, item = self._seen.read(raw)
+        except UnreadError as error:
+            if error.key is not None and (known := self._seen.items.get(error.key)) is not None:
+                self._fresh[error.key] = known
+            raise
+        self._fresh[key] = item
+
+    def remove(self, raw: Any) -> None:  # noqa: ANN401
+        """Take over that an object is gone again; raise UnreadError."""
+        key, _ = self._seen.named(raw)
+        self._fresh.pop(key, None)
+
+    def complete(self, version: str) -> Changes[T]:
+        """Put the list in the place of what is known, and return what is other."""
+        seen, fresh = self._seen, self._fresh
+        changes: Changes[T] = {key: None for key in seen.items if key not in fresh}
+        for key, item in fresh.items():
+            known = seen.items.get(key)
+            if known is None or known.body != item.body:
+                changes[key] = item
+        seen.items, seen.at = fresh, version
+        return changes
+
+
+def ends_list(raw: Raw) -> str | None:
+    """Return the version of the list that a bookmark ends, None for a bookmark that ends none."""
+    version, annotations = _mark(raw)
+    return version if annotations.get(INITIAL_END) == "true" else None
+
+
+def _mark(raw: Raw) -> tuple[str, Mapping[str, Any]]:
+    """Return a bookmark's version, empty where it has none, and its annotations."""
+    metadata = raw.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    version, annotations = metadata.get("resourceVersion"), metadata.get("annotations")
+    return version if isinstance(version, str) else "", annotations if isinstance(annotations, dict) else {}
+
+
+def later(version: str, other: str) -> bool:
+    """Say whether a version is later than another one of the same kind.
+
+    Since 1.35 versions are said to be integers without leading zeros; what is not is taken to be later.
+    """
+    if not (_is_number(version) and _is_number(other)):
+        return True
+    return (len(version), version) > (len(other), other)
+
+
+def _is_number(version: str) -> bool:
+    return version.isascii() and version.isdigit() and version[0] != "0"

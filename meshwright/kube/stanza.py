@@ -1,0 +1,84 @@
+"""The fields of a kubeconfig, each read as what it must be; an error names its place, and shows no value."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from meshwright.kube.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Stanza:
+    """A mapping of a kubeconfig, with the file and the place by which an error names it."""
+
+    file: Path
+    place: str
+    said: Mapping[str, Any] = field(repr=False)
+
+    def fault(self, name: str, wrong: str) -> ConfigError:
+        """Return the error that a field is wrong."""
+        return ConfigError(f"{self.file}: {self.place}{name} {wrong}")
+
+    def text(self, name: str) -> str:
+        """Return a text, empty where there is none."""
+        said = self.said.get(name)
+        if said is None:
+            return ""
+        if not isinstance(said, str):
+            raise self.fault(name, f"must be text, is {_kind(said)}")
+        return said
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean, false where there is none."""
+        said = self.said.get(name)
+        if said is not None and not isinstance(said, bool):
+            raise self.fault(name, f"must be true or false, is {_kind(said)}")
+        return bool(said)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts."""
+        said = self.said.get(name)
+        if said is None:
+            return ()
+        if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
+            raise self.fault(name, "must be a list of texts")
+        return tuple(said)
+
+    def part(self, name: str) -> "Stanza | None":
+        """Return the mapping in a field, None where there is none."""
+        said = self.said.get(name)
+        if said is None:
+            return None
+        if not isinstance(said, dict):
+            raise self.fault(name, f"must be a mapping, is {_kind(said)}")
+        return Stanza(self.file, f"{self.place}{name}.", said)
+
+    def parts(self, name: str) -> "list[Stanza]":
+        """Return the mappings of a list."""
+        said = self.said.get(name)
+        if said is None:
+            return []
+        if not isinstance(said, list) or not all(isinstance(each, dict) for each in said):
+            raise self.fault(name, "must be a list of mappings")
+        return [Stanza(self.file, f"{self.place}{name}[{at}].", each) for at, each in enumerate(said)]
+
+    def path(self, name: str) -> Path | None:
+        """Return a path, which counts from the file's folder."""
+        said = self.text(name)
+        return self.file.parent / said if said else None
+
+    def material(self, name: str) -> Path | bytes:
+        """Return what `name-data` or the file `name` has, empty where there is neither."""
+        if data := self.text(f"{name}-data"):
+            try:
+                return base64.b64decode(data, validate=True)
+            except (binascii.Error, ValueError):
+                raise self.fault(f"{name}-data", "must be base64 of PEM") from None
+        return self.path(name) or b""
+
+
+def _kind(said: object) -> str:
+    return {dict: "a mapping", list: "a list", str: "text", bool: "true or false"}.get(type(said), "a number")

@@ -1,0 +1,71 @@
+"""Bytes of the API server into JSON's values: a watch's lines as they come, and whole answers."""
+
+import json
+from typing import Any, Final
+
+from meshwright.kube.errors import Nonsense, Reason, shortened
+
+LONGEST_LINE: Final = 16 * 1024 * 1024
+"""Bytes of one event. etcd takes objects of 1.5 MiB if it is not told otherwise; as JSON they are larger."""
+
+
+class Lines:
+    """Cuts what a watch sends into lines, in whatever pieces it comes."""
+
+    __slots__ = ("_begun", "_longest", "_size")
+
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
+        self._begun: list[bytes] = []
+        self._size = 0
+        self._longest = longest
+
+    @property
+    def begun(self) -> bool:
+        """Whether a line has begun that is not complete."""
+        return bool(self._begun)
+
+    def complete(self, data: bytes) -> list[bytes]:
+        """Return the lines that are complete now, without empty ones; raise Nonsense for one too long."""
+        ended, newline, rest = data.rpartition(b"\n")
+        lines: list[bytes] = []
+        if newline:
+            lines = [line for line in b"".join((*self._begun, ended)).split(b"\n") if line]
+            self._begun, self._size = [], 0
+        if rest:
+            self._begun.append(rest)
+            self._size += len(rest)
+        if self._size > self._longest or any(len(line) > self._longest for line in lines):
+            raise Nonsense(f"one event has more than {self._longest >> 20} MiB", Reason.TOO_LARGE)
+        return lines
+
+
+def event(line: bytes) -> tuple[str, dict[str, Any]]:
+    """Return what a line of a watch says: the event's type, and the object; raise Nonsense."""
+    try:
+        said = json.loads(line)
+    except ValueError as error:  # of which wrong UTF-8 is one, and numbers that are too long
+        raise Nonsense(f"a watch sent what is no JSON: {_shown(line)}") from error
+    except RecursionError as error:
+        raise Nonsense("a watch sent JSON that is nested too deeply") from error
+    if isinstance(said, dict) and isinstance(kind := said.get("type"), str):
+        body = said.get("object")
+        if isinstance(body, dict):
+            return kind, body
+    raise Nonsense(f"a watch sent what is no event: {_shown(line)}")
+
+
+def value(body: bytes) -> dict[str, Any]:
+    """Return an answer that is one object; raise Nonsense."""
+    try:
+        said = json.loads(body)
+    except ValueError as error:
+        raise Nonsense(f"the answer is no JSON: {_shown(body)}") from error
+    except RecursionError as error:
+        raise Nonsense("the answer is JSON that is nested too deeply") from error
+    if not isinstance(said, dict):
+        raise Nonsense(f"the answer is no JSON object: {_shown(body)}")
+    return said
+
+
+def _shown(data: bytes) -> str:
+    return repr(shortened(data[:120].decode("utf-8", "replace")))

@@ -1,0 +1,102 @@
+"""TLS to an API server: contexts from files and from memory, made anew when a file is another one."""
+
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from meshwright.kube.errors import ConfigError, Reason
+
+Stamp = tuple[int, int, int]
+"""What tells a file from the one that was there before."""
+
+_IN_MEMORY: Final = hasattr(os, "memfd_create")
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a context is made of, files or their contents: whom to trust, who we are; empty for none."""
+
+    ca: Path | bytes = b""
+    certificate: Path | bytes = field(default=b"", repr=False)
+    key: Path | bytes = field(default=b"", repr=False)
+    insecure: bool = False
+
+    def stamp(self) -> tuple[Stamp | None, ...]:
+        """Return what is other once one of the files is; None for one that cannot be looked at."""
+        return tuple(_stamp(each) for each in (self.ca, self.certificate, self.key) if isinstance(each, Path))
+
+
+def context(material: Material) -> ssl.SSLContext:
+    """Return a context; raise ConfigError, which names the file."""
+    made = ssl.create_default_context() if not material.ca else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Newer Pythons demand extensions that the CAs of many clusters, made by older tools, do not have.
+    made.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if material.insecure:
+        made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+    elif material.ca:
+        try:
+            made.load_verify_locations(cadata=_bytes(material.ca).decode("ascii"))
+        except (ssl.SSLError, ValueError) as error:
+            raise ConfigError(
+                f"{_named(material.ca, 'certificate-authority')} holds no PEM certificates"
+            ) from error
+    if material.certificate:
+        try:
+            load(made, _bytes(material.certificate), _bytes(material.key))
+        except (ssl.SSLError, ValueError) as error:
+            pair = ((material.certificate, "client-certificate"), (material.key, "client-key"))
+            named = " and ".join(_named(*each) for each in pair)
+            wrong = "are no certificate and its key, without a password, in PEM"
+            raise ConfigError(f"{named} {wrong}", Reason.CREDENTIALS) from error
+    return made
+
+
+def load(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load a certificate and its key: the ssl module reads files only."""
+    both = key.rstrip() + b"\n" + certificate
+    if not _IN_MEMORY:
+        with tempfile.NamedTemporaryFile() as file:  # which others may not open
+            file.write(both)
+            file.flush()
+            made.load_cert_chain(file.name, password=_no_password)
+        return
+    # Memory, without a name that others could open, and without a disk that one could write to.
+    descriptor = os.memfd_create("tls")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(both)
+        made.load_cert_chain(f"/proc/self/fd/{descriptor}", password=_no_password)
+    finally:
+        os.close(descriptor)
+
+
+def _no_password() -> bytes:
+    """Refuse where OpenSSL would ask on the terminal."""
+    raise ValueError("the key has a password")
+
+
+def _bytes(source: Path | bytes) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{source} cannot be read: {error.strerror or error}", Reason.CREDENTIALS
+        ) from error
+
+
+def _stamp(file: Path) -> Stamp | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _named(source: Path | bytes, field_name: str) -> str:
+    return str(source) if isinstance(source, Path) else f"{field_name}-data"

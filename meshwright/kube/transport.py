@@ -1,0 +1,185 @@
+"""HTTP to an API server: connections that are kept, who we are, and streams."""
+
+import contextlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from functools import partial
+from typing import Final
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from yarl import URL
+
+from meshwright.kube.answers import body, demand_json, refusal, said
+from meshwright.kube.call import JSON, Call
+from meshwright.kube.connection import Connection, Ready
+from meshwright.kube.errors import KubeError, Reason, Unreachable
+from meshwright.kube.streams import Lines
+
+ANSWER_SECONDS: Final = 75.0
+"""How long an answer may take; the API server itself gives up after 60 s."""
+
+CONNECT_SECONDS: Final = 15.0
+
+Batch = list[bytes]
+"""Lines that came at once."""
+
+Batches = AsyncIterator[Batch]
+
+
+class _Handler(ResponseHandler):
+    """A connection that is broken off where aiohttp would close TLS in order.
+
+    That is to wait for the server's word, half a minute where it is dead, and nobody waits for that when the
+    session is closed: neither of an answer that goes on, nor of a request that is given up before its answer
+    begins, nor of a connection that nobody used for a while.
+    """
+
+    def close(self) -> None:
+        """Let go at once."""
+        self.abort()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Makes such connections."""
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(limit=limit)
+        handler: Callable[..., ResponseHandler] = _Handler
+        self._factory = partial(handler, loop=self._loop)
+
+
+class Transport:
+    """Requests as somebody whom the server knows, over connections that are kept."""
+
+    def __init__(self, connection: Connection, agent: str, answer: float) -> None:
+        self._connection = connection
+        self._agent = agent
+        self._answer = answer
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Begin; on the event loop on which requests are made."""
+        # Watches stay: a limit of connections would let some of them wait for ever.
+        self._session = aiohttp.ClientSession(
+            connector=_Connector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Nothing compressed: that costs the server and us more than the network.
+            headers={"User-Agent": self._agent, "Accept-Encoding": "identity", "Accept": JSON},
+            auto_decompress=False,
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def answered(
+        self, call: Call, path: str = "", headers: Mapping[str, str] | None = None, *, is_json: bool = True
+    ) -> bytes:
+        """Return the body of an answer, at `path` where that is not the call's own; raise KubeError."""
+        waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
+        try:
+            async with self._asked(call, path or call.path, headers or {}, waiting) as answer:
+                if is_json:
+                    demand_json(answer, call)
+                return await body(answer, call)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:  # while the answer was read
+            raise self._unreachable(call, error) from error
+
+    @contextlib.asynccontextmanager
+    async def parts(self, call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Have the body of an answer as it comes; raise KubeError."""
+        waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
+        async with self._asked(call, call.path, {}, waiting) as answer:
+            demand_json(answer, call)
+            async with contextlib.aclosing(self._parts(call, answer)) as parts:
+                yield parts
+
+    async def _parts(self, call: Call, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+        try:
+            async for part in answer.content.iter_any():
+                yield part
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._unreachable(call, error) from error
+
+    @contextlib.asynccontextmanager
+    async def lines(self, call: Call, silence: float) -> AsyncIterator[Batches]:
+        """Have the lines of an answer that goes on: see Api.watch."""
+        waiting = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence)
+        async with self._asked(call, call.path, {}, waiting) as answer:
+            demand_json(answer, call)
+            async with contextlib.aclosing(_lines(call, answer, silence)) as lines:
+                yield lines
+
+    @contextlib.asynccontextmanager
+    async def _asked(
+        self, call: Call, path: str, headers: Mapping[str, str], waiting: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Ask, and have an answer that is no refusal; where we are not known, once more as somebody newer."""
+        ready = await self._connection.ready()
+        answer = await self._sent(call, path, headers, ready, waiting)
+        try:
+            if answer.status == 401 and await self._connection.refused(ready):
+                answer.close()
+                answer = await self._sent(call, path, headers, await self._connection.ready(), waiting)
+            if answer.status >= 300:
+                raise await refusal(answer, call)
+            yield answer
+        finally:
+            answer.close()
+
+    async def _sent(
+        self,
+        call: Call,
+        path: str,
+        headers: Mapping[str, str],
+        ready: Ready,
+        waiting: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        if self._session is None:
+            raise RuntimeError("an Api is used within its `async with` block")
+        sent = [*headers.items(), *ready.headers]
+        if call.body is not None:
+            sent.append(("Content-Type", call.content))
+        try:
+            return await self._session.request(
+                call.method,
+                URL(self._connection.server + path, encoded=True),
+                data=None if call.body is None else json.dumps(call.body).encode(),
+                headers=sent,
+                ssl=True if ready.tls is None else ready.tls,
+                proxy=ready.proxy or None,
+                server_hostname=ready.server_name or None,
+                timeout=waiting,
+                allow_redirects=False,
+            )
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise self._unreachable(call, error) from error
+
+    def _unreachable(self, call: Call, error: Exception) -> KubeError:
+        reason = Reason.TIMEOUT if isinstance(error, TimeoutError) else Reason.UNREACHABLE
+        return Unreachable(
+            f"cannot {call.verb} {call.what} at {self._connection.server}: {said(error)}", reason
+        )
+
+
+async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> AsyncGenerator[Batch, None]:
+    lines = Lines()
+    while True:
+        try:
+            data = await answer.content.readany()
+        except TimeoutError as error:
+            quiet = f"the API server said nothing about {call.what} for {silence:g} s"
+            raise Unreachable(quiet, Reason.INACTIVE) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unreachable(f"the watch of {call.what} broke: {said(error)}", Reason.BROKEN) from error
+        if not data:
+            if lines.begun:
+                raise Unreachable(f"the watch of {call.what} ended within an event", Reason.BROKEN)
+            return
+        complete = lines.complete(data)
+        del data  # the next may be hours off
+        if complete:
+            yield complete
+        del complete

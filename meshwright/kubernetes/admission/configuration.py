@@ -1,0 +1,182 @@
+"""The ValidatingWebhookConfiguration: of which objects an API server asks, where, and whom it trusts."""
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from meshwright.kubernetes.admission.place import Place
+from meshwright.mesh.kinds import MESH_CONFIG, NAMESPACE, SERVICE, Kind
+from meshwright.specs import annotations
+from meshwright.specs.kinds import READ
+from meshwright.specs.reference.crds import plural_of
+from meshwright.specs.reference.meanings.installed import INSTALLED
+
+API_VERSION: Final = "admissionregistration.k8s.io/v1"
+KIND: Final = "ValidatingWebhookConfiguration"
+NAME: Final = "meshwright"
+WEBHOOK: Final = "policy.meshwright.dev"
+SETTINGS: Final = "meshconfig.meshwright.dev"
+HOME: Final = "home.meshwright.dev"
+"""The webhooks: of all kinds but one, of MeshConfigs of the mesh's namespaces, and of those at home."""
+
+SECONDS: Final = 5
+"""How long an API server waits for an answer; then the object is let through."""
+
+_NOT_KUBERNETES: Final = {
+    "key": "kubernetes.io/metadata.name",
+    "operator": "NotIn",
+    "values": ["kube-node-lease", "kube-public", "kube-system"],
+}
+"""Kubernetes' own namespaces: no mesh is there, and a cluster must come up without one."""
+
+_ALWAYS: Final = ("CREATE", "UPDATE")
+
+Configuration = Mapping[str, Any]
+
+
+def configuration(
+    place: Place,
+    ca: bytes,
+    namespaces: Iterable[Mapping[str, object]] = (),
+    home: str = "",
+    revision: str = "",
+) -> Configuration:
+    """Return the object as it should be, with the roots (PEM) that certify the webhook's server.
+
+    Asked about are the namespaces of the mesh, by a LabelSelector's expressions, but for Kubernetes' own.
+    `home` is the control plane's own: a MeshConfig there counts in any case, and each is asked about once.
+    Of several control planes each `revision` has an object of its own.
+    """
+    trusted = {**place.client_config(), "caBundle": base64.b64encode(ca).decode("ascii")}
+    scope = [_NOT_KUBERNETES, *namespaces]
+
+    def webhook(
+        name: str, rules: Iterable[Mapping[str, Any]], scope: Iterable[Mapping[str, object]]
+    ) -> Mapping[str, Any]:
+        return {
+            "name": name,
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent",
+            "timeoutSeconds": SECONDS,
+            "clientConfig": trusted,
+            "namespaceSelector": {"matchExpressions": [*scope]},
+            "rules": [*rules],
+        }
+
+    if not home:
+        webhooks = [webhook(WEBHOOK, _rules(), scope)]
+    else:
+        webhooks = [
+            webhook(WEBHOOK, _rules(kind for kind in INSTALLED if kind != MESH_CONFIG), scope),
+            webhook(SETTINGS, _of_policy([MESH_CONFIG]), [*scope, _named("NotIn", home)]),
+            webhook(HOME, _of_policy([MESH_CONFIG]), [_named("In", home)]),
+        ]
+    head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(revision, home)}
+    return {**head, "webhooks": webhooks}
+
+
+def name_of(revision: str) -> str:
+    """Return what a configuration of webhooks is called: each revision has its own."""
+    return f"{NAME}-{revision}" if revision else NAME
+
+
+def metadata(revision: str, home: str) -> Mapping[str, Any]:
+    """Return name and labels of a configuration of webhooks, by which it is found and known as ours."""
+    whose = {annotations.HOME: home} if home else {}
+    labels = {"app.kubernetes.io/name": NAME, annotations.REVISION: revision, **whose}
+    return {"name": name_of(revision), "labels": labels}
+
+
+def is_of_a_control_plane(found: Mapping[str, Any]) -> bool:
+    """Say whether a configuration of webhooks is one of Meshwright's, of whatever revision."""
+    metadata = found["metadata"]
+    return bool(metadata["name"] == name_of((metadata.get("labels") or {}).get(annotations.REVISION, "")))
+
+
+def names_of(configuration: Configuration) -> frozenset[str]:
+    """Return the names of a configuration's webhooks."""
+    return frozenset(str(each["name"]) for each in configuration["webhooks"])
+
+
+def _named(operator: str, namespace: str) -> Mapping[str, object]:
+    return {"key": _NOT_KUBERNETES["key"], "operator": operator, "values": [namespace]}
+
+
+def _rules(policy: Iterable[Kind] = INSTALLED) -> Iterator[Mapping[str, Any]]:
+    """Yield what is asked about: policy, Services, and Namespaces but for their end, that of all in them.
+
+    Not asked about is what controllers write, such as Pods and EndpointSlices: nobody would read the answer.
+    """
+    yield from _of_policy(policy)
+    yield _rule(SERVICE.group, READ[SERVICE].versions, ["services"], (*_ALWAYS, "DELETE"))
+    yield _rule(NAMESPACE.group, READ[NAMESPACE].versions, ["namespaces"], _ALWAYS, "Cluster")
+
+
+def _of_policy(policy: Iterable[Kind]) -> Iterator[Mapping[str, Any]]:
+    together: dict[tuple[str, tuple[str, ...]], list[Kind]] = {}
+    for kind in policy:
+        together.setdefault((kind.group, READ[kind].versions), []).append(kind)
+    for (group, versions), kinds in sorted(together.items()):
+        yield _rule(group, versions, map(plural_of, sorted(kinds)), (*_ALWAYS, "DELETE"))
+
+
+def _rule(
+    group: str,
+    versions: tuple[str, ...],
+    resources: Iterable[str],
+    operations: tuple[str, ...],
+    scope: str = "Namespaced",
+) -> Mapping[str, Any]:
+    return {
+        "apiGroups": [group],
+        "apiVersions": list(versions),
+        "resources": list(resources),
+        "operations": list(operations),
+        "scope": scope,
+    }
+
+
+def home_of(found: object) -> str:
+    """Return whose a configuration is, by the control plane's own namespace; empty where it does not say."""
+    match found:
+        case {"metadata": {"labels": {annotations.HOME: str(home)}}}:
+            return home
+        case {"webhooks": [*webhooks]}:
+            return next((home for each in webhooks if (home := _home(each))), "")
+        case _:
+            return ""
+
+
+def _home(webhook: object) -> str:
+    match webhook:
+        case {"name": name, "namespaceSelector": {"matchExpressions": [{"values": [str(home)]}]}}:
+            return home if name == HOME else ""
+        case _:
+            return ""
+
+
+def is_as(found: object, wanted: object) -> bool:
+    """Say whether all that is wanted of a value stands in it: what else it has is others' business.
+
+    Webhooks are found by their names, in whatever order.
+    """
+    match wanted:
+        case dict():
+            return isinstance(found, dict) and all(
+                name in found and is_as(found[name], each) for name, each in wanted.items()
+            )
+        case [{"name": str()}, *_]:
+            named = [each for each in _items(found) if isinstance(each, dict)]
+            by_name = {each["name"]: each for each in named if isinstance(each.get("name"), str)}
+            return all(is_as(by_name.get(each["name"]), each) for each in _items(wanted))
+        case list():
+            there = _items(found)
+            return len(there) == len(wanted) and all(map(is_as, there, wanted))
+        case _:
+            return bool(found == wanted)
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

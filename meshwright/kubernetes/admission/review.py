@@ -1,0 +1,130 @@
+"""AdmissionReview (admission.k8s.io/v1): what an API server asks about one object, and the answer."""
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.objects import ObjectKey
+from meshwright.specs.manifest import key_of, split_api_version
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+
+_NOT_YET: Final = "x"
+"""Stands for what the API server will put behind `metadata.generateName`."""
+
+Document = Mapping[str, object]
+
+
+class BadReviewError(ValueError):
+    """What came is no review that could be answered; the message is one sentence for whoever sent it."""
+
+
+class Operation(enum.StrEnum):
+    """What is to be done with the object."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A question about one object: `document` as it will be, None where it is to be deleted.
+
+    `before` is what it is now, None where it is new. With `dry_run` nothing is to come of it anywhere.
+    `client` is on whose behalf the API server asks, such as `namespace shop` or `user admin`: clients share
+    the webhook's time evenly. It is the object's namespace, because controllers make the Pods of all
+    namespaces under one name; the user where the object has no namespace.
+    """
+
+    uid: str
+    operation: Operation
+    document: Document | None
+    before: Document | None = None
+    dry_run: bool = False
+    client: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the object."""
+        shown = self._shown
+        return Kind(str(shown.get("kind", "")), split_api_version(str(shown.get("apiVersion", "")))[0])
+
+    @property
+    def key(self) -> ObjectKey | None:
+        """The object's key; None if it has no usable name."""
+        return key_of(self.kind, self._shown)
+
+    @property
+    def _shown(self) -> Document:
+        return self.document or self.before or {}
+
+
+def asked(body: object) -> Review:
+    """Return the question in an AdmissionReview; raise BadReviewError, naming the field that is wrong."""
+    if not isinstance(body, Mapping) or body.get("kind") != KIND:
+        raise BadReviewError(f"must be an {KIND} of {API_VERSION}")
+    if body.get("apiVersion") != API_VERSION:
+        raise BadReviewError(f"apiVersion is {str(body.get('apiVersion'))[:80]}: must be {API_VERSION}")
+    request = body.get("request")
+    if not isinstance(request, Mapping):
+        raise BadReviewError("request is missing")
+    uid = request.get("uid")
+    if not isinstance(uid, str) or not uid:
+        raise BadReviewError("request.uid is missing")
+    try:
+        operation = Operation(str(request.get("operation")))
+    except ValueError:
+        allowed = ", ".join(Operation)
+        said = str(request.get("operation"))[:80]
+        raise BadReviewError(f"request.operation is {said}: must be one of {allowed}") from None
+    document, before = (_object(request, name) for name in ("object", "oldObject"))
+    if (before if operation is Operation.DELETE else document) is None:
+        missing = "oldObject" if operation is Operation.DELETE else "object"
+        raise BadReviewError(f"request.{missing} is missing")
+    document = None if operation is Operation.DELETE or document is None else _named(document, request)
+    dry_run = request.get("dryRun") is True
+    return Review(uid, operation, document, before, dry_run=dry_run, client=_client(request))
+
+
+def answered(uid: str, *, refused: str = "", warnings: Sequence[str] = ()) -> Mapping[str, object]:
+    """Return the answer: the object is let through unless there is a reason why it is `refused`."""
+    response: dict[str, object] = {"uid": uid, "allowed": not refused}
+    if refused:
+        response["status"] = {"code": 422, "reason": "Invalid", "message": refused}
+    if warnings:
+        response["warnings"] = list(warnings)
+    return {"apiVersion": API_VERSION, "kind": KIND, "response": response}
+
+
+def _client(request: Mapping[str, object]) -> str:
+    """Return on whose behalf a review is asked for."""
+    if namespace := request.get("namespace"):
+        return f"namespace {namespace!s:.253}"
+    user = request.get("userInfo")
+    return f"user {user.get('username')!s:.253}" if isinstance(user, Mapping) else ""
+
+
+def _object(request: Mapping[str, object], name: str) -> Document | None:
+    found = request.get(name)
+    if found is None:
+        return None
+    if not isinstance(found, Mapping):
+        raise BadReviewError(f"request.{name} must be an object")
+    return found
+
+
+def _named(document: Document, request: Mapping[str, object]) -> Document:
+    """Return an object with the name and namespace that it will have: it need not say them itself."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return document
+    found = dict(metadata)
+    if not found.get("name") and isinstance(prefix := found.get("generateName"), str) and prefix:
+        found["name"] = request.get("name") or f"{prefix}{_NOT_YET}"
+    if not found.get("namespace") and (namespace := request.get("namespace")):
+        found["namespace"] = namespace
+    return {**document, "metadata": found}

@@ -1,0 +1,71 @@
+"""The webhook as an HTTP application: one path, reviews of a bounded size, answers in time."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+
+from meshwright.kubernetes.admission.configuration import SECONDS
+from meshwright.kubernetes.admission.judging import Judge
+from meshwright.kubernetes.admission.place import PATH
+from meshwright.kubernetes.admission.review import BadReviewError, answered, asked
+
+LARGEST: Final = 8 * 1024 * 1024
+"""Bytes of a review: an object and its form before, each of at most the 3 MiB that an API server takes."""
+
+SPARE_SECONDS: Final = 1.0
+"""What of an API server's patience is left for the way there and back."""
+
+_LEAST_SECONDS: Final = 0.5
+_LARGE: Final = 64 * 1024
+_TIMEOUT: Final = re.compile(r"([0-9]{1,3})s")
+
+Told = Callable[[str], None]
+"""Told of each review what became of it: allowed, warned, refused or unchecked."""
+
+
+def application(judge: Judge, told: Told = lambda _: None) -> web.Application:
+    """Return the application; it answers whoever reaches it, and changes nothing."""
+    app = web.Application(client_max_size=LARGEST)
+
+    async def review(request: web.Request) -> web.Response:
+        try:
+            question = asked(await json_of(request))
+        except BadReviewError as error:
+            return web.Response(status=400, text=f"{error}\n")
+        verdict = await judge.judge(question, patience(request.query.get("timeout", "")))
+        told(_became(verdict.refused, verdict.warnings, looked=verdict.looked))
+        return web.json_response(answered(question.uid, refused=verdict.refused, warnings=verdict.warnings))
+
+    app.router.add_post(PATH, review)
+    return app
+
+
+def patience(asked_for: str, most: int = SECONDS) -> float:
+    """Return how long a review may take, of the `timeout` that an API server names in the query.
+
+    `most` is what the webhook is registered with.
+    """
+    found = _TIMEOUT.fullmatch(asked_for)
+    seconds = float(found[1]) if found else float(most)
+    return max(_LEAST_SECONDS, min(seconds, float(most)) - SPARE_SECONDS)
+
+
+async def json_of(request: web.Request) -> object:
+    """Return a request's body; raise BadReviewError for what is no JSON."""
+    body = await request.read()
+    try:
+        return await asyncio.to_thread(json.loads, body) if len(body) > _LARGE else json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadReviewError("the request's body is no JSON") from None
+
+
+def _became(refused: str, warnings: tuple[str, ...], *, looked: bool) -> str:
+    if refused:
+        return "refused"
+    if not looked:
+        return "unchecked"
+    return "warned" if warnings else "allowed"

@@ -1,0 +1,100 @@
+"""The daemon: it is there before the runtime is told of the plug-in, and until it is told otherwise."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from meshwright.kube.api import Api
+from meshwright.kube.connection import Connection
+from meshwright.kubernetes.cni import networks, program
+from meshwright.kubernetes.cni.answering import Answerer
+from meshwright.kubernetes.cni.cluster import Cluster
+from meshwright.kubernetes.cni.keeper import Keeper
+from meshwright.kubernetes.cni.late import looking
+from meshwright.kubernetes.cni.serving import SOCKET, catching_up, served
+from meshwright.kubernetes.cni.settings import Settings
+from meshwright.kubernetes.cni.status import Figures, application
+from meshwright.serving.running import runner
+
+_API_SECONDS: Final = 10.0
+_DRAIN_SECONDS: Final = 60.0
+_log = structlog.get_logger("cni.app")
+
+
+async def run(settings: Settings, connection: Connection, stop: asyncio.Event) -> None:
+    """Serve the node's pods until told to stop. Raises ProgramError or OSError where that cannot begin."""
+    figures = Figures()
+    there = program.Program(settings.programs)
+    put_in, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def changed() -> None:
+        figures.change()
+        put_in.set()
+
+    entry = networks.entry(str(settings.run / SOCKET))
+    keeper = Keeper(settings.networks, entry, there, lambda: _soon(loop, changed))
+    async with Api(connection, "meshwright-cni", _API_SECONDS) as api:
+        cluster = Cluster(api, settings.daemon_set)
+        answerer = Answerer(cluster.pod, figures.request)
+        version = await asyncio.to_thread(there.put)
+        _log.info("plug-in installed", folder=str(settings.programs), version=version)
+        async with served(settings.run, answerer), _pages(settings, keeper, figures):
+            async with asyncio.TaskGroup() as tasks:
+                kept = tasks.create_task(keeper.keep(), name="cni-keeper")
+                notes = tasks.create_task(catching_up(settings.run, answerer), name="cni-notes")
+                late = tasks.create_task(_late(settings, cluster, answerer, put_in), name="cni-late")
+                await stop.wait()
+                for each in (kept, notes, late):
+                    each.cancel()
+            await _end(settings, cluster, keeper)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
+    """Have something done in the loop, by a thread; not where the loop has ended meanwhile."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(work)
+
+
+async def _late(settings: Settings, cluster: Cluster, answerer: Answerer, put_in: asyncio.Event) -> None:
+    if settings.node:
+        pods = partial(cluster.pods_of, settings.node)
+        await looking(pods, answerer, settings.netns, put_in)
+
+
+async def _end(settings: Settings, cluster: Cluster, keeper: Keeper) -> None:
+    """Take the plug-in out for good, unless a daemon follows: to it pods are left that come meanwhile."""
+    if reason := await cluster.comes_back():
+        _log.info("plug-in left for the next daemon", reason=reason)
+        return
+    changed = await asyncio.to_thread(keeper.take)
+    await asyncio.to_thread(program.remove, settings.programs)
+    _log.info("plug-in taken out", changed=changed)
+
+
+def uninstall(settings: Settings) -> tuple[str, ...]:
+    """Take the plug-in out of a node on which no daemon runs; return the changed files of its networks."""
+    changed = Keeper(settings.networks, {}, program.Program(settings.programs)).take()
+    program.remove(settings.programs)
+    return changed
+
+
+@contextlib.asynccontextmanager
+async def _pages(settings: Settings, keeper: Keeper, figures: Figures) -> AsyncIterator[None]:
+    at, socket = settings.status, settings.run / SOCKET
+
+    def not_alive() -> str:
+        return "" if socket.is_socket() else f"{socket} has been taken away"
+
+    app = application(lambda: keeper.words, not_alive, figures)
+    running = runner(app, _log, _DRAIN_SECONDS)
+    await running.setup()
+    try:
+        await web.TCPSite(running, at.host, at.port).start()
+        yield
+    finally:
+        await running.cleanup()

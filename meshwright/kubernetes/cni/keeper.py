@@ -1,0 +1,146 @@
+"""Keeps our plug-in on the node, and in the list that its runtime uses, whoever else writes there. An edge.
+
+Files are replaced whole, and are on the disk before anybody sees them.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from meshwright.agent.watching import LOOK_SECONDS, changes
+from meshwright.kubernetes.cni.networks import (
+    Delete,
+    Files,
+    Move,
+    NoNetworkError,
+    Step,
+    Write,
+    put_in,
+    take_out,
+)
+from meshwright.kubernetes.cni.program import Program, ProgramError
+
+_NEW: Final = ".meshwright-new"
+_LARGEST: Final = 1 << 20
+_REST_SECONDS: Final = 0.5
+"""How long the folder is left alone after a change: whoever writes against us is not answered at once."""
+_log = structlog.get_logger("cni.keeper")
+
+
+class Keeper:
+    """A folder of networks, and the entry that is to be in the list that is used."""
+
+    def __init__(
+        self,
+        folder: Path,
+        entry: Mapping[str, Any],
+        program: Program,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._folder = folder
+        self._entry = entry
+        self._program = program
+        self._changed = changed
+        self._failures = 0
+        self._writing = threading.Lock()  # a thread that puts it in is not ended with who waits for it
+        self._ended = False
+        self.words = "the folder of the node's networks has not been looked at"
+        """Why our plug-in is not in the list; empty while it is."""
+
+    async def keep(self, look_seconds: float = LOOK_SECONDS) -> None:
+        """Put it in, and again whenever it is not there, until cancelled; what fails is tried again."""
+        async for _ in changes([self._folder, self._program.folder], self._digest, look_seconds):
+            said, self.words = self.words, await asyncio.to_thread(self.put)
+            if self.words and self.words != said:
+                _log.error("plug-in not in the node's networks", folder=str(self._folder), reason=self.words)
+            await asyncio.sleep(_REST_SECONDS)
+
+    def put(self) -> str:
+        """Put it in; return why it is not, empty if it is."""
+        with self._writing:
+            return "it has been taken out" if self._ended else self._put()
+
+    def _put(self) -> str:
+        try:
+            if not self._program.is_there():
+                version = self._program.put()
+                _log.info("plug-in installed", folder=str(self._program.folder), version=version)
+            if steps := put_in(self._files(), self._entry):
+                self._apply(steps)
+                self._changed()
+                _log.info("plug-in put into the node's networks", changed=named(steps))
+        except (NoNetworkError, ProgramError, OSError) as error:
+            self._failures += 1
+            return str(error)
+        return ""
+
+    def take(self) -> tuple[str, ...]:
+        """Take it out of every list, for good; return the files that were changed. Raises OSError."""
+        with self._writing:
+            self._ended = True
+            steps = take_out(self._files())
+            self._apply(steps)
+            for left in self._folder.glob(f"*{_NEW}"):
+                left.unlink(missing_ok=True)
+        return named(steps)
+
+    def _digest(self) -> str:
+        """Return what tells the folder's content from another; after a failure it is always another."""
+        found = hashlib.sha256(f"{self._failures} {self._program.is_there()}".encode())
+        with contextlib.suppress(OSError):  # it is not there, and looking at it will say so
+            for name, content in sorted(self._files().items()):
+                found.update(name.encode() + b"\0" + content + b"\0")
+        return found.hexdigest()
+
+    def _files(self) -> Files:
+        """Return what is in the folder, but what is no file, or too large for a network."""
+        found = {}
+        for each in sorted(self._folder.iterdir()):
+            with contextlib.suppress(FileNotFoundError):  # it has gone meanwhile
+                if each.is_file() and not each.name.endswith(_NEW) and each.stat().st_size <= _LARGEST:
+                    found[each.name] = each.read_bytes()
+        return found
+
+    def _apply(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            match step:
+                case Write(name, content, like):
+                    self._write(self._folder / name, content, self._folder / like)
+                case Move(name, to):
+                    (self._folder / name).replace(self._folder / to)
+                case Delete(name):
+                    (self._folder / name).unlink(missing_ok=True)
+            self._sync()
+
+    def _write(self, path: Path, content: bytes, like: Path) -> None:
+        new = path.with_name(path.name + _NEW)
+        new.unlink(missing_ok=True)  # left by a daemon that was killed
+        with new.open("xb") as file:  # "x" follows no link and empties no file
+            with contextlib.suppress(FileNotFoundError):
+                before = like.stat()
+                os.fchmod(file.fileno(), before.st_mode & 0o7777)
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+
+    def _sync(self) -> None:
+        """Have the folder's names on the disk: what comes next stands on them."""
+        opened = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def named(steps: Iterable[Step]) -> tuple[str, ...]:
+    """Return the names of the files that steps change."""
+    return tuple(dict.fromkeys(each.name for each in steps))

@@ -1,0 +1,214 @@
+"""The plug-in as a program of the host: a script, and an interpreter that needs nothing else of the host.
+
+The interpreter is the one that runs this, with those modules and shared libraries alone that the relay has
+once it is imported, which it is asked. A version stands in a folder of its own, by its content; the script
+names the folder, and is replaced whole. So whoever runs the plug-in meanwhile runs one version or the other.
+"""
+
+import hashlib
+import json
+import os
+import py_compile
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import meshwright.kubernetes.cni.relay
+from meshwright.kubernetes.cni.conflist import TYPE
+
+FOLDER: Final = f"{TYPE}.d"
+"""The folder, beside the program, of its versions."""
+_FLAGS: Final = ("-I", "-S", "-B", "-X", "utf8")
+_LIBRARY: Final = re.compile(r"(\S+) => (/\S+) \(0x")
+_LOOK: Final = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import relay, json, os, struct
+files = {getattr(each, "__file__", None) for each in list(sys.modules.values())}
+size = struct.calcsize("L")
+raw = open("/proc/self/auxv", "rb").read()
+words = struct.unpack(f"{len(raw) // size}L", raw)
+base = dict(zip(words[::2], words[1::2])).get(7)  # AT_BASE: where the loader is
+loader = [line.split()[-1] for line in open("/proc/self/maps") if base and line.startswith(f"{base:x}-")]
+about = {"files": sorted(filter(None, files)), "standard": os.path.dirname(os.__file__), "loader": loader}
+print(json.dumps({**about, "version": f"python{sys.version_info[0]}.{sys.version_info[1]}"}))
+"""
+_SCRIPT: Final = """#!/bin/sh
+# Meshwright's CNI plug-in, by an interpreter of its own; it is put here, and renewed, by meshwright-cni.
+at="${{0%/*}}/{folder}/{version}"
+exec "$at/loader" --library-path "$at/shared" "$at/bin/python" {flags} "$at/relay.py"
+"""
+_STUB: Final = """#!/bin/sh
+# Left by meshwright-cni, which is gone: containers made in its time may still name it as they end.
+exit 0
+"""
+_TIMEOUT_SECONDS: Final = 60
+
+
+class ProgramError(Exception):
+    """The program cannot stand on the host; the message is one sentence."""
+
+
+class Program:
+    """The program in a folder of plug-ins: put there, and there again if somebody takes it away."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._version = ""
+
+    def is_there(self) -> bool:
+        """Say whether it is as it was put there."""
+        try:
+            said = (self.folder / TYPE).read_text("utf-8", "replace")
+        except OSError:
+            return False
+        whole = (self.folder / FOLDER / self._version / "relay.py").exists()
+        return bool(self._version) and whole and said == _script(self._version)
+
+    def put(self) -> str:
+        """Put it there, if it is not there just so; return its version. Raises ProgramError."""
+        self._version = install(self.folder)
+        return self._version
+
+
+def install(folder: Path) -> str:
+    """Put the program into a folder of plug-ins, if it is not there just so; return its version.
+
+    It is run once before anybody else can. Raises ProgramError.
+    """
+    try:
+        files = _files()
+        version = _digest(files)
+        ours, script = folder / FOLDER, folder / TYPE
+        before = script.read_text("utf-8", "replace") if script.exists() else ""
+        if not _runs(ours / version):  # a disk may have lost what it had taken
+            shutil.rmtree(ours / version, ignore_errors=True)
+            _place(files, ours / version)
+        _replace(script, _script(version))
+        for each in ours.iterdir():  # one that was in use until now may be at its beginning
+            if each.name != version and f"/{each.name}\n" not in before.replace('"', ""):
+                shutil.rmtree(each, ignore_errors=True)
+    except (OSError, subprocess.SubprocessError, py_compile.PyCompileError, ValueError) as error:
+        raise ProgramError(f"the plug-in cannot be put into {folder}: {error}") from error
+    return version
+
+
+def remove(folder: Path) -> None:
+    """Take the program away, but for what ends well whoever still runs it. Raises ProgramError."""
+    try:
+        if (folder / TYPE).exists():
+            _replace(folder / TYPE, _STUB)
+        shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    except OSError as error:
+        raise ProgramError(f"the plug-in cannot be taken out of {folder}: {error}") from error
+
+
+def _files() -> Mapping[str, Path]:
+    """Return what a version is made of: this machine's files by their places in it."""
+    relay = Path(meshwright.kubernetes.cni.relay.__file__)
+    interpreter = Path(sys.executable).resolve()
+    look = [str(interpreter), *_FLAGS, "-c", _LOOK, str(relay.parent)]
+    found = json.loads(_said(look))
+    if not found["loader"]:
+        raise ProgramError(f"{interpreter} is linked statically: one with a loader is needed")
+    loader, standard = Path(found["loader"][0]), Path(found["standard"])
+    modules = [Path(each) for each in found["files"] if Path(each).is_relative_to(standard)]
+    files = {f"lib/{found['version']}/{each.relative_to(standard)}": each for each in modules}
+    linked = [each for each in modules if ".so" in each.suffixes]
+    files |= {
+        f"shared/{name}": Path(path)
+        for each in (interpreter, *linked)
+        for name, path in _LIBRARY.findall(_said([str(loader), "--list", str(each)]))
+        if "/" not in name  # the loader itself has a path
+    }
+    return {**files, "bin/python": interpreter, "loader": loader, "relay.py": relay}
+
+
+def _script(version: str) -> str:
+    return _SCRIPT.format(folder=FOLDER, version=version, flags=" ".join(_FLAGS))
+
+
+def _said(words: list[str]) -> str:
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False, env={}
+    )
+    if done.returncode:
+        raise ProgramError(f"{' '.join(words[:2])} failed: {' '.join(done.stderr.split())[-300:]}")
+    return done.stdout
+
+
+def _digest(files: Mapping[str, Path]) -> str:
+    found = hashlib.sha256()
+    for name, path in sorted(files.items()):
+        found.update(f"{name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:16]
+
+
+def _place(files: Mapping[str, Path], folder: Path) -> None:
+    """Have a version in its folder: whole, tried, or not at all."""
+    new = folder.with_name(f"{folder.name}.new")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()  # anew: a link, which rmtree leaves, is not written through
+    for name, path in files.items():
+        at = new / name
+        at.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, at)
+        at.chmod(0o755 if name in ("bin/python", "loader") else 0o644)
+        if at.suffix == ".py" and name != "relay.py":
+            # Nobody writes there later, and a time of its own each copy has.
+            mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+            py_compile.compile(str(at), doraise=True, invalidation_mode=mode)
+    for each in new.rglob("*"):
+        _sync(each)
+    _try(new)
+    new.rename(folder)
+    _sync(folder.parent)
+
+
+def _sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _runs(version: Path) -> bool:
+    """Say whether a version is there, and answers."""
+    try:
+        _try(version)
+    except (OSError, subprocess.SubprocessError, ProgramError):
+        return False
+    return True
+
+
+def _try(version: Path) -> None:
+    """Run a version as the script does; raise ProgramError where it does not answer."""
+    words = [str(version / "loader"), "--library-path", str(version / "shared"), str(version / "bin/python")]
+    done = subprocess.run(
+        [*words, *_FLAGS, str(version / "relay.py")],
+        input=b"{}",
+        capture_output=True,
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+        env={"CNI_COMMAND": "VERSION"},
+    )
+    if done.returncode or b"supportedVersions" not in done.stdout:
+        raise ProgramError(f"the plug-in does not run: {done.stderr.decode(errors='replace')[-300:].strip()}")
+
+
+def _replace(script: Path, text: str) -> None:
+    new = script.with_name(f".{script.name}.new")
+    new.unlink(missing_ok=True)  # left by a daemon that was killed
+    with new.open("x", encoding="utf-8") as file:  # "x" follows no link and empties no file
+        file.write(text)
+        os.fchmod(file.fileno(), 0o755)
+    _sync(new)
+    new.replace(script)
+    _sync(script.parent)

@@ -1,0 +1,25 @@
+"""A namespace as far as injection asks: its labels and annotations, whatever else may be wrong with it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+
+
+def namespace_of(document: Mapping[str, Any]) -> NamespaceObject:
+    """Return a namespace with its labels and annotations; what has no form of them has none.
+
+    The readers refuse one with a mistake in any of them, and its pods are asked about all the same.
+    """
+    metadata = _mapping(document.get("metadata"))
+    labels, annotations = (_pairs(metadata, each) for each in ("labels", "annotations"))
+    return NamespaceObject(Namespace(str(metadata.get("name", ""))), labels, annotations)
+
+
+def _pairs(metadata: Mapping[str, Any], name: str) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((str(key), str(value)) for key, value in _mapping(metadata.get(name)).items()))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,113 @@
+"""Named overlays: how they are written, and which of them a pod chooses.
+
+An overlay holds strategic merge patches: `sidecar` and `interception` of the two containers, `volumes` of the
+pod's. Their fields are those of core/v1 Container; what is in a field is for the API server to judge.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from meshwright.mesh.names import is_dns_label
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.contract.pod import Overlay
+from meshwright.sidecars.injection.merging import DIRECTIVE, MERGE_KEYS
+from meshwright.specs.annotations import OVERLAYS
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields
+from meshwright.specs.manifest import LABEL_RULE
+
+CONTAINER_FIELDS: Final = frozenset(
+    {
+        *("args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe"),
+        *("ports", "readinessProbe", "resizePolicy", "resources", "restartPolicy", "restartPolicyRules"),
+        *("securityContext", "startupProbe", "stdin", "stdinOnce", "terminationMessagePath"),
+        *("terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts", "workingDir"),
+    }
+)
+"""The fields of a container (core/v1, Kubernetes 1.34), but for its name."""
+_DIRECTIVES: Final = frozenset({"delete", "replace"})
+
+
+class OverlayReader:
+    """Reads the field `overlays` of a configuration."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields.section("overlays")
+
+    def read(self) -> Iterator[Overlay]:
+        """Yield the overlays in the order of their names; what is wrong with one is noted."""
+        for name in sorted(self._fields.names()):
+            if not is_dns_label(name):
+                self._fields.wrong(name, LABEL_RULE, Code.BAD_NAME)
+            fields = self._fields.section(name)
+            yield Overlay(
+                name,
+                sidecar=_container(fields, "sidecar"),
+                interception=_container(fields, "interception"),
+                volumes=tuple(_volumes(fields)),
+            )
+            fields.close()
+        self._fields.close()
+
+
+def chosen(
+    overlays: Mapping[str, Overlay], defaults: Sequence[str], namespace: NamespaceObject, pod: Pod
+) -> tuple[Overlay, ...]:
+    """Return a pod's overlays in the order in which they are laid over: the mesh's, then those it names.
+
+    Its namespace's annotation counts where it has none. Raises CannotPatchError for a name that is none.
+    """
+    own = (pod.get("metadata", {}).get("annotations") or {}).get(OVERLAYS)
+    said = dict(namespace.annotations).get(OVERLAYS, "") if own is None else own
+    whose = "the namespace's " if own is None else ""
+    named = [each.strip() for each in said.split(",") if each.strip()]
+    for name in named:
+        if name not in overlays:
+            known = ", ".join(sorted(overlays)) or "none"
+            raise CannotPatchError(
+                f"{whose}annotation {OVERLAYS} has {name!r}; there are the overlays {known}"
+            )
+    return tuple(overlays[each] for each in dict.fromkeys((*defaults, *named)))
+
+
+def _container(fields: Fields, name: str) -> Mapping[str, object]:
+    section = fields.section(name)
+    section.accept(DIRECTIVE, *sorted(CONTAINER_FIELDS))
+    if section.has("name"):
+        section.accept("name")
+        section.wrong("name", "must be left out: the field says which container it is", Code.UNKNOWN_FIELD)
+    section.close()
+    found = {each: section.raw(each) for each in section.names()}
+    _check(section, found, section.path)
+    return found
+
+
+def _volumes(fields: Fields) -> Iterator[Mapping[str, object]]:
+    for each in fields.sections("volumes"):
+        each.required_text("name", "must be the volume's name")
+        found = {name: each.raw(name) for name in each.names()}
+        _check(each, found, each.path)
+        yield found
+
+
+def _check(fields: Fields, value: object, path: str) -> None:
+    """Note what is no patch, however deep: an unknown directive, or an item of a list without its name."""
+    if not isinstance(value, Mapping):
+        return
+    for name, inner in value.items():
+        where = f"{path}.{name}"
+        if str(name).startswith("$") and (name != DIRECTIVE or inner not in _DIRECTIVES):
+            fields.notes.refuse(Code.WRONG_VALUE, where, "must be $patch: delete or $patch: replace", inner)
+        key = MERGE_KEYS.get(str(name))
+        if key is not None and inner is not None and not isinstance(inner, list):
+            fields.notes.refuse(Code.WRONG_TYPE, where, "must be a list", inner)
+        elif isinstance(inner, list):
+            for index, item in enumerate(inner):
+                _check(fields, item, f"{where}[{index}]")
+                if key is not None and not (isinstance(item, Mapping) and item.get(key) is not None):
+                    at = f"{where}[{index}]"
+                    fields.notes.refuse(Code.MISSING, at, f"must have {key}, by which it is merged")
+        else:
+            _check(fields, inner, where)

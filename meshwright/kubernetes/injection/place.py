@@ -1,0 +1,36 @@
+"""Where the configuration of injection stands in a cluster."""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+from meshwright.mesh.names import Namespace, is_dns_label, is_dns_subdomain
+
+CONFIG_MAP: Final = "meshwright-injection"
+CONFIG_KEY: Final = "config.yaml"
+"""Where the chart has it: in a ConfigMap of the control plane's namespace."""
+
+SETTINGS: Final = "meshwright"
+"""The ConfigMap there in which the chart has the server's settings, under the same key."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMapKey:
+    """A key of a ConfigMap."""
+
+    namespace: Namespace
+    name: str
+    key: str = CONFIG_KEY
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}/{self.key}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read NAMESPACE/NAME or NAMESPACE/NAME/KEY; raise ValueError."""
+        namespace, _, rest = text.partition("/")
+        name, slash, key = rest.partition("/")
+        if not is_dns_label(namespace) or not is_dns_subdomain(name) or (slash and not key) or "/" in key:
+            raise ValueError(
+                f"must be NAMESPACE/NAME or NAMESPACE/NAME/KEY, such as meshwright-system/{CONFIG_MAP}"
+            )
+        return cls(Namespace(namespace), name, key or CONFIG_KEY)

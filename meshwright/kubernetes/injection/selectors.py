@@ -1,0 +1,97 @@
+"""Label selectors as Kubernetes has them (meta/v1, LabelSelector)."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields, one_of
+
+
+class Operator(enum.StrEnum):
+    """How a label is to be."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What must be so of one label; `values` are for IN and NOT_IN."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Say whether it is so of these labels; one that is not there is NOT_IN anything."""
+        match self.operator:
+            case Operator.IN:
+                return labels.get(self.key) in self.values
+            case Operator.NOT_IN:
+                return labels.get(self.key) not in self.values
+            case Operator.EXISTS:
+                return self.key in labels
+            case Operator.DOES_NOT_EXIST:
+                return self.key not in labels
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """Requirements all of which must hold; there is at least one."""
+
+    requirements: tuple[Requirement, ...]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Say whether labels are selected."""
+        return all(each.holds(labels) for each in self.requirements)
+
+    def __str__(self) -> str:
+        return ", ".join(map(_written, self.requirements))
+
+
+def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
+    """Return what a selector asks for that an API server has taken; none asks for nothing."""
+    said = selector or {}
+    labels = [
+        Requirement(key, Operator.IN, (value,)) for key, value in (said.get("matchLabels") or {}).items()
+    ]
+    return (
+        *labels,
+        *(
+            Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
+            for each in said.get("matchExpressions") or ()
+        ),
+    )
+
+
+def read(fields: Fields) -> LabelSelector:
+    """Read a selector; one that selects everything is noted as a mistake."""
+    found = [Requirement(key, Operator.IN, (value,)) for key, value in fields.pairs("matchLabels")]
+    for each in fields.sections("matchExpressions"):
+        if not each.has("operator"):
+            each.wrong("operator", one_of(tuple(Operator)), Code.MISSING)
+        operator = Operator(each.choice("operator", tuple(Operator), Operator.IN))
+        values = each.texts("values")
+        if bool(values) != (operator in (Operator.IN, Operator.NOT_IN)):
+            each.wrong("values", "must be there for In and NotIn, and for no other operator")
+        found.append(Requirement(each.required_text("key", "must be a label's name"), operator, values))
+        each.close()
+    fields.close()
+    if not found:
+        fields.wrong("matchLabels", "must select something: an empty selector would select every pod")
+    return LabelSelector(tuple(found))
+
+
+def _written(each: Requirement) -> str:
+    match each.operator:
+        case Operator.IN | Operator.NOT_IN:
+            word = "=" if each.operator is Operator.IN else "!="
+            return f"{each.key}{word}{'|'.join(each.values)}"
+        case Operator.EXISTS:
+            return each.key
+        case Operator.DOES_NOT_EXIST:
+            return f"!{each.key}"

@@ -1,0 +1,246 @@
+"""Follows delivery: what is wrong with objects of a cluster, and who has applied their changes."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from catalog.store.inventory import holder_of
+from catalog.store.objects import workload_object
+from catalog.store.settings import Admission
+from meshwright.delivery.assembly import Delivery
+from meshwright.delivery.problems import Moves
+from meshwright.delivery.quarantine.accepted import Acknowledged
+from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.wave import Wave
+from meshwright.kube.lease import Lease
+from meshwright.kubernetes.status.patience import Patience
+from meshwright.kubernetes.status.rollouts import Names, Rollouts, concerned
+from meshwright.kubernetes.status.standing import Standing
+from meshwright.kubernetes.status.writer import Writer
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import REJECTION
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.problems import Problem
+from meshwright.providers.merge import Merged
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.snapshot import Snapshot
+
+SOON: Final = 1.0
+"""Seconds between a change and a look at what it comes to: a burst is looked at once, and answers are in."""
+
+
+PATIENCE: Final = 5
+"""How many looks are put off while a wave is computed: it may be one after the other."""
+
+AGAIN: Final = 30.0
+"""Seconds after which what failed for a reason of our own begins anew."""
+
+_log = structlog.get_logger("reporting.reporter")
+
+
+class Here:
+    """Asks delivery of proxies, as roll-outs do."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._cache, self._registry = delivery.cache, delivery.registry
+
+    def acknowledged(self, node: NodeKey) -> Acknowledged | None:
+        """Return what a proxy has acknowledged; None where it is not connected."""
+        proxy = self._registry.find(node)
+        return None if proxy is None or not proxy.streams else proxy.acknowledged
+
+    def served(self, node: NodeKey) -> Snapshot | None:
+        """Return what a proxy is served."""
+        return self._cache.snapshot(node)
+
+    def of(self, group: GroupKey) -> Iterator[NodeKey]:
+        """Yield the proxies of a group that are connected."""
+        return (node for node in self._cache.members(group) if self.acknowledged(node) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """What the wave is of that is published: what it changed, what came into traffic, and its own proxies."""
+
+    number: int = -1
+    changed: tuple[ObjectKey, ...] = ()
+    admitted: tuple[ObjectKey, ...] = ()
+    own: Mapping[NodeKey, Names] = field(default_factory=dict)
+
+
+class Reporter:
+    """Keeps `standing` as delivery has it, and has `writer` write it while `lease` is held.
+
+    What delivery tells is noted and looked at later: it never waits.
+    """
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        standing: Standing,
+        lease: Lease,
+        writer: Callable[[Rollouts], Writer],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._monotonic, self._patience = monotonic, Patience()
+        self._delivery, self._standing, self._lease = delivery, standing, lease
+        self._here = Here(delivery)
+        self._rollouts = Rollouts(self._here)
+        self._writer = writer(self._rollouts)
+        self._moves: Moves = delivery.loop.state.said.follow()
+        self._merged = Merged()
+        self._admissions: Picture[ProxyName, Admission] = Picture()
+        self._came: dict[ProxyName, None] = {}
+        self._unpublished: dict[ObjectKey, None] = {}
+        self._wave = _Published()
+        self._changed = asyncio.Event()
+        self._passed = 0
+        delivery.followers.append(self)
+
+    def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name."""
+        yield "reports", _guarded("reports", self._follow_on)
+        yield "report writing", _guarded("report writing", lambda: self._lease.run(self._writer.lead))
+
+    def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        """Take note of whom a wave, or a part of it, concerns that changes objects with a status."""
+        if all(cause.kind == REJECTION for cause in wave.causes):
+            return
+        try:
+            self._publish(wave, step, replaced)
+        except Exception:  # noqa: BLE001 - whatever it is, what is published is published
+            _log.exception("a roll-out is not followed", wave=wave.number)
+
+    def _publish(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        self._follow()
+        nodes = concerned(replaced, step.snapshots, self._here.of)
+        for node, group in step.members.items():
+            if group is not None and self._here.acknowledged(node) is not None:
+                nodes.setdefault(node, None)
+        if self._wave.number != wave.number:
+            self._begin(wave, nodes)
+        changed, admitted = self._wave.changed, self._wave.admitted
+        if changed or admitted:
+            self._rollouts.extend(changed, nodes)
+            others = {node: names for node, names in nodes.items() if node not in self._wave.own}
+            self._rollouts.extend(admitted, others)
+            self._changed.set()
+
+    def _begin(self, wave: Wave, nodes: Mapping[NodeKey, Names]) -> None:
+        """Begin the roll-outs of a wave, of which a first part concerns these: one of all that changed.
+
+        And one of all that came into traffic, which their own proxies have to apply, whatever that changes.
+        """
+        admitted = dict(self._of_those_who_came())
+        own = {node: nodes.get(node) for node in admitted.values()}
+        changed = tuple(key for key in self._unpublished if key not in admitted)
+        self._rollouts.begin(self._unpublished, {})
+        self._rollouts.renew(admitted, own)
+        self._unpublished.clear()
+        self._came.clear()
+        self._wave = _Published(wave.number, changed, tuple(admitted), own)
+
+    def changed(self) -> None:
+        """Take note that something may be otherwise, after each wave and each look for problems."""
+        if not self._merged.of:
+            self._follow()  # what there is with the first wave has not changed
+        self._changed.set()
+
+    def stated(self, states: Mapping[ObjectKey, str]) -> None:
+        """Take the states of objects that have one, for their status."""
+        self._standing.stated(states)
+        if self._standing.is_touched:
+            self._writer.changed.set()
+
+    async def _follow_on(self) -> None:
+        """Look at what is otherwise until cancelled."""
+        while True:
+            if not self._rollouts.is_pending:
+                await self._something()
+            await asyncio.sleep(SOON)
+            self._changed.clear()
+            await self.look()
+
+    async def _something(self) -> None:
+        """Wait until something changes, or until a problem that was held back is due."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience.seconds(self._monotonic())):
+                await self._changed.wait()
+
+    async def look(self) -> None:
+        """Look at what is otherwise, and have the writer know."""
+        loop = self._delivery.loop
+        await loop.linting.finish()
+        if loop.model is None:  # nothing is known, or a wave failed and everything is said anew with the next
+            return
+        if loop.doing and self._passed < PATIENCE:
+            # What has changed is about to be published: before, it seems to be applied as what was before it.
+            self._passed += 1
+            self._changed.set()
+            return
+        self._passed = 0
+        if not loop.doing:
+            self._follow()
+            self._rollouts.begin(self._unpublished, {})
+            self._unpublished.clear()
+            self._came.clear()
+        self._hear(self._moves.take())
+        self._standing.touch(self._rollouts.look())
+        self._writer.known.set()
+        if self._standing.is_touched:
+            self._writer.changed.set()
+
+    def _hear(self, moves: Mapping[Problem, bool]) -> None:
+        """Pass problems on: to the status of an object at once, because that is a state; to Events later."""
+        states = {each: stands for each, stands in moves.items() if self._standing.has_state(each.key)}
+        events = {each: stands for each, stands in moves.items() if each not in states}
+        self._standing.heard(states | self._patience.passed(events, self._monotonic()))
+
+    def _follow(self) -> None:
+        """Take what waves have taken over since; of what has a status, what says something else."""
+        if (model := self._delivery.loop.model) is None:
+            return
+        merged, before = model.merged, self._merged
+        admissions, known = model.admissions, self._admissions
+        self._merged, self._admissions = merged, admissions
+        edits = merged.since(before)
+        self._standing.held(edits)
+        if not before.of:
+            return  # all there is, as it was before the start
+        self._came.update(dict.fromkeys(admissions.since(known)))
+        for key in (key for key, sourced in edits.items() if sourced is None):
+            self._rollouts.forget(key)
+        self._unpublished.update(dict.fromkeys(self._other(edits, before)))
+
+    def _other(self, edits: Mapping[ObjectKey, Sourced | None], before: Merged) -> Iterator[ObjectKey]:
+        for key, sourced in edits.items():
+            if sourced is not None and self._standing.has_status(key):
+                was = before.in_force(key.claim)
+                if was is None or was.value != sourced.value:
+                    yield key
+
+    def _of_those_who_came(self) -> Iterator[tuple[ObjectKey, NodeKey]]:
+        """Yield the objects whose proxies have come into traffic, or gone out of it, and those proxies."""
+        if (model := self._delivery.loop.model) is None:
+            return
+        for name in self._came:
+            workload = holder_of(model.view, name)
+            key = None if workload is None else workload_object(model.view, workload.key)
+            if key is not None and self._standing.has_status(key):
+                yield key, NodeKey(str(name))
+
+
+async def _guarded(name: str, work: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Have something run for good: what is told of a mesh is never what ends it."""
+    while True:
+        try:
+            await work()
+        except Exception:  # noqa: BLE001 - whatever it is, it is logged, and tried again
+            _log.exception("reporting failed, and begins anew", task=name)
+        await asyncio.sleep(AGAIN)

@@ -1,0 +1,135 @@
+"""Writes what is to be reported, as long as this server is the one that does."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Final
+
+from meshwright.kubernetes.status.attempts import Attempts, NotWritten
+from meshwright.kubernetes.status.cluster import Cluster
+from meshwright.kubernetes.status.event_writer import EventWriter
+from meshwright.kubernetes.status.meters import Meter
+from meshwright.kubernetes.status.rollouts import Progress
+from meshwright.kubernetes.status.status_writer import StatusWriter
+from meshwright.kubernetes.status.word_writer import WordWriter
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.objects import ObjectKey
+
+LOOK: Final = 60.0
+"""How often it is looked which Events have to be renewed."""
+
+AT_A_TIME: Final = 50
+"""Objects that are looked at before others have their turn on the event loop."""
+
+
+class Writer:
+    """Writes of the objects of `standing` that are touched what is other.
+
+    `known` is set once `standing` has all there is, and `changed` whenever more is touched.
+
+    `namespaces` are those that are looked at, all without any.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        progress: Callable[[ObjectKey], Progress | None],
+        meter: Meter,
+        *,
+        status_kinds: Iterable[Kind],
+        namespaces: tuple[str, ...] = (),
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.changed, self.known = asyncio.Event(), asyncio.Event()
+        self._cluster, self._standing, self._progress = cluster, cluster.standing, progress
+        self._meter, self._now = meter, monotonic
+        self._status_kinds = tuple(status_kinds)
+        self._namespaces: tuple[str | None, ...] = namespaces or (None,)
+
+    async def lead(self) -> None:
+        """Write until cancelled; begin with what was written before, by whomever."""
+        attempts, began = Attempts(self._meter, random.random, self._now), self._now()
+        statuses = StatusWriter(self._cluster, self._progress, attempts, began)
+        told = EventWriter(self._cluster, attempts, began)
+        words = WordWriter(self._cluster, attempts)
+        self._meter.reporting(leads=True)
+        try:
+            await self._remember(statuses, told)
+            await self.known.wait()  # before, all that was told seems to be mended
+            self._standing.touch_all()
+            await self._write(statuses, told, words)
+        finally:
+            self._meter.reporting(leads=False)
+
+    async def _remember(self, statuses: StatusWriter, told: EventWriter) -> None:
+        """Read what there is. What may not be read is written all the same, and maybe once more."""
+        for namespace in self._namespaces:
+            for kind in self._status_kinds:
+                await self._while_away(partial(statuses.remember, kind, namespace))
+            await self._while_away(partial(told.remember, namespace))
+
+    async def _while_away(self, request: Callable[[], Awaitable[None]]) -> None:
+        """Make a request again as long as the API server is away."""
+        while True:
+            try:
+                return await request()
+            except NotWritten as error:
+                if error.is_refused:
+                    return None
+                await asyncio.sleep(max(0.0, error.until - self._now()))
+
+    async def _write(self, statuses: StatusWriter, told: EventWriter, words: WordWriter) -> None:
+        later: dict[ObjectKey, float] = {}
+        looked = self._now()
+        while True:
+            touched = self._standing.take()
+            with_status = [key for key in touched if self._standing.is_of_status(key.kind)]
+            others = [key for key in touched if not self._standing.is_of_status(key.kind)]
+            worded = [key for key in touched if self._standing.is_worded(key.kind)]
+            for report, keys in (
+                (statuses.report, with_status),
+                (told.report, others),
+                (words.report, worded),
+            ):
+                await self._some(report, keys, later)
+            if not self._standing.is_touched:
+                await self._due(min([looked + LOOK, *later.values()]))
+            now = self._now()
+            self._standing.touch([key for key, at in later.items() if at <= now])
+            if now >= looked + LOOK:
+                looked = now
+                told.look()
+
+    async def _some(
+        self,
+        report: Callable[[ObjectKey, float], Awaitable[float | None]],
+        keys: Iterable[ObjectKey],
+        later: dict[ObjectKey, float],
+    ) -> None:
+        """Report objects; where one cannot be written now, it is looked at later."""
+        full = float("-inf")
+        for number, key in enumerate(keys, 1):
+            if number % AT_A_TIME == 0:
+                await asyncio.sleep(0)
+            later.pop(key, None)
+            if full > self._now():  # nor can the others
+                later[key] = full
+                continue
+            try:
+                again = await report(key, self._now())
+            except NotWritten as error:
+                again = error.until
+                full = full if error.is_refused else error.until
+            if again is not None:
+                later[key] = again
+
+    async def _due(self, at: float) -> None:
+        """Return when something was touched, or at a moment."""
+        try:
+            async with asyncio.timeout(max(0.0, at - self._now())):
+                await self.changed.wait()
+        except TimeoutError:
+            return
+        self.changed.clear()

@@ -1,0 +1,115 @@
+"""The mesh's own settings, as OSM's MeshConfig has them."""
+
+import enum
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from meshwright.mesh.authorization import Authorizer
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import InterfaceName, Port, SecretName
+
+VALIDITY: Final = timedelta(hours=24)
+"""How long a certificate of a service or a gateway lives where nothing is said."""
+
+
+class TlsVersion(enum.StrEnum):
+    """TLS protocol versions a proxy may speak, as MeshConfig spells them."""
+
+    V1_2 = "TLSv1_2"
+    V1_3 = "TLSv1_3"
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarDriverSettings:
+    """One entry of MeshConfig `sidecar.sidecarDrivers[]`: a driver's name, images and port."""
+
+    name: str
+    linux_image: str = ""
+    windows_image: str = ""
+    init_image: str = ""
+    proxy_server_port: int | None = None
+    disabled_mtls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarSettings:
+    """MeshConfig `sidecar`: what holds for every sidecar."""
+
+    sidecar_class: str = ""
+    """The mesh's driver; empty leaves it to the control plane's environment."""
+    drivers: tuple[SidecarDriverSettings, ...] = ()
+    log_level: str = "error"
+    linux_image: str = ""
+    windows_image: str = ""
+    init_image: str = ""
+    tls_min_version: TlsVersion = TlsVersion.V1_2
+    tls_max_version: TlsVersion = TlsVersion.V1_3
+    cipher_suites: tuple[str, ...] = ()
+    ecdh_curves: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """What of a pod's traffic is not led through its proxy; ranges are CIDRs.
+
+    `ranges_included` are the only ones that are, None for every address. Of `interfaces` it is nothing, in
+    either direction.
+    """
+
+    inbound_ports: tuple[Port, ...] = ()
+    outbound_ports: tuple[Port, ...] = ()
+    ranges_included: tuple[str, ...] | None = None
+    ranges_excluded: tuple[str, ...] = ()
+    interfaces: tuple[InterfaceName, ...] = ()
+
+
+class TracingProtocol(enum.StrEnum):
+    """How spans are told, and by which headers of requests they are joined; the values are a manifest's."""
+
+    ZIPKIN = "Zipkin"
+    """Zipkin's, version 2 as JSON; B3."""
+    OTLP = "OTLP"
+    """OpenTelemetry's, over gRPC; the W3C's traceparent and tracestate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """Where sidecars send spans: a collector that takes those of `protocol`, in plain text.
+
+    The host of `collector` is a name in the DNS or an IP address, `endpoint` a path there (Zipkin's alone).
+    Of the requests that begin in the mesh `percent` are sampled; one that comes with a decision keeps it.
+    """
+
+    collector: HostPort
+    endpoint: str = "/api/v2/spans"
+    percent: float = 100.0
+    protocol: TracingProtocol = TracingProtocol.ZIPKIN
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayCertificate:
+    """A certificate for a gateway before the mesh: its DNS names, sorted, and the Secret it is written to."""
+
+    secret: SecretName
+    dns_names: tuple[str, ...]
+    validity: timedelta = VALIDITY
+
+
+@dataclass(frozen=True, slots=True)
+class MeshConfig:
+    """The mesh-wide configuration; the defaults are Meshwright's (everything closed).
+
+    `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    """
+
+    permissive: bool = False
+    egress: bool = False
+    service_certificate_validity: timedelta = VALIDITY
+    sidecar: SidecarSettings = field(default_factory=SidecarSettings)
+    exclusions: Exclusions = field(default_factory=Exclusions)
+    """For every pod that is given a sidecar from then on; nothing that runs already changes."""
+    authorization: Authorizer | None = None
+    tracing: Tracing | None = None
+    ingress_gateway: GatewayCertificate | None = None
+    created: str = ""

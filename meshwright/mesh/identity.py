@@ -1,0 +1,76 @@
+"""Who something is: a ServiceAccount for a workload, a proxy name for a sidecar."""
+
+import sys
+from dataclasses import dataclass
+from typing import Self
+
+from meshwright.mesh.names import (
+    Namespace,
+    ProxyUuid,
+    ServiceAccountName,
+    ServiceName,
+    SpiffeId,
+    TrustDomain,
+    is_dns_label,
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServiceIdentity:
+    """A ServiceAccount: the identity that policies name and service certificates carry."""
+
+    namespace: Namespace
+    service_account: ServiceAccountName
+
+    def spiffe_id(self, trust_domain: TrustDomain) -> SpiffeId:
+        """Return `spiffe://<trust-domain>/ns/<namespace>/sa/<service account>` (SPIFFE-ID, section 2)."""
+        return SpiffeId(f"spiffe://{trust_domain}/ns/{self.namespace}/sa/{self.service_account}")
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.service_account}"
+
+
+class ProxyNameError(ValueError):
+    """A common name is not of the shape `<uuid>.<service>.<namespace>`."""
+
+
+def is_proxy_name(common_name: str) -> bool:
+    """Say whether a common name is exactly three DNS-1123 labels."""
+    labels = common_name.split(".")
+    return len(labels) == 3 and all(map(is_dns_label, labels))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SidecarKey:
+    """A sidecar's UUID in its namespace: of workloads one alone has it, in another namespace another one."""
+
+    namespace: Namespace
+    uuid: ProxyUuid
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ProxyName:
+    """A sidecar's name: the common name of its proxy certificate, `<uuid>.<service>.<namespace>`."""
+
+    uuid: ProxyUuid
+    service: ServiceName
+    namespace: Namespace
+
+    @classmethod
+    def parse(cls, common_name: str) -> Self:
+        """Read a common name; raise ProxyNameError unless it is exactly three DNS-1123 labels."""
+        if not is_proxy_name(common_name):
+            raise ProxyNameError(
+                f"common name {common_name[:200]!r} is not <uuid>.<service>.<namespace> in DNS-1123 labels"
+            )
+        # A name is parsed wherever it comes from, and kept by some of them: its text is in memory once.
+        uuid, service, namespace = map(sys.intern, common_name.split("."))
+        return cls(ProxyUuid(uuid), ServiceName(service), Namespace(namespace))
+
+    @property
+    def sidecar(self) -> SidecarKey:
+        """Return what it names of a workload: a UUID in a namespace."""
+        return SidecarKey(self.namespace, self.uuid)
+
+    def __str__(self) -> str:
+        return f"{self.uuid}.{self.service}.{self.namespace}"

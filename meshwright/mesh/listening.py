@@ -1,0 +1,36 @@
+"""Sockets that listen: `[::]` is every address of both families, of IPv4 alone where there is no other."""
+
+import socket
+from dataclasses import replace
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from meshwright.mesh.host_port import HostPort
+
+EVERYWHERE: Final = "::"
+_EVERYWHERE_IPV4: Final = "0.0.0.0"  # noqa: S104 - written and compared
+_BACKLOG: Final = 128
+
+
+def listening(at: HostPort) -> socket.socket:
+    """Return a socket that listens; raise OSError.
+
+    Whoever listens at `[::]` means everybody, also on a machine whose kernel has no IPv6.
+    """
+    if at.host == EVERYWHERE and not socket.has_dualstack_ipv6():
+        at = replace(at, host=_EVERYWHERE_IPV4)
+    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
+    both = at.host == EVERYWHERE
+    return socket.create_server((at.host, at.port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+
+
+def reached_from_here(host: str) -> str:
+    """Return the host at which who listens is reached from its own machine; it has IPv4 in any case."""
+    return "127.0.0.1" if host in (_EVERYWHERE_IPV4, EVERYWHERE) else host
+
+
+def plain(host: str) -> str:
+    """Return a peer's address; one of IPv4, which a socket of both families shows in IPv6's form, as such."""
+    found = ip_address(host)
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return str(mapped or found)

@@ -1,0 +1,169 @@
+"""Objects as a source holds them, under which keys, and where each came from."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+from meshwright.mesh.authorization import ExternalAuthorization
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.egress import Egress
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.ingress import IngressBackend
+from meshwright.mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
+from meshwright.mesh.limits import UpstreamTrafficSetting
+from meshwright.mesh.mutual_tls import MutualTLS
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.origins import Origin
+from meshwright.mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
+from meshwright.mesh.retries import Retry
+from meshwright.mesh.roots import MeshRootCertificate
+from meshwright.mesh.routing import RoutePolicy
+from meshwright.mesh.service import Scope, Service
+from meshwright.mesh.telemetry import ExtensionService, Telemetry
+from meshwright.mesh.upstreams import UpstreamPolicy
+from meshwright.mesh.workload import Health, PodTemplate, Workload
+
+
+class Named(Protocol):
+    """What has a namespace and a name there: the keys of values, each of one kind."""
+
+    @property
+    def namespace(self) -> Namespace:
+        """Return the namespace."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Return the name in it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectKey:
+    """An object's kind, namespace and name; the namespace of a cluster-wide kind is empty."""
+
+    kind: Kind
+    namespace: Namespace
+    name: str
+
+    @classmethod
+    def of(cls, kind: Kind, key: Named) -> "ObjectKey":
+        """Return the key of the object of that kind that a value's key names."""
+        return cls(kind, key.namespace, key.name)
+
+    @classmethod
+    def of_namespace(cls, name: str) -> "ObjectKey":
+        """Return the key of a Namespace."""
+        return cls(NAMESPACE, Namespace(""), name)
+
+    @property
+    def claim(self) -> "ObjectKey":
+        """The key under which a source knows it, and whatever else is read as the same kind."""
+        kind = READ_AS.get(self.kind)
+        return self if kind is None else ObjectKey.of(kind, self)
+
+    def forms(self) -> tuple["ObjectKey", ...]:
+        """Return the keys under which the object of a claim may be written; its own last."""
+        kinds = FORMS.get(self.kind)
+        return (self,) if kinds is None else tuple([ObjectKey.of(kind, self) for kind in kinds])
+
+    @property
+    def path(self) -> str:
+        """The namespace and the name, the name alone where there is no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.path}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EndpointSlice:
+    """discovery.k8s.io EndpointSlice (or core Endpoints): addresses of one service.
+
+    `addresses` are ready; `draining` and `unready` are those that are not, as mesh.workload.Health has it,
+    each address in one of the three. `ports` pairs a port's name with its number, as the slice has them;
+    `zones` an address with where it is, if that is said.
+    """
+
+    service: str
+    namespace: Namespace
+    name: str
+    addresses: tuple[str, ...]
+    ports: tuple[tuple[str, int], ...]
+    draining: tuple[str, ...] = ()
+    unready: tuple[str, ...] = ()
+    zones: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def healths(self) -> Iterator[tuple[str, Health]]:
+        """Yield all addresses, each with its health."""
+        for health, found in (
+            (Health.READY, self.addresses),
+            (Health.DRAINING, self.draining),
+            (Health.UNREADY, self.unready),
+        ):
+            yield from ((address, health) for address in found)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceObject:
+    """core Namespace with its labels and annotations, as sorted pairs.
+
+    `permissive` says whether its workloads accept every client of the mesh, None leaves that to the
+    MeshConfig; `scope` narrows the services in their configuration.
+    """
+
+    name: Namespace
+    labels: tuple[tuple[str, str], ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    permissive: bool | None = None
+    scope: Scope = None
+
+
+MeshObject = (
+    ExternalAuthorization
+    | Egress
+    | EndpointSlice
+    | ExtensionService
+    | HTTPRouteGroup
+    | IngressBackend
+    | MeshConfig
+    | MeshRootCertificate
+    | MutualTLS
+    | NamespaceObject
+    | PodTemplate
+    | Retry
+    | RoutePolicy
+    | Service
+    | ServiceIdentity
+    | TCPRoute
+    | Telemetry
+    | TrafficSplit
+    | TrafficTarget
+    | UpstreamPolicy
+    | UpstreamTrafficSetting
+    | Workload
+)
+
+
+def created_of(value: MeshObject) -> str:
+    """Return a value's `metadata.creationTimestamp`, empty where there is none or its kind's is not read."""
+    return str(getattr(value, "created", ""))
+
+
+def created_at(value: MeshObject, created: str) -> MeshObject:
+    """Return a value with another `metadata.creationTimestamp`; the same one where its kind's is not read."""
+    if getattr(value, "created", created) == created:
+        return value
+    changed: MeshObject = replace(cast("Any", value), created=created)
+    return changed
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """An object in force, with where it came from; `stale` marks a last good form whose newest is bad."""
+
+    key: ObjectKey
+    value: MeshObject
+    origin: Origin
+    stale: bool = False

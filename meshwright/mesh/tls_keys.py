@@ -1,0 +1,61 @@
+"""Which cipher suites and curves of TLS 1.2 a certificate's key can be used with.
+
+In TLS 1.2 a cipher suite names the kind of the server's key, and a certificate with an elliptic-curve key can
+only be used with a peer that names the key's curve. A handshake for which nothing fits fails, with every
+request behind it. TLS 1.3 chooses neither by the key (RFC 8446, section 4.2.3).
+"""
+
+import enum
+from typing import Final
+
+from meshwright.mesh.config import TlsVersion
+
+
+class ServiceKeys(enum.Enum):
+    """Kind of the keys of service certificates, as far as TLS distinguishes it."""
+
+    ECDSA_P256 = "ECDSA P-256"
+    RSA = "RSA"
+
+
+_CURVE: Final = "P-256"
+_ECDSA: Final = "ECDHE-ECDSA-"
+_ECDHE_RSA: Final = "ECDHE-RSA-"
+_WITHOUT_ECDSA: Final = {"AES128-SHA256": "AES128-GCM-SHA256"}
+"""Ciphers that Envoy has with RSA keys only, and the nearest that it has with ECDSA keys."""
+
+
+def fitting_suites(suites: tuple[str, ...], keys: ServiceKeys, minimum: TlsVersion) -> tuple[str, ...]:
+    """Return cipher suites of which the keys fit at least one.
+
+    Suites of which one fits are returned unchanged, as is an empty tuple (the proxy's own choice). To suites
+    of which none fits, the same ciphers are appended for the kind of the keys, with forward secrecy:
+    `("AES128-SHA",)` becomes `("AES128-SHA", "ECDHE-ECDSA-AES128-SHA")` for ECDSA keys.
+    """
+    named = [each for entry in suites for each in entry.strip("[]").split("|")]
+    if minimum is not TlsVersion.V1_2 or not named or any(_fits(each, keys) for each in named):
+        return suites
+    return (*suites, *dict.fromkeys(_counterpart(each, keys) for each in named))
+
+
+def fitting_curves(curves: tuple[str, ...], keys: ServiceKeys, maximum: TlsVersion) -> tuple[str, ...]:
+    """Return curves by which the keys can be used, in the order of preference.
+
+    Where TLS 1.2 is the newest version, P-256 is appended for ECDSA keys if it is missing.
+    """
+    if maximum is not TlsVersion.V1_2 or keys is ServiceKeys.RSA or not curves or _CURVE in curves:
+        return curves
+    return (*curves, _CURVE)
+
+
+def _fits(suite: str, keys: ServiceKeys) -> bool:
+    return suite.startswith(_ECDSA) == (keys is ServiceKeys.ECDSA_P256)
+
+
+def _counterpart(suite: str, keys: ServiceKeys) -> str:
+    match keys:
+        case ServiceKeys.RSA:
+            return _ECDHE_RSA + suite.removeprefix(_ECDSA)
+        case ServiceKeys.ECDSA_P256:
+            cipher = suite.removeprefix(_ECDHE_RSA)
+            return _ECDSA + _WITHOUT_ECDSA.get(cipher, cipher)

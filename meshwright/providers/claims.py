@@ -1,0 +1,61 @@
+"""What stands under one claim, and what is said of an object that is there twice.
+
+A claim is the key under which a source knows an object: that of a Pod is a Workload's (see mesh.objects).
+"""
+
+from collections.abc import Mapping
+
+from meshwright.mesh.kinds import FORMS
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import Origin
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.workload import PodTemplate
+from meshwright.specs.codes import Code
+
+
+def held(objects: Mapping[ObjectKey, Sourced], claim: ObjectKey) -> Sourced | None:
+    """Return what stands under a claim, as whichever kind it was written."""
+    for form in claim.forms():
+        if (found := objects.get(form)) is not None:
+            return found
+    return None
+
+
+def repeats(second: Sourced, first: Sourced) -> bool:
+    """Say whether an object only says again, as another kind, what the first one says.
+
+    Kubernetes keeps Endpoints and an EndpointSlice of one name for its own API server.
+    """
+    return second.key.kind != first.key.kind and second.value == first.value
+
+
+def duplicate(second: Sourced, key: ObjectKey, first: Origin) -> Problem:
+    """Say that an object is defined again: it was first, under that key and at that place.
+
+    Of a pod template nothing is in force, whichever counts: overlays and patches may well repeat one.
+    """
+    severity = Severity.WARNING if isinstance(second.value, PodTemplate) else Severity.ERROR
+    expected = f"must be defined once; {key} at {first} comes first and is in force"
+    return Problem(
+        code=str(Code.DUPLICATE_OBJECT),
+        severity=severity,
+        origin=second.origin,
+        key=second.key,
+        expected=expected,
+    )
+
+
+def disputed(second: Sourced, first: Sourced, winner: str) -> Problem:
+    """Say that a source knows an object otherwise than the one that comes first, and is not heard.
+
+    Of workloads and slices it is a warning: two sources may well see one of them a moment apart.
+    """
+    moves = second.key.claim.kind in FORMS
+    said = f"is known differently by the source {winner}, which comes first and is used ({first.origin})"
+    return Problem(
+        code=str(Code.DISPUTED),
+        severity=Severity.WARNING if moves else Severity.ERROR,
+        origin=second.origin,
+        key=second.key,
+        expected=said,
+    )

@@ -1,0 +1,34 @@
+"""Nameservers as settings name them."""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+from meshwright.mesh.names import IpAddress
+from meshwright.specs.references import parse_address
+
+DNS_PORT: Final = 53
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Nameserver:
+    """An address and port that answer questions."""
+
+    address: IpAddress
+    port: int = DNS_PORT
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read an IP address, or one with a port: `10.0.0.2`, `10.0.0.2:5353`, `[fd00::2]:53`."""
+        if (address := parse_address(text)) is not None:
+            return cls(address)
+        host, colon, number = text.rpartition(":")
+        host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+        address = parse_address(host)
+        good = colon and number.isascii() and number.isdigit() and 1 <= int(number) <= 65535
+        if address is None or not good or (":" in address and not text.startswith("[")):
+            raise ValueError("must be IP addresses, or with ports such as 10.0.0.2:53 or [fd00::2]:53")
+        return cls(address, int(number))
+
+    def __str__(self) -> str:
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return self.address if self.port == DNS_PORT else f"{host}:{self.port}"

@@ -1,0 +1,179 @@
+"""From answers to endpoint slices: functions of services, what is known of their names, and the time."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from typing import Final
+
+from meshwright.mesh.kinds import ENDPOINT_SLICE, SERVICE
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems import Problem, Problems, Severity
+from meshwright.mesh.service import DnsName, Service, ServiceKey
+from meshwright.providers.contract import Counts
+from meshwright.providers.dns.records import Question, QuestionState, RecordType, Target
+from meshwright.providers.dns.schedule import questions_of
+from meshwright.providers.guard import Guarded, guard
+from meshwright.providers.moments import Moment
+from meshwright.specs.codes import Code
+
+NAME: Final = "dns"
+"""The name of the source."""
+
+Known = Mapping[Question, QuestionState]
+Ports = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSlice:
+    """A slice, and under which names it was found and by whom: `db.test at 10.0.0.2`."""
+
+    value: EndpointSlice
+    said: str
+
+    @property
+    def key(self) -> ObjectKey:
+        """The key of the slice as an object."""
+        return ObjectKey.of(ENDPOINT_SLICE, self.value)
+
+    def sourced(self) -> Sourced:
+        """Return the slice as an object in force."""
+        return Sourced(self.key, self.value, FromSource(NAME, self.said))
+
+
+Slices = tuple[FoundSlice, ...]
+
+
+def slices(service: Service, known: Known) -> Slices:
+    """Return the slices of a service by its names' last good answers, sorted; none is without address.
+
+    Names without a port of their own share the slice `<service>-dns`; each other port has a slice
+    `<service>-dns-<port>`.
+    """
+    own = tuple((port.name, port.target_port) for port in service.ports if isinstance(port.target_port, int))
+    found: dict[str, tuple[Ports, set[IpAddress], set[str]]] = {}
+    for name in service.dns_names:
+        for port, addresses in _reached(name, known):
+            suffix = "-dns" if port is None else f"-dns-{port}"
+            ports: Ports = own if port is None else tuple((each.name, port) for each in service.ports[:1])
+            _, there, said = found.setdefault(suffix, (ports, set(), set()))
+            there.update(addresses)
+            if addresses:
+                said.add(_said(name, known))
+    key = service.key
+    return tuple(
+        FoundSlice(
+            EndpointSlice(key.name, key.namespace, f"{key.name}{suffix}", tuple(sorted(addresses)), ports),
+            ", ".join(sorted(said)),
+        )
+        for suffix, (ports, addresses, said) in sorted(found.items())
+        if addresses
+    )
+
+
+def _said(name: DnsName, known: Known) -> str:
+    """Say who knows a name: `db.test at 10.0.0.2`; the name alone where nobody remembers."""
+    records = (RecordType.SRV,) if name.srv else (RecordType.A, RecordType.AAAA)
+    states = (known.get(Question(name.name, record)) for record in records)
+    servers = dict.fromkeys(each.nameserver for each in states if each is not None and each.nameserver)
+    return f"{name.name} at {' and '.join(servers)}" if servers else name.name
+
+
+def _reached(name: DnsName, known: Known) -> list[tuple[int | None, set[IpAddress]]]:
+    """Return the addresses of a name by port; None is for the service's own ports."""
+    if not name.srv:
+        return [(name.port, _addresses(name.name, known))]
+    state = known.get(Question(name.name, RecordType.SRV))
+    targets = state.targets if state is not None else ()
+    return [(target.port, _addresses(target.name, known)) for target in _preferred(targets, known)]
+
+
+def _preferred(targets: Iterable[Target], known: Known) -> list[Target]:
+    """Return the targets of the best priority of which any has an address (RFC 2782: others are for need)."""
+    found = [target for target in targets if _addresses(target.name, known)]
+    best = min((target.priority for target in found), default=None)
+    return [target for target in found if target.priority == best]
+
+
+def _addresses(host: str, known: Known) -> set[IpAddress]:
+    states = (known.get(Question(host, record)) for record in (RecordType.A, RecordType.AAAA))
+    return {address for state in states if state is not None for address in state.addresses}
+
+
+def settled(
+    service: Service, known: Known, before: Guarded[Slices], now: Moment, wait: timedelta
+) -> Guarded[Slices]:
+    """Return what is in force for a service.
+
+    It keeps what it has as long as nothing is known and not every question has a good answer.
+    """
+    return guard(before, _answer(service, known), now, wait)
+
+
+def _answer(service: Service, known: Known) -> Slices | None:
+    found = slices(service, known)
+    asked = (question for name in service.dns_names for question in questions_of(name, known))
+    certain = all(question in known and not known[question].error for question in asked)
+    return found if found or certain else None
+
+
+def problems(service: Service, known: Known, forced: Guarded[Slices]) -> Problems:
+    """Return the names of a service that cannot be resolved, and whether its emptiness is held back."""
+    found = [_held(service.key)] if forced.held_since is not None else []
+    for name in service.dns_names:
+        failing = sorted(each for each in questions_of(name, known) if each in known and known[each].error)
+        if failing:
+            found.append(_unresolved(service.key, name, failing, known))
+    return tuple(found)
+
+
+def counts(service: Service, known: Known) -> Counts:
+    """Count the names of a service: answered, answered from memory, failing without ever an answer."""
+    good = stale = refused = 0
+    for name in service.dns_names:
+        states = [known.get(each) for each in questions_of(name, known)]
+        if not any(each is not None and each.error for each in states):
+            good += all(each is not None for each in states)
+        elif any(each is not None and each.answered is not None for each in states):
+            stale += 1
+        else:
+            refused += 1
+    return Counts(good, stale, refused)
+
+
+def _unresolved(key: ServiceKey, name: DnsName, failing: list[Question], known: Known) -> Problem:
+    answered = [each for each in (known[question].answered for question in failing) if each is not None]
+    kept = len(answered) == len(failing)
+    severity = Severity.WARNING if kept else Severity.ERROR
+    reasons = ", ".join(f"{each}: {known[each].error}" for each in failing)
+    stays = (
+        f"the last good answer, of {min(answered).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}, stays in force"
+        if kept
+        else "there is no answer to go by"
+    )
+    expected = f"must be resolved; {stays} ({reasons})"
+    return _problem(Code.UNRESOLVED, severity, key, "dns", name.name, expected)
+
+
+def _held(key: ServiceKey) -> Problem:
+    expected = (
+        "has no address in the DNS any more; the last ones are kept for empty_answer_hold_seconds, "
+        "in case that is a mistake"
+    )
+    return _problem(Code.EMPTY_HELD, Severity.WARNING, key, "", "", expected)
+
+
+def _problem(
+    code: Code, severity: Severity, key: ServiceKey, field: str, value: str, expected: str
+) -> Problem:
+    service = ObjectKey.of(SERVICE, key)
+    return Problem(
+        code=str(code),
+        severity=severity,
+        origin=FromSource(NAME),
+        key=service,
+        field=field,
+        value=value,
+        expected=expected,
+    )

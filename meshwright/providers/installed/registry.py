@@ -1,0 +1,80 @@
+"""Providers by name: each an entry point of an installed package, made with its options."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from meshwright.mesh.spelling import nearest
+from meshwright.providers.contract import CONTRACT, Provider, SourceError
+
+GROUP: Final = "meshwright.providers"
+"""The entry-point group in which providers are found."""
+
+
+class ProviderError(SourceError):
+    """A provider that is named is not installed, or cannot be used; the message is one sentence."""
+
+
+def providers(
+    named: Mapping[str, Mapping[str, str]],
+    found: Iterable[EntryPoint] | None = None,
+    taken: Iterable[str] = (),
+) -> Iterator[tuple[str, Provider]]:
+    """Yield the providers that are named, made with their options; raise ProviderError.
+
+    Those that are installed and not named are not loaded. `taken` are the names of other sources.
+    """
+    if not named:
+        return
+    points = tuple(entry_points(group=GROUP) if found is None else found)
+    for name, options in named.items():
+        if name in taken:
+            raise ProviderError(
+                f"providers: {name!r} is a source of Meshwright's own; name the entry point anew"
+            )
+        yield name, _made(_point(name, points), options)
+
+
+def _point(name: str, points: Iterable[EntryPoint]) -> EntryPoint:
+    here = [each for each in points if each.name == name]
+    if len(here) > 1:
+        raise ProviderError(f"provider {name!r} is installed twice: {' and '.join(map(_shown, here))}")
+    if not here:
+        known = sorted({each.name for each in points})
+        near = nearest(name, known)
+        meant = f"did you mean {near}? " if near else ""
+        raise ProviderError(
+            f"provider {name!r} is not installed: {meant}installed in the group {GROUP}: "
+            f"{', '.join(known) or 'none'}"
+        )
+    return here[0]
+
+
+def _made(point: EntryPoint, options: Mapping[str, str]) -> Provider:
+    try:
+        make = point.load()
+    except (Exception, SystemExit) as error:
+        raise ProviderError(f"{_shown(point)} cannot be loaded: {type(error).__name__}: {error}") from error
+    try:
+        made: Provider = make(dict(options))
+    except (Exception, SystemExit) as error:
+        said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ProviderError(f"{_shown(point)} cannot be made from its options: {said}") from error
+    version = getattr(made, "contract", None)
+    if version != CONTRACT:
+        written = "does not say for which version" if version is None else f"is written for version {version}"
+        raise ProviderError(
+            f"{_shown(point)} {written} of meshwright.providers.contract.Provider; here it is {CONTRACT}"
+        )
+    if not callable(getattr(made, "manifests", None)):
+        raise ProviderError(f"{_shown(point)} has no function manifests()")
+    seconds = getattr(made, "seconds", None)
+    if not isinstance(seconds, int | float) or not 0.1 <= seconds <= 86400:
+        raise ProviderError(f"{_shown(point)}: seconds is {seconds!r}: must be a number from 0.1 to 86400")
+    return made
+
+
+def _shown(point: EntryPoint) -> str:
+    """Name an entry point, with the distribution that has it."""
+    of = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
+    return f"provider {point.name} = {point.value}{of}"

@@ -1,0 +1,241 @@
+"""A provider as a source: asked now and then, in a thread; whatever becomes of that, the others go on."""
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import FromSource, Origin
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.problems import Problem, Problems, Severity, log_gone, log_new
+from meshwright.mesh.tally import Tally
+from meshwright.providers.contract import Counts, Freshness, Provider
+from meshwright.providers.guard import HOLD, Guarded, guard
+from meshwright.providers.moments import Moment, monotonic
+from meshwright.providers.objects import Objects, read_form
+from meshwright.specs.codes import Code
+from meshwright.specs.reader import Reading, key_meant, read
+
+PATIENCE: Final = timedelta(seconds=10)
+"""How long an answer may take until it is said to be missing."""
+AT_THE_START: Final = timedelta(seconds=2)
+"""How long the server waits for the first one."""
+
+_log = structlog.get_logger("providers.installed.source")
+
+
+class NoAnswer(Exception):
+    """A provider has not answered in time, or has raised something; the message says it of a provider."""
+
+
+class Held(Objects[str]):
+    """What one provider holds; it is the one holder."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def holder_of(sourced: Sourced) -> str:
+        """Return the name of the provider that an object is from."""
+        match sourced.origin:
+            case FromSource(source):
+                return source
+            case other:
+                raise TypeError(f"{sourced.key} is from {other}, which is no provider")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the source says at one moment; replaced as a whole."""
+
+    state: Held = field(default_factory=Held)
+    held_since: Moment | None = None
+    freshness: Freshness = field(default_factory=Freshness)
+    problems: Problems = ()
+
+
+class ProviderSource:
+    """What an installed provider says.
+
+    `clock` gives the time with its zone; `hold` is how long it takes to believe that a provider that had
+    objects has none any more; `patience` is how long an answer may take, `at_the_start` the first.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        provider: Provider,
+        clock: Callable[[], datetime],
+        *,
+        hold: timedelta = HOLD,
+        patience: timedelta = PATIENCE,
+        at_the_start: timedelta = AT_THE_START,
+        monotonic: Callable[[], Moment] = monotonic,
+    ) -> None:
+        self.name = name
+        self._provider = provider
+        self._seconds = provider.seconds
+        self._clock = clock
+        self._hold = hold
+        self._patience = patience.total_seconds()
+        self._at_the_start = at_the_start.total_seconds()
+        self._monotonic = monotonic
+        self._said = Said()
+        self._asked: asyncio.Future[Sequence[str]] | None = None
+
+    def objects(self) -> Picture[ObjectKey, Sourced]:
+        """Return the objects in force."""
+        return self._said.state.objects()
+
+    def problems(self) -> Problems:
+        """Return what is wrong with its manifests, or with itself."""
+        return self._said.problems
+
+    def freshness(self) -> Freshness:
+        """Say how old its answer is."""
+        return self._said.freshness
+
+    def counts(self) -> Counts:
+        """Count its objects."""
+        return Counts.of(self.objects(), self._said.state.stale, self._said.problems)
+
+    async def first(self) -> None:
+        """Ask once; one that fails keeps nobody from starting."""
+        await self._look(self._at_the_start)
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Ask on, until cancelled."""
+        while True:
+            await asyncio.sleep(self._seconds)
+            before = self._said
+            await self._look(self._patience)
+            after = self._said
+            if after.state is not before.state or after.problems != before.problems:
+                changed()
+
+    async def _look(self, seconds: float) -> None:
+        try:
+            after = await asyncio.to_thread(self._taken, await self._answer(seconds))
+        except Exception as error:  # noqa: BLE001 - whatever somebody else's code comes to, it is no answer
+            words = str(error) if isinstance(error, NoAnswer) else _words(error)
+            after = _failing(self._said, self.name, words, self._clock())
+        self._publish(after)
+
+    async def _answer(self, seconds: float) -> Sequence[str]:
+        """Return its manifests as JSON; one that hangs is not asked again, and what it says late counts."""
+        if self._asked is None:
+            self._asked = asyncio.get_running_loop().create_future()
+            thread = threading.Thread(
+                target=_ask,
+                args=(self._provider, asyncio.get_running_loop(), self._asked),
+                name=f"provider {self.name}",
+                daemon=True,  # it must not keep the server from ending
+            )
+            thread.start()
+        done, _ = await asyncio.wait((self._asked,), timeout=seconds)
+        if not done:
+            raise NoAnswer(f"has not answered within {seconds:g} s")
+        asked, self._asked = self._asked, None
+        return asked.result()
+
+    def _taken(self, answer: Sequence[str]) -> Said:
+        """Return what is to be said after an answer; for a thread, as thousands of manifests may be in it."""
+        before, now = self._said, self._clock()
+        mark = hashlib.sha256("\n".join(answer).encode()).hexdigest()
+        form = before.state.holders.get(self.name)
+        if form is None or form.mark != mark:
+            documents = [json.loads(each) for each in answer]
+            tally = Tally()
+            readings: list[tuple[Origin, Reading]] = [
+                (place := _place(self.name, number, each), read(each, place, tally))
+                for number, each in enumerate(documents, 1)
+            ]
+            if rest := tally.rest(FromSource(self.name), None, "in this answer"):
+                readings.append((FromSource(self.name), Reading(problems=rest)))
+            form = read_form(mark, readings, form)
+        state = before.state.holding({self.name: form})
+        had = Guarded(before.state.objects(), before.held_since)
+        held_since = guard(had, state.objects(), self._monotonic(), self._hold).held_since
+        if held_since is not None:
+            state = before.state
+        problems = (*((_held(self.name),) if held_since is not None else ()), *state.problems())
+        event = now if state is not before.state else before.freshness.last_event
+        held = ("all manifests",) if held_since is not None else ()
+        return Said(state, held_since, Freshness(event, now, held=held), problems)
+
+    def _publish(self, after: Said) -> None:
+        before, self._said = self._said, after
+        log_new(_log, "provider_problem", after.problems, before.problems)
+        log_gone(_log, before.problems, after.problems)
+
+
+def _ask(provider: Provider, loop: asyncio.AbstractEventLoop, asked: "asyncio.Future[Sequence[str]]") -> None:
+    """Ask in this thread; what comes of it is the loop's."""
+    answer, failed = list[str](), None
+    try:
+        answer = [_text(each) for each in provider.manifests()]
+    except BaseException as error:  # noqa: BLE001 - a thread has nobody else to tell
+        failed = NoAnswer(_words(error))  # a future takes not every exception
+    try:
+        loop.call_soon_threadsafe(_settle, asked, answer, failed)
+    except RuntimeError:
+        return  # the server has ended meanwhile
+
+
+def _settle(asked: "asyncio.Future[Sequence[str]]", answer: Sequence[str], failed: NoAnswer | None) -> None:
+    if asked.done():
+        return
+    if failed is None:
+        asked.set_result(answer)
+    else:
+        asked.set_exception(failed)
+        asked.exception()  # nobody may be waiting for it any more
+
+
+def _text(manifest: object) -> str:
+    """Return a manifest as JSON; raise TypeError or ValueError for what is none."""
+    if not isinstance(manifest, dict):
+        raise TypeError(f"a manifest is {type(manifest).__name__}: must be a dict")
+    found = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    found.encode()
+    return found
+
+
+def _place(name: str, number: int, document: object) -> FromSource:
+    """Say where a manifest is from: by its key, for the order of an answer means nothing."""
+    key = key_meant(document)
+    return FromSource(name, f"manifest {number}" if key is None else str(key))
+
+
+def _words(error: BaseException) -> str:
+    try:
+        said = str(error).encode(errors="backslashreplace").decode()
+    except Exception:  # noqa: BLE001 - it is somebody else's as well
+        said = "it cannot say why"
+    return " ".join(f"fails: {type(error).__name__}: {said}".split())[:500]
+
+
+def _failing(before: Said, name: str, words: str, now: datetime) -> Said:
+    since = before.freshness.error_since or now
+    problem = _problem(Code.PROVIDER_FAILS, Severity.ERROR, name, f"{words}; what it held stays in force")
+    problems = (problem, *(each for each in before.problems if each.code != Code.PROVIDER_FAILS))
+    return replace(
+        before, problems=problems, freshness=replace(before.freshness, error=words, error_since=since)
+    )
+
+
+def _held(name: str) -> Problem:
+    expected = (
+        "says that nothing is left; all is kept for empty_answer_hold_seconds, in case that is a mistake"
+    )
+    return _problem(Code.EMPTY_HELD, Severity.WARNING, name, expected)
+
+
+def _problem(code: Code, severity: Severity, name: str, expected: str) -> Problem:
+    return Problem(code=str(code), severity=severity, origin=FromSource(name), expected=expected)

@@ -1,0 +1,91 @@
+"""How old a cluster's answer is, as a whole and of each kind: asked often, and of thousands of watches."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from meshwright.kube.figures import Figures
+from meshwright.providers.contract import Freshness, Watch
+from meshwright.providers.kubernetes.said import without
+from meshwright.providers.kubernetes.watches import Watches
+from meshwright.providers.kubernetes.watching import Place, Watching, shown
+
+
+class Ages:
+    """What is said of `watches`: made anew of those alone of which something new is known."""
+
+    def __init__(self, watches: Watches) -> None:
+        self._watches = watches
+        self._said: dict[Place, tuple[Watching, Figures, Watch]] = {}
+        self._sorted: tuple[Watch, ...] = ()
+
+    def freshness(self, last_event: datetime | None) -> Freshness:
+        """Say how old the answer is: as old as that of the watch that has not been heard of for longest."""
+        said = self._each()
+        needed = [each for each in said if each.needed]
+        heard = [each.heard for each in needed if each.heard is not None]
+        errors, since = _failing(needed)
+        watches = self._watches
+        if watches.undiscovered and not errors:
+            errors, since = [watches.undiscovered], watches.undiscovered_since
+        doubted = (place for place, each in watches.at.items() if each.emptied.held_since is not None)
+        return Freshness(
+            last_event=last_event,
+            last_full_read=min(heard, default=None) if len(heard) == len(needed) else None,
+            error=_counted(errors),
+            error_since=since,
+            held=(*map(shown, doubted), *sorted(kind.full for kind in watches.plan.missing)),
+            watches=said,
+        )
+
+    def _each(self) -> tuple[Watch, ...]:
+        """Return what is said of each watch, sorted by name; the same tuple as long as that is the same."""
+        at, said = self._watches.at, self._said
+        other = [
+            (place, watching, watching.figures)
+            for place, watching in at.items()
+            if (known := said.get(place)) is None
+            or known[0] is not watching
+            or known[1] is not watching.figures
+        ]
+        if other or len(said) != len(at):
+            for place, watching, figures in other:
+                said[place] = watching, figures, _watch(self._watches, place, watching)
+            for place in [each for each in said if each not in at]:
+                del said[place]
+            self._sorted = tuple(sorted((watch for _, _, watch in said.values()), key=_by_name))
+        return self._sorted
+
+
+def _failing(watches: Iterable[Watch]) -> tuple[list[str], datetime | None]:
+    """Return why watches fail, sorted, and since when the first of them does."""
+    failing = [each for each in watches if each.error]
+    since = (each.error_since for each in failing if each.error_since is not None)
+    return sorted({each.error for each in failing}), min(since, default=None)
+
+
+def _by_name(watch: Watch) -> tuple[str, str]:
+    return watch.name, watch.namespace
+
+
+def _counted(errors: Sequence[str]) -> str:
+    if len(errors) < 2:
+        return "".join(errors)
+    return f"{errors[0]}; and {len(errors) - 1} more"
+
+
+def _watch(watches: Watches, place: Place, watching: Watching) -> Watch:
+    resource, namespace = place
+    figures = watching.figures
+    return Watch(
+        resource.name,
+        namespace or "",
+        heard=watching.heard,
+        last_event=figures.last_event,
+        last_list=figures.last_list,
+        relists=figures.relists,
+        events=figures.events,
+        errors={str(reason): count for reason, count in sorted(figures.errors.items())},
+        error=figures.error,
+        error_since=figures.error_since,
+        needed=not without(watches.scope, place),
+    )

@@ -1,0 +1,137 @@
+"""What the objects of a cluster come to, as a value: what is in force, and what is wrong with them.
+
+Every object is a holder of its own, known by its kind, namespace and name. Its mark is the text that is kept
+of it (providers.kubernetes.projection), so that it is read again only where that is another one.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from meshwright.kube.seen import Item
+from meshwright.mesh.kinds import ENDPOINT_SLICE, MESH_ROOT_CERTIFICATE, NAMESPACE, POD
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.problems import Problem, Severity
+from meshwright.providers.kubernetes.scope import AT_HOME, Labels, Scope
+from meshwright.providers.objects import Form, Objects, read_form
+from meshwright.specs.codes import Code
+from meshwright.specs.core.endpoints import SERVICE_LABEL
+from meshwright.specs.reader import Reading
+from meshwright.specs.shown import read_shown
+
+Changes = Mapping[ObjectKey, Item[str] | None]
+"""Objects as they are now, None for those that are gone."""
+
+
+class Held(Objects[ObjectKey]):
+    """What the objects of one cluster hold: each itself."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def holder_of(sourced: Sourced) -> ObjectKey:
+        """Return the object itself."""
+        return sourced.key
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """What is held of a cluster, by its name; `labels` are those of its namespaces that are known."""
+
+    cluster: str
+    scope: Scope
+    state: Held = field(default_factory=Held)
+    labels: Mapping[str, Labels] = field(default_factory=dict)
+
+    def told(self, changes: Changes) -> Self:
+        """Return it with the labels of the Namespaces among these; what that moves is for `taken`."""
+        found = {key.name: item for key, item in changes.items() if key.kind == NAMESPACE}
+        if not found:
+            return self
+        labels = dict(self.labels)
+        for name, item in found.items():
+            labels.pop(name, None)
+            if item is not None:
+                labels[name] = _labels(json.loads(item.body))
+        return replace(self, labels=labels)
+
+    def moved(self, before: "Book") -> frozenset[str]:
+        """Return the namespaces that are part of the mesh now and were not, or were and are not."""
+        names = self.labels.keys() | before.labels.keys()
+        return frozenset(
+            name
+            for name in names
+            if self.labels.get(name) != before.labels.get(name) and self.has(name) != before.has(name)
+        )
+
+    def has(self, namespace: str) -> bool:
+        """Say whether a namespace is part of the mesh."""
+        return self.scope.has(namespace, self.labels.get(namespace))
+
+    def taken(self, changes: Changes) -> Self:
+        """Return it with these objects; itself if nothing of them is other than it was."""
+        holders = self.state.holders
+        forms = {key: self._form(key, item, holders.get(key)) for key, item in changes.items()}
+        state = self.state.holding(forms)
+        return self if state is self.state else replace(self, state=state)
+
+    def _form(self, key: ObjectKey, item: Item[str] | None, before: Form | None) -> Form | None:
+        if item is None or not self._counts(key):
+            return None
+        if before is not None and before.mark == item.body:
+            return before
+        document = json.loads(item.body)
+        if key.kind == ENDPOINT_SLICE and not _labels(document).get(SERVICE_LABEL):
+            return None  # of a Service of another cluster, say (multicluster.kubernetes.io/service-name)
+        origin = InCluster(self.cluster, item.version, _generation(document))
+        if self._is_root_elsewhere(key):
+            return read_form(item.body, ((origin, self._not_taken(key, origin)),), before)
+        return read_form(item.body, ((origin, _quiet(key, read_shown(document, origin))),), before)
+
+    def _counts(self, key: ObjectKey) -> bool:
+        if key.kind in AT_HOME and key.namespace == self.scope.home:
+            return True
+        # What belongs to no namespace belongs to all.
+        return not (of := key.name if key.kind == NAMESPACE else key.namespace) or self.has(of)
+
+    def _is_root_elsewhere(self, key: ObjectKey) -> bool:
+        """Say whether a root is declared where others than the mesh's own people may write."""
+        home = self.scope.home
+        return key.kind == MESH_ROOT_CERTIFICATE and bool(home) and key.namespace != home
+
+    def _not_taken(self, key: ObjectKey, origin: InCluster) -> Reading:
+        home = self.scope.home
+        wanted = f"only those in {home}, the control plane's namespace, say which roots the mesh has"
+        said = Problem(
+            code=Code.ROOT_ELSEWHERE,
+            severity=Severity.ERROR,
+            origin=origin,
+            key=key,
+            field="metadata.namespace",
+            value=key.namespace,
+            expected=wanted,
+        )
+        return Reading(problems=(said,), key=key)
+
+
+def _generation(document: Mapping[str, object]) -> int:
+    metadata = document.get("metadata")
+    found = metadata.get("generation") if isinstance(metadata, dict) else None
+    return found if isinstance(found, int) else 0
+
+
+def _labels(document: Mapping[str, object]) -> Labels:
+    metadata = document.get("metadata")
+    found = metadata.get("labels") if isinstance(metadata, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _quiet(key: ObjectKey, reading: Reading) -> Reading:
+    """Return a reading without what nobody wrote: that a Pod has ended, or has no address yet."""
+    if key.kind != POD:
+        return reading
+    return replace(
+        reading, problems=tuple(each for each in reading.problems if each.severity is not Severity.INFO)
+    )

@@ -1,0 +1,165 @@
+"""What is kept of an object: the fields that its reader asks for, as text.
+
+A Pod has some four hundred fields and is written every few seconds; what is read of it is seldom other. The
+text is JSON with sorted keys: equal texts are equal readings, so a heartbeat or a status of somebody else's
+is no change, and thousands of objects take little room. Policies are small, and are kept but for their status
+and what only the API server needs.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from meshwright.mesh.kinds import (
+    ENDPOINT_SLICE,
+    NAMESPACE,
+    POD,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    Kind,
+)
+from meshwright.specs.core.endpoints import READY, SERVICE_LABEL
+from meshwright.specs.core.services import TOPOLOGY_ANNOTATIONS
+from meshwright.specs.own_names import is_own
+from meshwright.specs.own_values import OSM
+
+Document = Mapping[str, object]
+Keep = Callable[[object], object]
+"""From the value of a field to what is kept of it."""
+Kept = Mapping[str, "Keep"]
+
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_OTHERS: Final = frozenset({"managedFields", "resourceVersion", "selfLink"})
+"""Fields of metadata that change with every write, or say nothing."""
+
+
+def _whole(value: object) -> object:
+    return value
+
+
+def _fields(**kept: Keep) -> Keep:
+    """Keep these fields of a mapping, and of each mapping in a list; what is neither stays as it is."""
+
+    def keep(value: object) -> object:
+        if isinstance(value, dict):
+            return {name: each(value[name]) for name, each in kept.items() if name in value}
+        return [keep(each) for each in value] if isinstance(value, list) else value
+
+    return keep
+
+
+def _named(wanted: Callable[[str], bool]) -> Keep:
+    """Keep the entries of a mapping whose names are wanted."""
+
+    def keep(value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {name: each for name, each in value.items() if not isinstance(name, str) or wanted(name)}
+
+    return keep
+
+
+def _conditions(value: object) -> object:
+    """Keep the one condition of a Pod that is read: the others come and go."""
+    if not isinstance(value, list):
+        return value
+    kept = _fields(type=_whole, status=_whole)
+    good = all(map(_is_condition, value))
+    return [kept(each) for each in value if not good or each["type"] == READY]
+
+
+def _is_condition(value: object) -> bool:
+    """Say whether it is one; if some are none the reader says which, by their places among all."""
+    if not isinstance(value, dict):
+        return False
+    status = value.get("status")
+    return isinstance(value.get("type"), str) and (status is None or isinstance(status, str))
+
+
+_OWN: Final = _named(is_own)
+_OWN_OR_OSM: Final = _named(lambda name: is_own(name) or name.startswith(OSM))
+_NAMES: Final[Kept] = {"name": _whole, "namespace": _whole}
+_PORTS: Final = _fields(
+    name=_whole, port=_whole, protocol=_whole, appProtocol=_whole, targetPort=_whole, containerPort=_whole
+)
+_CONTAINERS: Final = _fields(ports=_PORTS, restartPolicy=_whole)
+
+_CORE: Final[Mapping[Kind, Keep]] = {
+    NAMESPACE: _fields(metadata=_fields(**_NAMES, labels=_whole, annotations=_named(_LAST_APPLIED.__ne__))),
+    SERVICE_ACCOUNT: _fields(metadata=_fields(**_NAMES, labels=_OWN, annotations=_OWN)),
+    SERVICE: _fields(
+        metadata=_fields(
+            **_NAMES,
+            labels=_OWN,
+            annotations=_named(lambda name: is_own(name) or name in TOPOLOGY_ANNOTATIONS),
+            creationTimestamp=_whole,
+        ),
+        spec=_fields(
+            type=_whole,
+            clusterIP=_whole,
+            clusterIPs=_whole,
+            selector=_whole,
+            ports=_PORTS,
+            publishNotReadyAddresses=_whole,
+            internalTrafficPolicy=_whole,
+            sessionAffinity=_whole,
+            trafficDistribution=_whole,
+            externalIPs=_whole,
+        ),
+    ),
+    POD: _fields(
+        metadata=_fields(
+            **_NAMES,
+            uid=_whole,
+            labels=_whole,
+            annotations=_OWN_OR_OSM,
+            creationTimestamp=_whole,
+            deletionTimestamp=_whole,
+        ),
+        spec=_fields(
+            serviceAccountName=_whole,
+            serviceAccount=_whole,
+            hostNetwork=_whole,
+            nodeName=_whole,
+            containers=_CONTAINERS,
+            initContainers=_CONTAINERS,
+        ),
+        status=_fields(phase=_whole, podIP=_whole, podIPs=_whole, conditions=_conditions),
+    ),
+    ENDPOINT_SLICE: _fields(
+        metadata=_fields(
+            **_NAMES,
+            labels=_named(lambda name: name == SERVICE_LABEL or is_own(name)),
+            annotations=_OWN,
+        ),
+        addressType=_whole,
+        endpoints=_fields(
+            addresses=_whole,
+            conditions=_fields(ready=_whole, serving=_whole, terminating=_whole),
+            zone=_whole,
+        ),
+        ports=_PORTS,
+    ),
+}
+
+
+def _policy(document: object) -> object:
+    if not isinstance(document, dict):
+        return document
+    kept = {name: each for name, each in document.items() if name != "status"}
+    metadata = kept.get("metadata")
+    if isinstance(metadata, dict):
+        slim = {name: each for name, each in metadata.items() if name not in _OTHERS}
+        if "annotations" in slim:
+            slim["annotations"] = _named(_LAST_APPLIED.__ne__)(slim["annotations"])
+        kept["metadata"] = slim
+    return kept
+
+
+def projected(kind: Kind, api_version: str, document: Document) -> str:
+    """Return what is kept of an object; items of lists do not repeat what they are, and here they do."""
+    kept = _CORE.get(kind, _policy)(dict(document))
+    head = {"apiVersion": api_version, "kind": kind.name}
+    return json.dumps(
+        {**kept, **head} if isinstance(kept, dict) else kept, sort_keys=True, separators=(",", ":")
+    )

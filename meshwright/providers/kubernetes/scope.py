@@ -1,0 +1,133 @@
+"""Which namespaces of a cluster are part of the mesh: all, those of a list, those with certain labels."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from meshwright.mesh.kinds import MESH_CONFIG, MESH_ROOT_CERTIFICATE
+from meshwright.mesh.names import is_dns_label, is_dns_subdomain
+
+IGNORED: Final = "openservicemesh.io/ignore"
+"""The label with which OSM's users keep a namespace out of the mesh, whatever its value."""
+
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""The label that every namespace has: its name."""
+
+AT_HOME: Final = (MESH_CONFIG, MESH_ROOT_CERTIFICATE)
+"""What is read in the control plane's own namespace, whether that is in the mesh or not."""
+
+Labels = Mapping[str, str]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_SET: Final = re.compile(r"(?P<label>\S+)\s+(?P<word>in|notin)\s*\((?P<values>[^()]*)\)")
+_EQUAL: Final = re.compile(r"(?P<label>[^\s!=]+)\s*(?P<sign>==|=|!=)\s*(?P<value>[^\s!=]*)")
+_SELECTOR_RULE: Final = (
+    "must be a label selector as kubectl takes it, such as openservicemesh.io/monitored-by=osm, "
+    "tier in (shop, stock), team!=test, mesh or !old"
+)
+
+
+class ScopeError(ValueError):
+    """Namespaces or a selector that nobody could mean; the message is one sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What a selector wants of one label.
+
+    With `values` the label's must be among them, or with `negated` must not be, which a missing one is not
+    either; without, the label must be there, or must not.
+    """
+
+    label: str
+    values: tuple[str, ...] | None = None
+    negated: bool = False
+
+    def fits(self, labels: Labels) -> bool:
+        """Say whether labels are as it wants them."""
+        found = labels.get(self.label)
+        is_so = found is not None and (self.values is None or found in self.values)
+        return is_so is not self.negated
+
+    def expression(self) -> Mapping[str, object]:
+        """Return it as an expression of a LabelSelector."""
+        if self.values is None:
+            return _expression(self.label, "DoesNotExist" if self.negated else "Exists")
+        return _expression(self.label, "NotIn" if self.negated else "In", self.values)
+
+
+Selector = tuple[Requirement, ...]
+"""Requirements, all of which must fit; none fits everything."""
+
+
+def selector(text: str) -> Selector:
+    """Read a label selector in Kubernetes' own grammar; raise ScopeError."""
+    return tuple(_requirement(each.strip()) for each in _parts(text)) if text.strip() else ()
+
+
+def _parts(text: str) -> Iterable[str]:
+    """Split at the commas that stand in no parentheses."""
+    return re.split(r",(?![^()]*\))", text)
+
+
+def _requirement(text: str) -> Requirement:
+    if found := _SET.fullmatch(text):
+        values = tuple(sorted({each.strip() for each in found["values"].split(",")}))
+        result = Requirement(found["label"], values, found["word"] == "notin")
+    elif found := _EQUAL.fullmatch(text):
+        result = Requirement(found["label"], (found["value"],), found["sign"] == "!=")
+    else:
+        label = text.removeprefix("!").strip()
+        result = Requirement(label, None, text.startswith("!"))
+    if not _is_label(result.label) or not all(map(_is_value, result.values or ())):
+        raise ScopeError(f"{text!r} {_SELECTOR_RULE}")
+    return result
+
+
+def _is_label(text: str) -> bool:
+    prefix, slash, name = text.rpartition("/")
+    return _NAME.fullmatch(name) is not None and (is_dns_subdomain(prefix) if slash else True)
+
+
+def _is_value(text: str) -> bool:
+    return not text or _NAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose objects count: those of the `namespaces` (empty: of all) whose labels fit the `selector`.
+
+    `home` is the control plane's own namespace: a MeshConfig there is read whether it is in the mesh or not,
+    and MeshRootCertificates are taken from there alone. Whoever may write one chooses whom all believe.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    selector: Selector = ()
+    home: str = ""
+
+    @classmethod
+    def of(cls, namespaces: Iterable[str] = (), labels: str = "", home: str = "") -> Self:
+        """Make one of what people write; raise ScopeError."""
+        names = tuple(sorted(set(namespaces)))
+        for name in names:
+            if not is_dns_label(name):
+                raise ScopeError(f"{name!r} is no namespace: must be 1 to 63 of a-z, 0-9 and inner hyphens")
+        return cls(names, selector(labels), home)
+
+    def has(self, name: str, labels: Labels | None) -> bool:
+        """Say whether a namespace is part of the mesh; its labels are None where they are not known."""
+        if self.namespaces and name not in self.namespaces:
+            return False
+        if labels is None:
+            return not self.selector
+        return IGNORED not in labels and all(each.fits(labels) for each in self.selector)
+
+    def expressions(self) -> tuple[Mapping[str, object], ...]:
+        """Return what is wanted of a namespace's labels as a LabelSelector's `matchExpressions`."""
+        named = [_expression(NAME_LABEL, "In", self.namespaces)] if self.namespaces else []
+        return (*named, _expression(IGNORED, "DoesNotExist"), *(each.expression() for each in self.selector))
+
+
+def _expression(label: str, operator: str, values: Iterable[str] | None = None) -> Mapping[str, object]:
+    return {"key": label, "operator": operator, **({} if values is None else {"values": list(values)})}

@@ -1,0 +1,248 @@
+"""The watches of a cluster: one for each kind and namespace, in the version that is served and read."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from meshwright.kube.api import Api
+from meshwright.kube.discovery import served
+from meshwright.kube.errors import KubeError, Reason
+from meshwright.kube.pacing import PACING, Pacing
+from meshwright.kube.reflector import Reflector
+from meshwright.kube.resource import Key
+from meshwright.kube.seen import Item
+from meshwright.mesh.kinds import NAMESPACE
+from meshwright.mesh.objects import ObjectKey
+from meshwright.providers.guard import Guarded, guard
+from meshwright.providers.kubernetes.book import Changes
+from meshwright.providers.kubernetes.kept import KeptWatch
+from meshwright.providers.kubernetes.projection import projected
+from meshwright.providers.kubernetes.resources import CORE, GROUPS, Plan, kind_of, planned
+from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.watching import (
+    REFUSED,
+    Items,
+    Place,
+    Watching,
+    namespace_of,
+    objects,
+    order,
+    places,
+    shown,
+)
+from meshwright.providers.moments import Moment
+
+AGAIN: Final = timedelta(seconds=5)
+"""How soon it is asked again which kinds there are, where nobody has said it."""
+
+_SHORTEST: Final = timedelta(milliseconds=1)
+
+_log = structlog.get_logger("providers.kubernetes.source")
+
+
+class Watches:
+    """What is watched of a cluster.
+
+    `heard` is told on the event loop what is other, with nothing where only figures are. `known` is what was
+    known before, and counts until the server has said what is true.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        scope: Scope,
+        clock: Callable[[], datetime],
+        heard: Callable[[Changes], None],
+        *,
+        hold: timedelta,
+        discover: timedelta,
+        monotonic: Callable[[], Moment],
+        pacing: Pacing = PACING,
+        known: Iterable[KeptWatch] = (),
+    ) -> None:
+        self._api = api
+        self.scope = scope
+        self._clock = clock
+        self._heard = heard
+        self._hold = hold
+        self._discover = discover
+        self._monotonic = monotonic
+        self._pacing = pacing
+        self._known = tuple(known)
+        self._began_with_some = bool(self._known)
+        self._woken = asyncio.Event()
+        self.plan = Plan({**CORE, **{kind_of(each.resource): each.resource for each in self._known}})
+        self.at: dict[Place, Watching] = {}
+        self._has_asked = self._is_discovery_due = False
+        self.undiscovered = ""
+        self.undiscovered_since: datetime | None = None
+
+    def kept(self) -> tuple[KeptWatch, ...]:
+        """Return what is known, for the server after."""
+        known = ((place, *self.at[place].known) for place in sorted(self.at, key=order))
+        return tuple(
+            KeptWatch(*place, heard, dict(items)) for place, items, heard in known if heard is not None
+        )
+
+    def items_in(self, namespaces: Collection[str]) -> Changes:
+        """Return the objects that are known of namespaces, these themselves among them."""
+        found: dict[ObjectKey, Item[str] | None] = {}
+        for (resource, _), watching in self.at.items():
+            kind, items = kind_of(resource), watching.reflector.items
+            found.update(
+                objects(kind, {key: items[key] for key in items if namespace_of(kind, key) in namespaces})
+            )
+        return found
+
+    def known(self) -> Changes:
+        """Return the objects that were known before anything has run."""
+        return {
+            key: item
+            for each in self._known
+            for key, item in objects(kind_of(each.resource), each.items).items()
+        }
+
+    def is_settled(self) -> bool:
+        """Say whether all that can be had soon is there.
+
+        That is everything, but for what is refused; where there is something from before, what fails is not
+        waited for.
+        """
+        return self._has_asked and all(
+            each.reflector.listed.is_set()
+            or each.is_refused
+            or (self._began_with_some and bool(each.figures.error))
+            for each in self.at.values()
+        )
+
+    def is_any_known(self) -> bool:
+        """Say whether anything is known, now or from before; with a selector, which namespaces count."""
+        listed = {kind_of(place[0]) for place, each in self.at.items() if each.reflector.listed.is_set()}
+        return self._began_with_some or (NAMESPACE in listed if self.scope.selector else bool(listed))
+
+    async def run(self) -> None:
+        """Watch until cancelled. Whatever the server does never raises out of it."""
+        async with asyncio.TaskGroup() as group:
+            self._follow(group)
+            while True:
+                await self._discovered(group)
+                missing = (since + self._hold for since in self.plan.missing.values())
+                again = min(self._discover, AGAIN) if self.undiscovered else self._discover
+                due = min((self._monotonic() + again, *missing))
+                while not self._is_discovery_due and self._monotonic() < due:
+                    wait = max(self._due(due) - self._monotonic(), _SHORTEST)
+                    with contextlib.suppress(TimeoutError):  # it is due
+                        async with asyncio.timeout(wait.total_seconds()):
+                            await self._woken.wait()
+                    self._woken.clear()
+                    self._believe()
+
+    async def _discovered(self, group: asyncio.TaskGroup) -> None:
+        """Ask which kinds there are, and watch those; where nobody says it, go on as before."""
+        self._is_discovery_due, said = False, ""
+        try:
+            found = await served(self._api, GROUPS)
+        except KubeError as error:
+            said, self._has_asked = str(error), self._began_with_some or error.reason in REFUSED
+        else:
+            self._has_asked = True
+            self.plan = planned(self.plan, found, self._monotonic(), self._hold)
+            self._follow(group)
+        self.undiscovered = said
+        self.undiscovered_since = (self.undiscovered_since or self._clock()) if said else None
+        self._heard({})
+
+    def _due(self, discovery: Moment) -> Moment:
+        """Return when something is next to be done if nothing comes between."""
+        held = (each.emptied.held_since for each in self.at.values())
+        return min((discovery, *(each + self._hold for each in held if each is not None)))
+
+    def _follow(self, group: asyncio.TaskGroup) -> None:
+        """Begin to watch what the plan has, and end what it has no more."""
+        wanted = set(places(self.plan, self.scope))
+        before = {place: self.at.pop(place) for place in [*self.at] if place not in wanted}
+        for place in sorted(wanted - self.at.keys(), key=order):
+            self.at[place] = self._begun(place, *self._known_of(place, before), group)
+        for (resource, _), watching in before.items():
+            if watching.task is not None:
+                watching.task.cancel()
+            self._heard(watching.emptied.in_force)
+            watching.emptied = Guarded({})  # what it is still taking over comes after that
+            if kind_of(resource) not in self.plan.watched:
+                self._heard(dict.fromkeys(objects(kind_of(resource), watching.reflector.items)))
+        self._known = ()
+
+    def _known_of(
+        self, place: Place, before: Mapping[Place, Watching]
+    ) -> tuple[dict[Key, Item[str]], datetime | None]:
+        """Return what is known of a place, and when it was true: by a watch of another version, or kept."""
+        kind, namespace = kind_of(place[0]), place[1]
+        watched = ((each, *before[each].known) for each in before)
+        kept = (((each.resource, each.namespace), each.items, each.heard) for each in self._known)
+        items, heard = dict[Key, Item[str]](), list[datetime]()
+        for (resource, _), found, when in (*kept, *watched):
+            if kind_of(resource) == kind and when is not None:
+                heard.append(when)
+                items.update(
+                    (key, each) for key, each in found.items() if namespace in (None, namespace_of(kind, key))
+                )
+        return items, min(heard, default=None)
+
+    def _begun(
+        self, place: Place, known: Items, heard: datetime | None, group: asyncio.TaskGroup
+    ) -> Watching:
+        resource, name = place
+        kind = kind_of(resource)
+        is_one = kind == NAMESPACE and name is not None
+        reflector = Reflector(
+            self._api,
+            resource,
+            lambda raw: projected(kind, resource.api_version, raw),
+            self._clock,
+            namespace=None if is_one else name,
+            fields=f"metadata.name={name}" if is_one else "",
+            pacing=self._pacing,
+            # Without their versions: of one that is known what is kept may have been another part then.
+            known={key: Item("", item.body) for key, item in known.items()},
+        )
+        watching = Watching(reflector, heard)
+        watching.task = group.create_task(
+            reflector.run(lambda changes: self._told(place, watching, changes)),
+            name=f"kubernetes watch of {shown(place)}",
+        )
+        return watching
+
+    def _told(self, place: Place, watching: Watching, changes: Mapping[Key, Item[str] | None]) -> None:
+        """Pass on what is other, unless a list has said that all there was is gone."""
+        if kind_of(place[0]) not in self.plan.watched:
+            return  # it was ended in the midst of a batch, and its kind is gone with all that there was
+        figures = watching.figures
+        if figures.errors.get(Reason.NOT_SERVED, 0) > watching.unserved:
+            watching.unserved = figures.errors[Reason.NOT_SERVED]
+            self._is_discovery_due = True
+            self._woken.set()
+        if figures.unread != watching.unread:
+            watching.unread = figures.unread
+            _log.warning("an object of the cluster is left out", reason=figures.unread)
+        found = {**watching.emptied.in_force, **objects(kind_of(place[0]), changes)}
+        if watching.was_list or watching.emptied.in_force:
+            had: Guarded[Collection[object]] = Guarded(found, watching.emptied.held_since)
+            since = guard(had, watching.reflector.items, self._monotonic(), self._hold).held_since
+            if since is not None:
+                if watching.emptied.held_since is None:  # there is something new to wait for
+                    self._woken.set()
+                    self._heard({})
+                watching.emptied = Guarded(found, since)
+                return
+        watching.emptied = Guarded({})
+        self._heard(found)
+
+    def _believe(self) -> None:
+        """Look again at what lists have said to be gone."""
+        for place, watching in self.at.items():
+            if watching.emptied.held_since is not None:
+                self._told(place, watching, {})

@@ -1,0 +1,267 @@
+"""The objects of a source as one immutable state: what is in force, and what is wrong.
+
+A holder is what says something of objects as a whole: a file with all its documents, or an object of a
+cluster, which says itself. What a holder says anew changes only what it holds. What is good is in force; an
+object whose newest form cannot be read keeps its last good form, marked stale, whatever is wrong with it: a
+document that cannot be read is the object of the holder that it names, or else may be any that is missing.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, Self, TypeVar
+
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InFile, Origin
+from meshwright.mesh.picture import Picture
+from meshwright.mesh.problems import Problem, Problems, Severity, ordered
+from meshwright.mesh.tally import bounded
+from meshwright.providers.claims import duplicate, held, repeats
+from meshwright.specs.codes import Code
+from meshwright.specs.kinds import READ, is_foreign
+from meshwright.specs.reader import Reading, Unread
+
+H = TypeVar("H", bound=Hashable)
+
+_ALL_READ: Final[frozenset[str]] = frozenset()  # one for all: each of its own would be 216 bytes
+_SOMEWHERE: Final = InFile("")
+_BESIDE: Final = "beside this one"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What one holder holds: its objects in force in the order in which they stand there, and its problems.
+
+    `mark` tells what it said from other things: a digest of its text, a version; empty where it said nothing.
+    `unread` are the marks of its documents that could not be read.
+    """
+
+    mark: str
+    objects: tuple[Sourced, ...]
+    problems: Problems
+    unread: frozenset[str] = _ALL_READ
+
+    def by_claim(self) -> dict[ObjectKey, Sourced]:
+        """Return its objects by the keys under which a source knows them."""
+        return {sourced.key.claim: sourced for sourced in self.objects}
+
+
+def read_form(mark: str, readings: Sequence[tuple[Origin, Reading]], before: Form | None) -> Form:
+    """Return what a holder holds that was read as this, each document at its place, given what it held.
+
+    Of equal keys the first counts. What is meant to be there and could not be read keeps its last good form.
+    """
+    good: dict[ObjectKey, Sourced] = {}
+    added: list[Problem] = []
+    for origin, reading in readings:
+        for key, value in reading.objects:
+            sourced = Sourced(key, value, origin)
+            first = good.setdefault(key.claim, sourced)
+            if first is not sourced and not repeats(sourced, first):
+                added.append(duplicate(sourced, first.key, first.origin))
+    unread = [(origin, each) for origin, reading in readings for each in reading.unread]
+    read = {*good, *(reading.key.claim for _, reading in readings if reading.key)}
+    for sourced, place in _last_good(before, read, unread):
+        good[sourced.key.claim] = replace(sourced, stale=True)
+        added.append(_held(sourced, place))
+    problems = (
+        *(each for _, reading in readings for each in reading.problems),
+        *bounded(tuple(added), _BESIDE),
+    )
+    objects = sorted(good.values(), key=lambda each: each.origin.order)
+    return Form(mark, tuple(objects), problems, frozenset(e.mark for _, e in unread) or _ALL_READ)
+
+
+def unreadable(problem: Problem, before: Form | None) -> Form:
+    """Return what a holder holds that is there and cannot be read: what it held, all of it stale."""
+    there = before or Form("", (), ())
+    if there.objects:
+        problem = replace(problem, expected=f"{problem.expected}; what it held stays in force")
+    return Form("", tuple(replace(each, stale=True) for each in there.objects), (problem,), there.unread)
+
+
+def _last_good(
+    before: Form | None, read: Container[ObjectKey], unread: Sequence[tuple[Origin, Unread]]
+) -> Iterator[tuple[Sourced, Origin]]:
+    """Yield what stays in force although it was not `read`, each with the place of what may be it now."""
+    if before is None or not unread:
+        return
+    named: dict[ObjectKey, Origin] = {}
+    for origin, each in unread:
+        if each.key is not None:
+            named.setdefault(each.key.claim, origin)
+    had = before.by_claim()
+    doubtful = [(origin, each) for origin, each in unread if each.key is None or each.key.claim not in had]
+    # What stood beside the object while that was good is not what has become of it.
+    fresh = _places([(origin, each) for origin, each in doubtful if each.mark not in before.unread])
+    every = _places(doubtful)
+    for claim, sourced in had.items():
+        if claim in read:
+            continue
+        place = named.get(claim) or _may_be(claim, every if sourced.stale else fresh)
+        if place is not None:
+            yield sourced, place
+
+
+def _places(doubtful: Iterable[tuple[Origin, Unread]]) -> Mapping[object, tuple[int, Origin]]:
+    """Return where documents stand that may be others, the first by what it has in common with an object.
+
+    Nothing need be in common with one that does not say what it is, or is of no known kind. Else the kind is,
+    or the name: a document may not be an object if both are others.
+    """
+    found: dict[object, tuple[int, Origin]] = {}
+    for number, (origin, each) in enumerate(doubtful):
+        key = each.key
+        if key is None or (key.kind not in READ and not is_foreign(key.kind)):
+            found.setdefault(None, (number, origin))
+        else:
+            for common in _in_common(key.claim):
+                found.setdefault(common, (number, origin))
+    return found
+
+
+def _may_be(claim: ObjectKey, places: Mapping[object, tuple[int, Origin]]) -> Origin | None:
+    """Return where the first document stands that may be an object; None if none may."""
+    found = [places[common] for common in (None, *_in_common(claim)) if common in places]
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+def _in_common(claim: ObjectKey) -> tuple[Kind, str]:
+    return claim.kind, claim.path
+
+
+def _held(sourced: Sourced, place: Origin) -> Problem:
+    expected = (
+        f"stays in force in its last good form, which was {sourced.origin}: what stands here cannot be read; "
+        "mend it, or remove it for the object to go"
+    )
+    return Problem(
+        code=str(Code.HELD), severity=Severity.WARNING, origin=place, key=sourced.key, expected=expected
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Objects(ABC, Generic[H]):
+    """What all holders of a source hold; equal forms make equal states, in whatever order they came.
+
+    `contested` are the holders of each object that more than one of them has, sorted: the first one's is in
+    force. `bad` are those that have problems of their own; `stale` counts the objects that are in force in
+    their last good form.
+    """
+
+    holders: Picture[H, Form] = field(default_factory=Picture)
+    in_force: Picture[ObjectKey, Sourced] = field(default_factory=Picture, compare=False)
+    contested: Mapping[ObjectKey, tuple[H, ...]] = field(default_factory=dict, compare=False)
+    bad: frozenset[H] = field(default_factory=frozenset, compare=False)
+    said: Problems = field(default=(), compare=False)
+    stale: int = field(default=0, compare=False)
+
+    @staticmethod
+    @abstractmethod
+    def holder_of(sourced: Sourced) -> H:
+        """Return the holder of an object of this source."""
+        ...
+
+    def objects(self) -> Picture[ObjectKey, Sourced]:
+        """Return what is in force, in the order of keys; of two with equal keys the first holder's."""
+        return self.in_force
+
+    def problems(self) -> Problems:
+        """Return everything that is wrong, sorted by where it stands."""
+        return self.said
+
+    def holding(self, forms: Mapping[H, Form | None]) -> Self:
+        """Return the state with other forms of some holders, None for those that are gone; itself if equal.
+
+        Costs what these holders have, and a copy of the tables.
+        """
+        forms = {holder: form for holder, form in forms.items() if form != self.holders.get(holder)}
+        return self._with(forms) if forms else self
+
+    def _with(self, forms: Mapping[H, Form | None]) -> Self:
+        holders = self.holders.changed(forms)
+        # By holder, each once: those that have changed, and later those that have what is contested.
+        claimed = {holder: form.by_claim() for holder, form in forms.items() if form is not None}
+        now: dict[ObjectKey, list[H]] = {}
+        for holder, claims in claimed.items():
+            for claim in claims:
+                now.setdefault(claim, []).append(holder)
+        contested = dict(self.contested)
+        edits: dict[ObjectKey, Sourced | None] = {}
+        for claim in self._claims(forms):
+            first = held(self.in_force, claim)
+            # Holders are kept of what is contested alone; all else has one, that which says what is in force.
+            there = contested.pop(claim, None) or (() if first is None else (self.holder_of(first),))
+            kept = [holder for holder in there if holder not in forms]
+            having = tuple(sorted([*kept, *now.get(claim, ())]))
+            if len(having) > 1:
+                contested[claim] = having
+            if first is not None:
+                # What comes may stand under another key of the same claim: a Pod where there was a Workload.
+                edits[first.key] = None
+            if having:
+                if having[0] not in claimed:
+                    claimed[having[0]] = holders[having[0]].by_claim()
+                found = claimed[having[0]][claim]
+                edits[found.key] = found
+        bad = self.bad - forms.keys() | {each for each, form in forms.items() if form and form.problems}
+        # What is wrong is gathered anew only where it may be other: that costs what is wrong in all holders.
+        same = contested == self.contested and not (bad | self.bad) & forms.keys()
+        said = self.said if same and not _moved(contested, forms) else _problems(holders, bad, contested)
+        in_force = self.in_force.changed(edits)
+        fresher = sum(_is_stale(self.in_force.get(key)) for key in edits)
+        stale = self.stale - fresher + sum(map(_is_stale, edits.values()))
+        return type(self)(holders, in_force, contested, bad, said, stale)
+
+    def _claims(self, forms: Mapping[H, Form | None]) -> dict[ObjectKey, None]:
+        """Return what the holders have now or will have."""
+        found = (form for holder, after in forms.items() for form in (self.holders.get(holder), after))
+        return {each.key.claim: None for form in found if form is not None for each in form.objects}
+
+
+def _is_stale(found: Sourced | None) -> bool:
+    return found is not None and found.stale
+
+
+def _moved(contested: Mapping[ObjectKey, tuple[H, ...]], forms: Mapping[H, Form | None]) -> bool:
+    """Say whether one of the holders has something contested: its place may be another one now."""
+    return any(holder in forms for having in contested.values() for holder in having)
+
+
+def _problems(
+    holders: Mapping[H, Form], bad: frozenset[H], contested: Mapping[ObjectKey, tuple[H, ...]]
+) -> Problems:
+    """Return what is wrong with the holders themselves, and what is defined more than once."""
+    found = set(_summed(problem for holder in bad for problem in holders[holder].problems))
+    twice = set[Problem]()
+    having_some = {holder for having in contested.values() for holder in having}
+    claimed = {holder: holders[holder].by_claim() for holder in having_some}
+    for claim, having in contested.items():
+        first, *others = (claimed[holder][claim] for holder in having)
+        twice.update(duplicate(each, first.key, first.origin) for each in others if not repeats(each, first))
+    return ordered((*found, *bounded(ordered(twice), _BESIDE)))
+
+
+def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield problems, of those that tell of a kind that is not read one for each kind, at its first place.
+
+    Of these kinds there are 200 at most, and one problem with the number of the others.
+    """
+    places: dict[Problem, list[Origin]] = {}
+    for problem in problems:
+        if problem.code == Code.OTHER_KIND:
+            places.setdefault(replace(problem, origin=_SOMEWHERE), []).append(problem.origin)
+        else:
+            yield problem
+    summed = (
+        replace(
+            problem,
+            origin=min(found, key=lambda each: each.order),
+            expected=problem.expected
+            if len(found) == 1
+            else f"{problem.expected}; {len(found)} objects are such",
+        )
+        for problem, found in places.items()
+    )
+    yield from bounded(ordered(summed), _BESIDE)

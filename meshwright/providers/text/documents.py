@@ -1,0 +1,138 @@
+"""From a file's text to its documents: YAML (several, split at `---`) or JSON, without trusting either.
+
+A bad document does not cost its neighbours.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from meshwright.providers.text.faults import Fault, Faults
+from meshwright.providers.text.yaml_lines import OTHER, plain_value
+from meshwright.providers.text.yaml_scalars import as_written, resolve
+from meshwright.providers.text.yaml_value import yaml_value
+from meshwright.specs.codes import Code
+
+MAX_BYTES = 4 * 1024 * 1024
+
+_MARKER: Final = re.compile(r"[\r\n](?:---|\.\.\.)(?=\s|\Z)")
+_ENDS: Final = re.compile(r"\r\n|\r|\n")
+_NO_CONTENT: Final = re.compile(r"[^\S\r\n]*(?:#[^\r\n]*)?|%[^\r\n]*")
+_LEAD: Final = re.compile(rf"(?:(?:{_NO_CONTENT.pattern})(?:{_ENDS.pattern}))*")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a file: its number (from 1), first line, content, faults if there are any, and text.
+
+    With faults, `value` is what could be made of it nevertheless: enough to name the object, no more.
+    """
+
+    number: int
+    line: int
+    value: object = None
+    faults: tuple[Fault, ...] = ()
+    text: str = field(default="", compare=False, repr=False)
+
+
+def documents(text: str, *, as_json: bool = False, as_text: bool = False) -> tuple[Document, ...]:
+    """Read a file's documents in their order; empty ones are left out and not counted.
+
+    What is JSON is read as that, as kubectl does, whatever the file is called: YAML lacks its escapes of two
+    halves, which a `json.dump` writes for an emoji. With `as_text` the scalars of YAML are text as it is
+    written, or None.
+    """
+    if as_json or (not as_text and _is_json(text)):
+        return _json_document(text)
+    found = []
+    for number, (line, chunk) in enumerate(_chunks(text), start=1):
+        value, faults = OTHER if as_text else plain_value(chunk), tuple[Fault, ...]()
+        if value is OTHER:
+            value, faults = yaml_value(chunk, line, as_written if as_text else resolve)
+        if value is not None or faults:
+            found.append(Document(number, line, value, faults, chunk))
+    return tuple(found)
+
+
+def _chunks(text: str) -> Iterator[tuple[int, str]]:
+    """Split at lines that begin with a document marker, which no scalar can contain (YAML 1.2, 9.1.2).
+
+    Directives, comments and blanks before the content are dropped, so that its first line is told.
+    """
+    begin, line, is_marked = 0, 1, False
+    for end in (*(each.start() for each in _MARKER.finditer("\n" + text)), len(text)):
+        part = text[begin:end]
+        chunk = _without_marker(part) if is_marked else part
+        content = _LEAD.sub("", chunk, count=1)
+        if not _NO_CONTENT.fullmatch(content):
+            yield line + _line_count(chunk[: len(chunk) - len(content)]), content
+        begin, line, is_marked = end, line + _line_count(part), True
+
+
+def _without_marker(part: str) -> str:
+    """Drop a marker: what stands after `---` is content, and keeps its column; `...` has none."""
+    if part.startswith("-"):
+        return f"   {part[3:]}"
+    end = _ENDS.search(part)
+    return part[end.start() :] if end else ""
+
+
+def _line_count(text: str) -> int:
+    return len(_ENDS.findall(text)) if "\r" in text else text.count("\n")
+
+
+def _is_json(text: str) -> bool:
+    """Say whether a text is one JSON object; other texts that begin like one are YAML's flow style."""
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _json_document(text: str) -> tuple[Document, ...]:
+    if not text.strip():
+        return ()
+    line = 1 + len(text[: len(text) - len(text.lstrip())].splitlines())
+    faults = Faults()
+
+    def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for key, value in items:
+            if key in found:
+                said = f"must have each key once; {key[:60]!r} stands twice"
+                faults.add(Code.DUPLICATE_KEY, said, line)
+            found.setdefault(key, value)
+        return found
+
+    try:
+        value = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        fault = Fault(Code.BAD_SYNTAX, f"must be valid JSON: {error.msg}", error.lineno)
+        return (Document(1, line, None, (fault,), text),)
+    except RecursionError:
+        return (Document(1, line, None, (Fault(Code.TOO_LARGE, "must not be nested as deep", line),), text),)
+    except ValueError:
+        fault = Fault(Code.BAD_SYNTAX, "must be valid JSON: a number is no number of JSON", line)
+        return (Document(1, line, None, (fault,), text),)
+    if "\\ud" in text.lower() and not _is_encodable(value):
+        said = "must be valid JSON: an escape is half a character (a surrogate without its pair)"
+        return (Document(1, line, None, (Fault(Code.BAD_SYNTAX, said, line),), text),)
+    return (Document(1, line, value, faults.said(), text),)
+
+
+def _is_encodable(value: object) -> bool:
+    """Say whether all text of a value can be sent on; YAML's reader has seen to it by itself."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(name)

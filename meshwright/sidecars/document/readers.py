@@ -1,0 +1,138 @@
+"""Who reads documents: a proxy that keeps asking is connected, one that has not for a while is gone."""
+
+import itertools
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from meshwright.sidecars.document.translate import DOCUMENT, NAME
+from xds.cache import NodeKey, Snapshots, Watch
+from xds.protocol.resource import Version
+from xds.protocol.wire import Nonce, Response
+from xds.server.hooks import Ending, Observer, Peer
+from xds.server.limits import Limits
+from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
+
+LINGER_SECONDS: Final = 90.0
+"""How long a proxy counts as connected after its last request; the longest wait is 60 s."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """A proxy that asks: how often at this moment, when it last did, and what it was given and has."""
+
+    number: int
+    peer: Peer
+    since: datetime
+    seen: float
+    watch: Watch
+    asking: int = 0
+    given: str = ""
+    given_at: datetime | None = None
+    response: Response | None = None
+    confirmed: str = ""
+
+
+class Readers:
+    """The readers there are; the observer is told of them as of streams, each answer the state of the world.
+
+    As long as it counts as connected its node is watched: its document is kept current between two requests.
+    `now` is any clock in seconds that only goes forward.
+    """
+
+    def __init__(self, observer: Observer, catalog: Snapshots) -> None:
+        self._observer = observer
+        self._catalog = catalog
+        self._numbers = itertools.count(1)
+        self._readers: dict[NodeKey, Reader] = {}
+
+    def too_many(self, node: NodeKey, limits: Limits) -> bool:
+        """Say whether one more request at once would be too many, of this proxy or of all."""
+        own = self._readers[node].asking if node in self._readers else 0
+        every = sum(each.asking for each in self._readers.values())
+        return own >= (limits.streams_per_certificate or own + 1) or every >= (limits.streams or every + 1)
+
+    def began(self, node: NodeKey, peer: Peer, now: float, moment: datetime) -> None:
+        """Note a request of a proxy; the first makes it a reader."""
+        reader = self._readers.get(node)
+        if reader is None:
+            watch = self._catalog.watch(node, lambda: None)
+            reader = self._readers[node] = Reader(next(self._numbers), peer, moment, now, watch)
+            self._observer.opened(node, peer, Variant.SOTW)
+        reader.seen = now
+        reader.asking += 1
+
+    def ended(self, node: NodeKey, now: float) -> None:
+        """Note that a request was answered."""
+        if (reader := self._readers.get(node)) is not None:
+            reader.seen = now
+            reader.asking -= 1
+
+    def confirmed(self, node: NodeKey, version: str, newest: str) -> None:
+        """Note the version that a proxy says it has: it counts if we gave it, or would now."""
+        reader = self._readers[node]
+        if version and version in (reader.given, newest) and version != reader.confirmed:
+            reader.confirmed = version
+            if reader.response is not None:
+                self._observer.answered(node, reader.response, None)
+                reader.response = None
+
+    def given(self, node: NodeKey, version: str, moment: datetime, response: Response, size: int) -> None:
+        """Note what a proxy is being given."""
+        reader = self._readers[node]
+        reader.given, reader.given_at, reader.response = version, moment, response
+        self._observer.sent(node, response, size)
+
+    def sweep(self, now: float) -> None:
+        """Forget who has not asked for a while."""
+        for node, reader in tuple(self._readers.items()):
+            if not reader.asking and now - reader.seen > LINGER_SECONDS:
+                self._gone(node, Ending.CLIENT)
+
+    def all_gone(self) -> None:
+        """Forget everybody: the server ends."""
+        for node in tuple(self._readers):
+            self._gone(node, Ending.SHUTDOWN)
+
+    def statuses(self) -> tuple[StreamStatus, ...]:
+        """Describe the readers, in the order in which they came."""
+        return tuple(_status(node, reader) for node, reader in self._readers.items())
+
+    def shown(self) -> list[dict[str, object]]:
+        """Return each reader's name, the version it was given last, the one it says it has; who waits."""
+        return [
+            {
+                "proxy": node,
+                "given": reader.given or None,
+                "confirmed": reader.confirmed or None,
+                "waiting": reader.asking > 0,
+            }
+            for node, reader in self._readers.items()
+        ]
+
+    def _gone(self, node: NodeKey, ending: Ending) -> None:
+        reader = self._readers.pop(node)
+        self._catalog.unwatch(reader.watch)
+        self._observer.closed(node, reader.peer, ending, "")
+
+
+def _status(node: NodeKey, reader: Reader) -> StreamStatus:
+    pending = reader.given and reader.given != reader.confirmed
+    state = SyncState.PENDING if pending else SyncState.SYNCED if reader.confirmed else SyncState.ASKED
+    version = reader.given or reader.confirmed
+    document = TypeStatus(
+        type_url=DOCUMENT,
+        state=state,
+        sent_version=Version(version),
+        sent_nonce=Nonce(""),
+        sent_at=reader.given_at,
+        acked_version=Version(reader.confirmed),
+        rejection=None,
+        rejected=(),
+        wildcard=False,
+        names=(NAME,),
+    )
+    served = bool(version)
+    return StreamStatus(
+        reader.number, node, None, reader.peer.address, Variant.SOTW, reader.since, served, (document,)
+    )

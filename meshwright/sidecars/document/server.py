@@ -1,0 +1,229 @@
+"""The document server: `GET /v1/document`, versioned by ETag, for whom the certificate names."""
+
+import asyncio
+import contextlib
+import json
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+from aiohttp import web
+from aiohttp.hdrs import METH_HEAD
+
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.listening import listening, plain
+from meshwright.serving.running import runner
+from meshwright.sidecars.contract.contexts import ControllerContext
+from meshwright.sidecars.contract.errors import CannotStartError, NothingThereError
+from meshwright.sidecars.contract.events import Event
+from meshwright.sidecars.contract.health import HealthProbe, HealthProbes
+from meshwright.sidecars.document.readers import Readers
+from meshwright.sidecars.document.tls import server_context
+from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
+from xds.cache import NodeKey
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Response
+from xds.server.hooks import Peer, Refused
+
+PATH: Final = "/v1/document"
+LONGEST_WAIT: Final = 60.0
+SWEEP_SECONDS: Final = 5.0
+MADE_SECONDS: Final = 5.0
+"""How long a request waits where there is no document yet: it may be being made for it."""
+
+ANY: Final = "*"
+"""Whatever version there is, to If-None-Match."""
+
+_TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
+_AT_ONCE: Final = 0.01
+"""How long to wait for requests where there is no time, in seconds: 0 would be no bound (aiohttp)."""
+
+_SHOWS: Final = "readers of documents, by version; ?proxy=<name>: one's document, without its credentials"
+_log = structlog.get_logger("sidecars.document")
+
+
+class DocumentServer:
+    """Answers proxies; used from one event loop."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._catalog = context.catalog
+        self._clients = context.clients
+        self._waiting: set[asyncio.Event] = set()
+        self.readers = Readers(context.clients.observer, context.catalog)
+
+    def application(self) -> web.Application:
+        """Return the one page there is."""
+        app = web.Application()
+        app.router.add_get(PATH, self._answer)
+        return app
+
+    def wake(self) -> None:
+        """Have everybody who waits be looked at again: who may be served has changed, or we end."""
+        for event in self._waiting:
+            event.set()
+
+    async def shown(self, query: Mapping[str, str]) -> Mapping[str, object]:
+        """Return the debug page: who has what, or one proxy's document; raise NothingThereError.
+
+        Credentials are never in it.
+        """
+        if (name := query.get("proxy")) is None:
+            return {"readers": self.readers.shown()}
+        snapshot = self._catalog.snapshot(NodeKey(name))
+        if snapshot is None:
+            raise NothingThereError(
+                f"no document is made for {name[:200]!r}: /debug/proxy says how it stands"
+            )
+        return {"document": json.loads(snapshot.resources(DOCUMENT)[NAME].body), "version": version(snapshot)}
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        peer = _peer(request)
+        try:
+            wait = min(float(request.query.get("wait", 0)), LONGEST_WAIT)
+        except ValueError:
+            return _said(400, "wait must be a number of seconds")
+        try:
+            node = self._clients.authenticator.authenticate(peer)
+            if self.readers.too_many(node, self._clients.limits):
+                return _said(429, "too many requests at once")
+            tags, newest = _tags(request), self._version(node)
+            had = newest if tags & {newest, ANY} else min(tags, default="")
+            with self._reading(node, peer):
+                self.readers.confirmed(node, "" if ANY in tags else had, newest)
+                await self._changed(node, had, wait)
+                if self._clients.authenticator.authenticate(peer) != node:  # much may happen in a minute
+                    raise Refused("identity changed")
+                return self._current(node, tags, request.method)
+        except Refused as refused:
+            self._clients.observer.refused(peer, refused.reason)
+            return _said(403, "refused")
+
+    @contextlib.contextmanager
+    def _reading(self, node: NodeKey, peer: Peer) -> Iterator[None]:
+        time = asyncio.get_running_loop().time
+        self.readers.began(node, peer, time(), datetime.now(UTC))
+        try:
+            yield
+        finally:
+            self.readers.ended(node, time())
+
+    async def _changed(self, node: NodeKey, had: str, seconds: float) -> None:
+        """Wait until there is something else than `had`, for so many seconds at most."""
+        event = asyncio.Event()
+        watch = self._catalog.watch(node, event.set)
+        self._waiting.add(event)
+        try:
+            there = self._version(node)
+            seconds = seconds if there else max(seconds, MADE_SECONDS)
+            if seconds > 0 and there in ("", had):
+                async with asyncio.timeout(seconds):
+                    await event.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._waiting.discard(event)
+            self._catalog.unwatch(watch)
+
+    def _version(self, node: NodeKey) -> str:
+        snapshot = self._catalog.snapshot(node)
+        return "" if snapshot is None else version(snapshot)
+
+    def _current(self, node: NodeKey, tags: frozenset[str], method: str) -> web.Response:
+        snapshot = self._catalog.snapshot(node)
+        if snapshot is None:
+            return _said(404, "nothing is known for this proxy yet")
+        newest = version(snapshot)
+        headers = {"ETag": f'"{newest}"', "Cache-Control": "no-store"}
+        if tags & {newest, ANY}:
+            return web.Response(status=304, headers=headers)
+        body = contents(snapshot)
+        if method != METH_HEAD:  # which is given the headers alone
+            response = Response(
+                DOCUMENT, snapshot.version(DOCUMENT), Nonce(newest), snapshot.ordered(DOCUMENT)
+            )
+            self.readers.given(node, newest, datetime.now(UTC), response, len(body))
+        return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+async def start(context: ControllerContext) -> HealthProbes:
+    """Serve documents until the context's lifetime is over; raise CannotStartError."""
+    server = DocumentServer(context)
+    drain = context.lifetime.drain_seconds
+    running = runner(server.application(), _log, max(drain, _AT_ONCE))
+    await running.setup()
+    try:
+        taken = listening(HostPort(context.host, context.port))
+    except OSError as error:
+        await running.cleanup()
+        where = f"{context.host} port {context.port}"
+        raise CannotStartError(f"the document server cannot listen on {where}: {error.strerror}") from error
+    site = web.SockSite(running, taken, ssl_context=server_context(context.server_certificate))
+    await site.start()
+
+    def on_event(event: Event) -> None:
+        del event
+        server.wake()
+
+    unsubscribe = context.events.subscribe(on_event)
+
+    async def close(grace: float) -> None:
+        unsubscribe()
+        for each in tuple(running.sites):
+            await each.stop()
+        server.wake()  # who waits is answered now
+        if not grace and running.server is not None:
+            await running.server.shutdown(_AT_ONCE)
+        await running.cleanup()
+        server.readers.all_gone()
+
+    context.debug.streams(server.readers.statuses)
+    context.debug.page("/debug/documents", _SHOWS, server.shown)
+    context.lifetime.spawn("document server", context.lifetime.until_over(close))
+    context.lifetime.spawn("document readers", _sweeping(context, server))
+    probe = HealthProbe(taken.getsockname()[1])
+    return HealthProbes(liveness=probe, readiness=probe, startup=probe)
+
+
+async def _sweeping(context: ControllerContext, server: DocumentServer) -> None:
+    """Forget readers that ask no more, until the lifetime is over."""
+    while not context.lifetime.over:
+        await context.lifetime.pause(SWEEP_SECONDS)
+        server.readers.sweep(asyncio.get_running_loop().time())
+
+
+def version(snapshot: Snapshot) -> str:
+    """Return the version of a document with its credentials: a hash of both."""
+    return f"{snapshot.version(DOCUMENT)}-{snapshot.version(CREDENTIALS)}"
+
+
+def contents(snapshot: Snapshot) -> bytes:
+    """Return what is sent: the document, and the credentials of its reader."""
+    bodies = [snapshot.resources(each)[NAME].body for each in (DOCUMENT, CREDENTIALS)]
+    return b'{"credentials":' + bodies[1] + b',"document":' + bodies[0] + b"}"
+
+
+def _tags(request: web.Request) -> frozenset[str]:
+    """Return what If-None-Match names: entity tags without weakness, or any (RFC 9110, 13.1.2 and 8.8.3.2).
+
+    One that has no quotes is taken for a tag all the same.
+    """
+    said = ", ".join(request.headers.getall("If-None-Match", ())).strip()
+    return frozenset(_TAG.findall(said)) - {ANY} or frozenset(filter(None, [said]))
+
+
+def _peer(request: web.Request) -> Peer:
+    connection = request.get_extra_info("ssl_object")
+    shown = connection.getpeercert(binary_form=True) if connection is not None else None
+    address = request.get_extra_info("peername") or ("", 0)
+    pem = ssl.DER_cert_to_PEM_cert(shown).encode("ascii") if shown else None
+    host = plain(address[0]) if address[0] else ""
+    return Peer(pem, str(HostPort(host, address[1])))
+
+
+def _said(status: int, words: str) -> web.Response:
+    return web.Response(
+        body=json.dumps({"error": words}).encode(), status=status, content_type="application/json"
+    )

@@ -1,0 +1,104 @@
+"""ProxyPolicy in, the document out: JSON, sorted, equal bytes for equal policies."""
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+from catalog.policy.proxy import (
+    EveryoneInTheMesh,
+    InboundPort,
+    OutboundService,
+    ProxyPolicy,
+    ServiceDestination,
+)
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.contract.driver import Credentials
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+
+_TYPES: Final = "type.meshwright.dev/meshwright.sidecars.document.v1."
+DOCUMENT: Final = TypeUrl(_TYPES + "Document")
+CREDENTIALS: Final = TypeUrl(_TYPES + "Credentials")
+NAME: Final = ResourceName("document")
+"""The one name of both: a proxy has one document."""
+
+
+def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
+    """Return what a proxy may know of the mesh, without secrets; `places` are the policy's destinations."""
+    # One headless service may be both: called at an endpoint, and a backend that chooses one. Only the latter
+    # can be told of, and only by it.
+    balanced = (each for each in places if not each.as_called)
+    destinations = {(each.service, each.target_port): each for each in balanced}
+    outbound = (_outbound(each, destinations, policy.trust_domain) for each in policy.outbound)
+    said = {
+        "identity": policy.identity.spiffe_id(policy.trust_domain),
+        "trustDomain": policy.trust_domain,
+        "tls": {"minimum": policy.tls.minimum.value, "maximum": policy.tls.maximum.value},
+        "inbound": [_inbound(each, policy.trust_domain) for each in policy.inbound],
+        "outbound": [each for each in outbound if each is not None],
+    }
+    return _resource(DOCUMENT, said)
+
+
+def credentials(held: Credentials) -> Resource:
+    """Return the workload's certificate with its key, and the roots, as PEM."""
+    said = {
+        "certificateChain": held.certificate.chain_pem.decode("ascii"),
+        "privateKey": held.certificate.key.reveal().decode("ascii"),
+        "trustBundle": held.trust_bundle.decode("ascii"),
+    }
+    return replace(_resource(CREDENTIALS, said), secret=True)
+
+
+def _resource(type_url: TypeUrl, said: dict[str, Any]) -> Resource:
+    body = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    return Resource(type_url, NAME, Version(hashlib.sha256(body).hexdigest()[:16]), body)
+
+
+def _inbound(port: InboundPort, trust_domain: TrustDomain) -> dict[str, Any]:
+    return {
+        "address": None if port.listen is None else port.listen.address,
+        "port": port.port,
+        "application": {"address": port.application.address, "port": port.application.port},
+        "protocol": port.protocol.value,
+        "everyone": isinstance(port.access, EveryoneInTheMesh),
+        "admitted": sorted(each.spiffe_id(trust_domain) for each in _admitted(port)),
+    }
+
+
+def _admitted(port: InboundPort) -> frozenset[ServiceIdentity]:
+    """Return who may connect, whatever they then ask for: a rule with matches admits nobody here.
+
+    Nor does one anybody from outside the mesh: readers look for identities.
+    """
+    rules = (each for each in port.access.rules if each.matches is None)
+    return frozenset(each for rule in rules for each in rule.callers if isinstance(each, ServiceIdentity))
+
+
+def _outbound(
+    service: OutboundService, destinations: dict[Any, ServiceDestination], trust_domain: TrustDomain
+) -> dict[str, Any] | None:
+    """Return a service that may be called; None where only routes or splits say where calls go.
+
+    Nor is a host outside the mesh told of: nobody there shows a certificate that a reader could look for.
+    """
+    match service.routes:
+        case [only] if only.matches is None and only.split is None and len(only.backends) == 1:
+            backend = only.backends[0]
+        case _:
+            return None
+    found = destinations.get((backend.upstream, backend.target_port))
+    if found is None or backend.as_called:
+        return None
+    return {
+        "service": str(service.upstream),
+        "port": service.port,
+        "protocol": service.protocol.value,
+        "listen": [{"address": each.address, "port": each.port} for each in service.listen],
+        "serverName": found.server_name,
+        "peers": sorted(each.spiffe_id(trust_domain) for each in found.identities),
+        "endpoints": [
+            {"address": each.address, "port": each.port, "weight": each.weight} for each in found.endpoints
+        ],
+    }

@@ -1,0 +1,67 @@
+"""HTTP connection managers: what every HTTP filter chain ends in, whatever features its traffic has.
+
+The proxy stays out of sight: no Server, Via or x-envoy headers of its own, X-Forwarded-For and X-Request-Id
+as the applications write them (a caller is known by its certificate, not by a header). No idle timeout of
+streams: a quiet stream is not a broken one. Interim answers (100, 102, 103) are the application's: by itself
+Envoy answers `Expect: 100-continue` before the application has seen the request.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.wrappers_pb2 import BoolValue
+
+from catalog.policy.proxy import MeshTerms
+from meshwright.mesh.service import ServiceKey, Upstream
+from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.typed import OVER_ADS, packed
+from protos.envoy.config.core.v3 import protocol_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+
+ALIKE: Final = 256
+"""How many kinds of connection managers are remembered: with the same terms and features all are alike."""
+
+_HCM: Final = "envoy.filters.network.http_connection_manager"
+_Manager = hcm_pb2.HttpConnectionManager
+
+
+def connection_manager(
+    route: str, terms: MeshTerms, host: Upstream | None, features: tuple[Feature, ...]
+) -> listener_components_pb2.Filter:
+    """Return the connection manager of a route configuration, with these features.
+
+    A request of HTTP/1.0 that names no host is for `host`; without one it is answered 400.
+    """
+    manager = _Manager()
+    manager.CopyFrom(_nameless(terms, features))
+    manager.stat_prefix = route
+    manager.rds.route_config_name = route
+    if host is not None:
+        manager.http_protocol_options.default_host_for_http_10 = _host(host)
+    return listener_components_pb2.Filter(name=_HCM, typed_config=packed(manager))
+
+
+@lru_cache(ALIKE)
+def _nameless(terms: MeshTerms, features: tuple[Feature, ...]) -> _Manager:
+    """Return what the connection managers of these features have in common, to be copied."""
+    manager = _Manager(
+        codec_type=_Manager.CodecType.AUTO,
+        rds=hcm_pb2.Rds(config_source=OVER_ADS),
+        server_header_transformation=_Manager.ServerHeaderTransformation.PASS_THROUGH,
+        use_remote_address=BoolValue(value=False),
+        skip_xff_append=True,
+        stream_idle_timeout=Duration(),
+        proxy_100_continue=True,
+        http_protocol_options=protocol_pb2.Http1ProtocolOptions(accept_http_10=True),
+    )
+    for each in features:
+        each.to_manager(manager, terms)
+    return manager
+
+
+def _host(upstream: Upstream) -> str:
+    return f"{upstream.name}.{upstream.namespace}" if isinstance(upstream, ServiceKey) else upstream.name

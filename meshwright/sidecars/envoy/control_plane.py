@@ -1,0 +1,46 @@
+"""The Envoy driver's control plane: the ADS server, beside what else belongs to it."""
+
+from functools import partial
+
+from meshwright.sidecars.contract.contexts import ControllerContext
+from meshwright.sidecars.contract.events import Event
+from meshwright.sidecars.contract.health import HealthProbe, HealthProbes
+from meshwright.sidecars.envoy.access_log_service import METHOD, take_requests
+from meshwright.sidecars.envoy.taken_secrets import TakenSecrets
+from xds.server.ads import AdsServer
+from xds.server.call import alone
+
+
+async def start(context: ControllerContext) -> HealthProbes:
+    """Serve Envoys by ADS until the context's lifetime is over; raise ListenError."""
+    clients, lifetime = context.clients, context.lifetime
+    server = AdsServer(
+        context.catalog,
+        clients.authenticator,
+        context.server_certificate,
+        observer=clients.observer,
+        limits=clients.limits,
+        held=clients.held,
+        further={METHOD: alone(partial(take_requests, context.tapped))},
+    )
+    port = await server.start(f"{_bracketed(context.host)}:{context.port}")
+
+    def on_event(event: Event) -> None:
+        del event  # whatever it was, who is not to be served any more is found by asking of all
+        server.recheck()
+
+    unsubscribe = context.events.subscribe(on_event)
+
+    async def close(grace: float) -> None:
+        unsubscribe()
+        await server.stop(grace)
+
+    context.debug.streams(server.statuses)
+    context.secrets(TakenSecrets(server.takers, context.catalog.snapshot).all)
+    lifetime.spawn("ADS server", lifetime.until_over(close))
+    probe = HealthProbe(port, counted=True)
+    return HealthProbes(liveness=probe, readiness=probe, startup=probe)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

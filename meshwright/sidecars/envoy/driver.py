@@ -1,0 +1,80 @@
+"""The Envoy driver: configuration by xDS."""
+
+from typing import Final
+
+from catalog.policy.provenance import Certified, Roots
+from catalog.policy.proxy import ProxyPolicy
+from meshwright.sidecars.contract.contexts import ControllerContext
+from meshwright.sidecars.contract.driver import Capability, Credentials, Piece, Pieces
+from meshwright.sidecars.contract.health import HealthProbes
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.contract.pod import InjectorContext
+from meshwright.sidecars.contract.reasons import Reason
+from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.pieces import parts
+from meshwright.sidecars.envoy.reasons import reason
+from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.injection import patching
+from meshwright.sidecars.injection.sidecar import agent_sidecar
+from xds.protocol.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
+
+ADS_PORT: Final = 15128
+
+
+class EnvoyDriver:
+    """Envoy 1.40; its control plane is this project's ADS server."""
+
+    @property
+    def name(self) -> str:
+        """Return `envoy`."""
+        return "envoy"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Return all there are."""
+        return frozenset(Capability)
+
+    @property
+    def proxy_server_port(self) -> int:
+        """Return the ADS port."""
+        return ADS_PORT
+
+    @property
+    def types(self) -> frozenset[TypeUrl]:
+        """Return the five types of xDS."""
+        return frozenset(TYPES)
+
+    @property
+    def ready_type(self) -> TypeUrl:
+        """Return the listeners' type: even an answer without any means that it has taken its part."""
+        return LISTENER
+
+    def pieces(self, policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
+        """Return listeners, routes, clusters and endpoints; see `meshwright.sidecars.envoy.pieces`."""
+        return parts(policy)
+
+    def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
+        """Return both secrets: the service certificate with its key, and the roots."""
+        certificate, domain = credentials.certificate, credentials.trust_domain
+        return (
+            Piece(service_certificate, (certificate,), Certified(certificate.identity)),
+            Piece(trust_root, (domain, credentials.trust_bundle), Roots(domain)),
+        )
+
+    def empty(self, reference: Reference) -> Resource | None:
+        """Return a resource of that type and name without content; see `meshwright.sidecars.envoy.empty`."""
+        return empty(reference)
+
+    def reason(self, said: str) -> Reason:
+        """Return why an Envoy rejects something; see `meshwright.sidecars.envoy.reasons`."""
+        return reason(said)
+
+    async def start(self, context: ControllerContext) -> HealthProbes:
+        """Serve ADS, with `/debug/xds` beside it."""
+        from meshwright.sidecars.envoy.control_plane import start  # gRPC takes its time: only where it serves
+
+        return await start(context)
+
+    def patch(self, context: InjectorContext) -> Pod:
+        """Return the pod with the agent and Envoy beside it, and its traffic led through them."""
+        return patching.patch(context, agent_sidecar(context))

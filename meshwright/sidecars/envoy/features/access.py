@@ -1,0 +1,44 @@
+"""Who is admitted: Envoy's RBAC filter, which by itself denies everything.
+
+The rules stand in the route configuration and override it. What matches no route is denied. Beside them stand
+others that are never in force: by them it notes which requests are watched
+(`meshwright.sidecars.envoy.features.tap`).
+"""
+
+from dataclasses import dataclass
+
+from catalog.policy import proxy as policy
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.tap import Tapped
+from meshwright.sidecars.envoy import rbac
+from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.typed import packed
+from protos.envoy.config.route.v3 import route_pb2
+from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Access(Feature):
+    """The rules of an inbound port. Where only the listener is made, nobody looks at `access`."""
+
+    access: policy.Access
+    trust_domain: TrustDomain
+    tapped: Tapped = ()
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: policy.MeshTerms) -> None:
+        """Add the filter."""
+        del terms
+        guard = http_rbac_pb2.RBAC(rules=rbac.deny_all())
+        manager.http_filters.add(name=rbac.HTTP_FILTER, typed_config=packed(guard))
+
+    def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
+        """Override the filter for all routes."""
+        guard = http_rbac_pb2.RBAC(rules=rbac.rules(self.access, self.trust_domain))
+        if self.tapped:
+            guard.shadow_rules.CopyFrom(rbac.watched(self.tapped, self.trust_domain))
+            guard.shadow_rules_stat_prefix = rbac.TAP_PREFIX
+        per_route = http_rbac_pb2.RBACPerRoute(rbac=guard)
+        routes.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(packed(per_route))

@@ -1,0 +1,46 @@
+"""Who is asked besides policy: an authorizer outside the mesh, about every request that policy admits.
+
+It is told the request's head and who calls, and no body: to wait for one would stop a call that streams. No
+answer of it admits what policy refuses, which it is never asked about.
+"""
+
+from dataclasses import dataclass
+
+from google.protobuf.duration_pb2 import Duration
+
+from catalog.policy.proxy import Asked, MeshTerms
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.typed import packed
+from protos.envoy.config.core.v3 import config_source_pb2, grpc_service_pb2
+from protos.envoy.extensions.filters.http.ext_authz.v3 import ext_authz_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization(Feature):
+    """The authorizer of a port; the sidecar answers 403 where that says no, or nothing in time."""
+
+    asked: Asked
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Add the filter."""
+        del terms
+        asked = self.asked.authorizer
+        timeout = Duration()
+        timeout.FromTimedelta(asked.timeout)
+        service = grpc_service_pb2.GrpcService(
+            envoy_grpc=grpc_service_pb2.GrpcService.EnvoyGrpc(
+                cluster_name=names.authorizer_cluster(self.asked)
+            ),
+            timeout=timeout,
+        )
+        found = ext_authz_pb2.ExtAuthz(
+            grpc_service=service,
+            transport_api_version=config_source_pb2.ApiVersion.V3,
+            failure_mode_allow=asked.fails_open,
+            stat_prefix=asked.stat_prefix,
+        )
+        manager.http_filters.add(name="envoy.filters.http.ext_authz", typed_config=packed(found))

@@ -1,0 +1,72 @@
+"""Answers of the sidecar's own to the request of a diagnosis: a header says whose they are, and why.
+
+An answer such as 404 (no route) or 403 (upgrade failed) has no words by which it could be told from the
+application's. Envoy's access log has them, as response flags and details; `meshwright connectivity` has only
+the answer. Its request therefore has a header of its own (`DIAGNOSIS_HEADER`), and an answer that a sidecar
+gives by itself to such a request says the side, the flags and the details: `caller NR route_not_found`.
+
+Requests without that header are answered as ever, and so are callers from outside the mesh: the connection
+managers for plain text, and for ports that admit certificates by name (a gateway's, which may pass on what
+its own clients write), have no such mapper. Details of failed connections may have words of TLS, which Envoy
+has taken out of its answers; of these the header has the flag alone.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from catalog.policy.proxy import MeshTerms
+from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.layout import DIAGNOSIS_HEADER, OWN_ANSWER_HEADER, Side
+from protos.envoy.config.accesslog.v3 import accesslog_pb2
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+
+_OF_CONNECTIONS: Final = ("UF", "UC", "UR", "LR", "UPE", "UO")
+"""Flags of requests whose connection failed, could not be made, or was reset."""
+
+_Filter = accesslog_pb2.AccessLogFilter
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis(Feature):
+    """The header in own answers to a diagnosis."""
+
+    side: Side
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Add the header to such answers."""
+        del terms
+        manager.local_reply_config.mappers.extend(mappers(self.side))
+
+    def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
+        """Take the header from the application's answers; Envoy's own get it after that."""
+        if self.side is Side.CALLED:
+            routes.response_headers_to_remove.append(OWN_ANSWER_HEADER)
+
+
+@cache
+def mappers(side: Side) -> tuple[hcm_pb2.ResponseMapper, ...]:
+    """Return the mappers of a side's answers, some 120 bytes each; to be copied into messages."""
+    flags = accesslog_pb2.ResponseFlagFilter(flags=_OF_CONNECTIONS)
+    failed = accesslog_pb2.AndFilter(filters=[_asked(), _Filter(response_flag_filter=flags)])
+    return (
+        _saying(_Filter(and_filter=failed), f"{side} %RESPONSE_FLAGS%"),
+        _saying(_asked(), f"{side} %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%"),
+    )
+
+
+def _asked() -> _Filter:
+    header = route_components_pb2.HeaderMatcher(name=DIAGNOSIS_HEADER, present_match=True)
+    return _Filter(header_filter=accesslog_pb2.HeaderFilter(header=header))
+
+
+def _saying(fits: _Filter, value: str) -> hcm_pb2.ResponseMapper:
+    header = base_pb2.HeaderValueOption(
+        header=base_pb2.HeaderValue(key=OWN_ANSWER_HEADER, value=value),
+        append_action=base_pb2.HeaderValueOption.HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
+    )
+    return hcm_pb2.ResponseMapper(filter=fits, headers_to_add=[header])

@@ -1,0 +1,42 @@
+"""Faults on purpose: Envoy's filter does nothing by itself, and routes say what is done to their requests."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.policy.proxy import MeshTerms
+from meshwright.mesh.routing import RouteActions
+from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.surviving import duration
+from meshwright.sidecars.envoy.typed import packed, percent
+from protos.envoy.config.route.v3 import route_components_pb2
+from protos.envoy.extensions.filters.common.fault.v3 import fault_pb2 as common_pb2
+from protos.envoy.extensions.filters.http.fault.v3 import fault_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+
+FILTER: Final = "envoy.filters.http.fault"
+
+
+@dataclass(frozen=True, slots=True)
+class Faults(Feature):
+    """The filter, where some rule harms requests."""
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Add the filter."""
+        del terms
+        manager.http_filters.add(name=FILTER, typed_config=packed(fault_pb2.HTTPFault()))
+
+
+def harm(route: route_components_pb2.Route, actions: RouteActions) -> None:
+    """Have a route's requests held back, or answered in its stead."""
+    message = fault_pb2.HTTPFault()
+    if (delay := actions.delay) is not None:
+        message.delay.CopyFrom(
+            common_pb2.FaultDelay(fixed_delay=duration(delay.duration), percentage=percent(delay.percent))
+        )
+    if (abort := actions.abort) is not None:
+        message.abort.CopyFrom(
+            fault_pb2.FaultAbort(http_status=abort.status, percentage=percent(abort.percent))
+        )
+    route.typed_per_filter_config[FILTER].CopyFrom(packed(message))

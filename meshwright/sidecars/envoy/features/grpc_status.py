@@ -1,0 +1,25 @@
+"""How calls of gRPC end: their status stands in trailers, behind an answer that is well for HTTP."""
+
+from catalog.policy.proxy import MeshTerms
+from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.typed import packed
+from protos.envoy.extensions.filters.http.grpc_stats.v3 import config_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+
+
+class GrpcStatus(Feature):
+    """Envoy's filter that counts them: of the cluster that a call was for, all of its methods together.
+
+    https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/grpc_stats_filter
+    """
+
+    __slots__ = ()
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Add the filter."""
+        del terms
+        # Unsaid, Envoy would count each method that anybody names.
+        counting = config_pb2.FilterConfig(stats_for_all_methods={"value": False})
+        manager.http_filters.add(name="envoy.filters.http.grpc_stats", typed_config=packed(counting))

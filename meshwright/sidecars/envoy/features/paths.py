@@ -1,0 +1,65 @@
+"""What becomes of a path before rules and splits judge it: they judge the path that the application gets.
+
+Dot segments are resolved first, and an escaped slash, which applications read in two ways, is refused (400)
+unless the Service says that it is none. Else `/books/.*` would admit `/books/..%2fadmin`, and a split at the
+client would see another path than the server's rules.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from google.protobuf.wrappers_pb2 import BoolValue
+
+from catalog.policy.proxy import MeshTerms
+from meshwright.mesh.service import EscapedSlashes
+from meshwright.sidecars.envoy import matching
+from meshwright.sidecars.envoy.features.feature import Feature
+from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+
+_SLASH: Final = r"(?:/|\\|%2f|%5c)"
+_DOT_SEGMENT: Final = rf"(?i).*{_SLASH}(?:\.|%2e){{1,2}}(?:(?:;|{_SLASH}).*)?"
+"""A path that has a dot segment if slashes, backslashes and dots are unescaped, or parameters (`;`) cut."""
+
+_Manager = hcm_pb2.HttpConnectionManager
+_ACTIONS: Final = {
+    EscapedSlashes.REJECT: _Manager.PathWithEscapedSlashesAction.REJECT_REQUEST,
+    EscapedSlashes.KEEP: _Manager.PathWithEscapedSlashesAction.KEEP_UNCHANGED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Paths(Feature):
+    """Normalised paths; `guarded` where rules judge them, and not only splits."""
+
+    slashes: EscapedSlashes
+    guarded: bool = False
+
+    def to_manager(self, manager: _Manager, terms: MeshTerms) -> None:
+        """Have paths normalised."""
+        del terms
+        manager.normalize_path.CopyFrom(BoolValue(value=True))
+        manager.path_with_escaped_slashes_action = _ACTIONS[self.slashes]
+
+    def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
+        """Refuse, before any other route, paths that an application might read as others than the rules do.
+
+        Where escaped slashes are kept, dot segments beside one have not been resolved. It stands at every
+        port: a connection that began while they were kept keeps them until its filter chain has drained.
+        """
+        if self.guarded:
+            (host,) = routes.virtual_hosts
+            host.routes.insert(0, guard())
+
+
+@cache
+def guard() -> route_components_pb2.Route:
+    """Return the route that refuses a path which hides a dot segment."""
+    return route_components_pb2.Route(
+        name="escaped-dot-segment",
+        match=route_components_pb2.RouteMatch(safe_regex=matching.full_match(_DOT_SEGMENT).safe_regex),
+        direct_response=route_components_pb2.DirectResponseAction(status=400),
+    )

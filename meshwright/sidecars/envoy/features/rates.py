@@ -1,0 +1,61 @@
+"""How many requests an inbound port takes in a time: Envoy's local rate limit, which by itself counts none.
+
+The limits stand in the route configuration: another amount changes no listener. Whenever one of them is
+another one, counting begins anew for it. What those let pass, a service may count besides, for all workloads
+together: the listener says who is asked, the route configuration what it is told.
+"""
+
+from dataclasses import dataclass
+
+from catalog.policy.proxy import MeshTerms
+from meshwright.mesh.limits import RateLimits
+from meshwright.sidecars.envoy import matching, rate_services, rates
+from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.typed import packed
+from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+
+_STATISTICS = "inbound"
+
+
+@dataclass(frozen=True, slots=True)
+class Rates(Feature):
+    """The limits of a port that has some; the listener looks at no more of them."""
+
+    limits: RateLimits
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Add the filters."""
+        del terms
+        if self.limits.of_requests:
+            local = packed(rates.of_requests(_STATISTICS))
+            manager.http_filters.add(name=rates.HTTP_FILTER, typed_config=local)
+        if (counted := self.limits.counted_requests) is not None:
+            asking = packed(rate_services.of_requests(counted))
+            manager.http_filters.add(name=rate_services.HTTP_FILTER, typed_config=asking)
+
+    def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
+        """Limit all requests, and those of a path by a route of their own that leads where all others do."""
+        (host,) = routes.virtual_hosts
+        if (limit := self.limits.requests) is not None:
+            host.typed_per_filter_config[rates.HTTP_FILTER].CopyFrom(
+                packed(rates.of_requests(_STATISTICS, limit))
+            )
+        if (counted := self.limits.counted_requests) is not None:
+            host.rate_limits.extend(rate_services.told(counted.descriptors))
+        for number, each in enumerate(self.limits.routes):
+            route = route_components_pb2.Route()
+            route.CopyFrom(host.routes[-1])
+            route.name = f"limited-{number}"
+            route.match.CopyFrom(
+                route_components_pb2.RouteMatch(safe_regex=matching.full_match(each.path_regex).safe_regex)
+            )
+            if each.limit is not None:
+                route.typed_per_filter_config[rates.HTTP_FILTER].CopyFrom(
+                    packed(rates.of_requests(_STATISTICS, each.limit))
+                )
+            # Envoy looks at those of the host where a route has none.
+            route.route.rate_limits.extend(rate_services.told(each.descriptors))
+            host.routes.insert(len(host.routes) - 1, route)

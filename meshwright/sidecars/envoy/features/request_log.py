@@ -1,0 +1,22 @@
+"""A line for each request: on Envoy's standard output, unless a Telemetry says otherwise."""
+
+from dataclasses import dataclass
+
+from catalog.policy.proxy import MeshTerms
+from meshwright.sidecars.envoy import access_log
+from meshwright.sidecars.envoy.features.feature import Feature
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLog(Feature):
+    """The access log; connections have one as well (`meshwright.sidecars.envoy.access_log`)."""
+
+    inbound: bool
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Add the log."""
+        logged = access_log.judged_requests if self.inbound else access_log.requests
+        manager.access_log.extend(logged(terms.logs))

@@ -1,0 +1,71 @@
+"""A span of each request at both ends of a call, told to a collector: who called, what came of it, how long.
+
+The headers that join them (B3, or the W3C's with OTLP) are the applications' to pass on from a request to
+those that they make for it. X-Request-Id stays as it is written: by itself Envoy would write into it whether
+a request is sampled.
+"""
+
+from typing import Final
+
+from google.protobuf.wrappers_pb2 import BoolValue
+
+from catalog.policy.proxy import MeshTerms
+from meshwright.mesh.config import Tracing, TracingProtocol
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.typed import packed
+from protos.envoy.config.core.v3 import extension_pb2, grpc_service_pb2
+from protos.envoy.config.trace.v3 import http_tracer_pb2, opentelemetry_pb2, zipkin_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+from protos.envoy.extensions.request_id.uuid.v3 import uuid_pb2
+from protos.envoy.extensions.tracers.opentelemetry.resource_detectors.v3 import (
+    environment_resource_detector_pb2 as detector_pb2,
+)
+from protos.envoy.type.v3 import percent_pb2
+
+_ALL: Final = percent_pb2.Percent(value=100)
+_WHO_TELLS: Final = extension_pb2.TypedExtensionConfig(
+    name="envoy.tracers.opentelemetry.resource_detectors.environment",
+    typed_config=packed(detector_pb2.EnvironmentResourceDetectorConfig()),
+)
+"""The environment names the service (`meshwright.agent.envoy.environment`), so listeners are alike."""
+
+
+class Spans(Feature):
+    """The mesh's collector, if it has one."""
+
+    __slots__ = ()
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Have spans made and sent."""
+        told = terms.tracing
+        if told is None:
+            return
+        manager.tracing.provider.CopyFrom(_provider(told))
+        manager.tracing.client_sampling.CopyFrom(_ALL)
+        manager.tracing.random_sampling.value = told.percent
+        manager.tracing.overall_sampling.CopyFrom(_ALL)
+        kept = uuid_pb2.UuidRequestIdConfig(pack_trace_reason=BoolValue(value=False))
+        manager.request_id_extension.typed_config.CopyFrom(packed(kept))
+
+
+def _provider(told: Tracing) -> http_tracer_pb2.Tracing.Http:
+    match told.protocol:
+        case TracingProtocol.ZIPKIN:
+            zipkin = zipkin_pb2.ZipkinConfig(
+                collector_cluster=names.TRACING_CLUSTER,
+                collector_endpoint=told.endpoint,
+                collector_endpoint_version=zipkin_pb2.ZipkinConfig.CollectorEndpointVersion.HTTP_JSON,
+                collector_hostname=told.collector.host,
+                shared_span_context=BoolValue(value=False),
+            )
+            return http_tracer_pb2.Tracing.Http(name="envoy.tracers.zipkin", typed_config=packed(zipkin))
+        case TracingProtocol.OTLP:
+            envoy = grpc_service_pb2.GrpcService.EnvoyGrpc(cluster_name=names.TRACING_CLUSTER)
+            otlp = opentelemetry_pb2.OpenTelemetryConfig(
+                grpc_service=grpc_service_pb2.GrpcService(envoy_grpc=envoy),
+                resource_detectors=[_WHO_TELLS],
+            )
+            return http_tracer_pb2.Tracing.Http(name="envoy.tracers.opentelemetry", typed_config=packed(otlp))

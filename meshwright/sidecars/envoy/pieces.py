@@ -1,0 +1,312 @@
+"""ProxyPolicy in, everything that its proxies are sent out (but secrets, which certificates make).
+
+It is made in pieces. Each piece gets the policy without what it does not look at, so that whatever changes
+there does not make it anew: endpoints are given to load assignments alone, rules and splits touch route
+configurations.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache, partial
+from http import HTTPStatus
+from typing import Final
+from zlib import crc32
+
+from catalog.policy.outside import OutsidePort, OutsideRange
+from catalog.policy.provenance import (
+    Admitting,
+    AllInbound,
+    AllOutbound,
+    Application,
+    Calls,
+    Leaving,
+    MeshWide,
+    Reached,
+)
+from catalog.policy.proxy import (
+    Destination,
+    ExternalDestination,
+    InboundPort,
+    InterceptionKind,
+    Logging,
+    MeshTerms,
+    OnlyRules,
+    OutboundService,
+    ProxyPolicy,
+    Reachable,
+    RequestRule,
+    ServiceDestination,
+)
+from catalog.store.settings import MethodOverrides
+from meshwright.mesh.calling import RetryPolicy
+from meshwright.mesh.hashing import Shared
+from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.rate_services import RateLimitService
+from meshwright.mesh.routing import Abort, RouteActions
+from meshwright.mesh.service import EscapedSlashes, ExternalHost, ServiceKey, Upstream
+from meshwright.sidecars.contract.driver import Piece, Pieces, each_piece
+from meshwright.sidecars.envoy import (
+    clusters,
+    endpoints,
+    inbound_listeners,
+    names,
+    outbound_listeners,
+    routes,
+)
+from meshwright.sidecars.envoy.judging import judged
+from meshwright.sidecars.envoy.outbound_listeners import Calling
+
+_Judged = partial(Piece, faults=judged)
+
+BATCHES: Final = 64
+"""Into how many what many proxies have in common is divided: of a service, one of them is made again."""
+
+_COUNTED: Final = RateLimit(1, RateUnit.SECOND)
+"""Some rate."""
+
+_FAULTY: Final = (
+    RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions(abort=Abort(0, HTTPStatus.OK))),
+)
+"""Some rule by which requests are harmed."""
+
+REMEMBERED: Final = 2048
+"""How many pieces of what is called: the very same for all its callers is known without comparing it."""
+
+
+def parts(policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
+    """Return what makes the listeners, routes, clusters and endpoints of a policy.
+
+    Nothing is made that nothing refers to, and what a resource refers to is made, or is one of the secrets.
+    Equal policies give equal bytes.
+    """
+    return tuple(_parts(policy))
+
+
+def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
+    yield from _inbound(policy)
+    yield from _asked(policy)
+    calling = _calling(policy)
+    yield from _outside(policy)
+    if len(policy.reachable) == 1 and policy.reachable[0].common:
+        yield Pieces(_outbound, (calling,))
+        return
+    for each in policy.reachable:
+        if each.common:
+            yield Pieces(_batches, (policy.terms.of_destinations, each))
+        else:
+            yield from each_piece(_reached(policy.terms.of_destinations, each))
+    yield from _own_listeners(calling)
+
+
+def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
+    headers, reuse, primary = policy.headers, policy.resilience.reuse, policy.primary
+    # Egress is the outbound listener's affair, TPROXY the inbound one's.
+    inbound = tuple(map(_port_of_listener, policy.inbound))
+    called = replace(
+        policy,
+        inbound=inbound,
+        reachable=(),
+        outside=(),
+        passthrough=False,
+        closed=Shared(),
+        method_overrides=MethodOverrides.KEEP,  # the affair of routes
+    )
+    yield _Judged(inbound_listeners.inbound, (called,), AllInbound())
+    for port in policy.inbound:
+        if inbound_listeners.is_open(port):
+            bare = replace(
+                port,
+                services=(),
+                listen=None,
+                escaped_slashes=EscapedSlashes.REJECT,
+                mesh_names=(),
+                asked=None,
+            )
+            behind = replace(bare, access=OnlyRules(), rates=RateLimits(), named=(), tapped=())
+            yield _Judged(clusters.application, (headers, reuse, primary, behind), Application(port.services))
+            if port.protocol.is_http:
+                admitting = Admitting(port.port, port.protocol, port.services)
+                terms = (policy.trust_domain, policy.denials, primary, bare, policy.method_overrides)
+                yield _Judged(routes.inbound, terms, admitting)
+
+
+def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
+    """Yield what makes the clusters of those whom proxies ask or tell of requests, where any come."""
+    served = any(port.protocol.is_http and inbound_listeners.is_open(port) for port in policy.inbound)
+    asking = (port.asked for port in policy.inbound if inbound_listeners.is_open(port))
+    for each in sorted({(names.authorizer_cluster(it), it.authorizer.server) for it in asking if it}):
+        yield _Judged(clusters.authorizer, each, AllInbound())
+    counting = {each.server for port in policy.inbound for each in _counting(port)}
+    for server in sorted(counting):
+        yield _Judged(clusters.rate_limits, (server,), AllInbound())
+    if policy.logs.collector is not None:
+        yield _Judged(clusters.extension, (policy.logs.collector,), AllInbound())
+    calls = (each for part in policy.reachable for each in part.services)
+    if policy.tracing is not None and (served or any(each.protocol.is_http for each in calls)):
+        told = policy.tracing
+        yield _Judged(clusters.collector, (told.protocol, told.collector), MeshWide())
+
+
+def _counting(port: InboundPort) -> tuple[RateLimitService, ...]:
+    return port.rates.services if inbound_listeners.is_open(port) else ()
+
+
+def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:
+    """Yield all that a proxy's own calls need; who it is makes no difference."""
+    for each in calling.reachable:
+        yield from _batches(calling.terms.of_destinations, each)
+    yield from _own_listeners(calling)
+
+
+def _own_listeners(calling: Calling) -> Iterator[Piece]:
+    terms = replace(calling.terms, logs=Logging())
+    bare = replace(calling, terms=terms, reachable=tuple(map(_of_listener, calling.reachable)))
+    yield _Judged(
+        outbound_listeners.outbound,
+        (bare, calling.terms.logs),
+        AllOutbound(),
+        ahead=outbound_listeners.chain_by_chain,
+    )
+    if calling.interception is not InterceptionKind.TRANSPARENT:
+        return
+    if calling.passthrough or any(_goes_on(each) for port in calling.outside for each in port.ranges):
+        yield _Judged(clusters.passthrough, about=MeshWide())
+    if calling.leaves:
+        yield _Judged(clusters.blackhole, about=MeshWide())
+
+
+def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
+    """Yield what makes the routes and clusters of requests that leave the mesh."""
+    ways: set[tuple[Port, ExternalHost | None, ConnectionLimits]] = set()
+    for port in _ports_out(policy):
+        for each in port.ranges:
+            if each.hosts:
+                yield _Judged(routes.outside, (port.port, replace(each, server_names=())), Leaving())
+                found = (route for host in each.hosts for route in host.routes)
+                ways.update((port.port, route.host, route.limits) for route in found)
+    for number, to, limits in sorted(ways, key=str):
+        if to is not None:
+            place = ExternalDestination(to, number, is_http=True, limits=limits)
+            yield _Judged(clusters.external, (policy.headers, policy.resilience.reuse, place), Leaving())
+    if any(to is None for _, to, _ in ways):
+        yield _Judged(clusters.passthrough_http, (policy.headers, policy.resilience.reuse), MeshWide())
+
+
+def _ports_out(policy: ProxyPolicy) -> tuple[OutsidePort, ...]:
+    """Return the ports outside, but for the listener's own, by which a call would come back to it."""
+    return tuple(each for each in policy.outside if each.port != names.OUTBOUND_PORT)
+
+
+def _goes_on(what: OutsideRange) -> bool:
+    """Say whether connections go where they were going."""
+    return what.connections or bool(what.server_names)
+
+
+def _batches(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
+    """Yield what makes all that may be called, a batch at a time: by its name each service is in one."""
+    batches: dict[int, tuple[list[OutboundService], list[Destination]]] = {}
+    for service in part.services:
+        batches.setdefault(_batch(service.upstream), ([], []))[0].append(service)
+    for destination in part.destinations:
+        place = destination.service if isinstance(destination, ServiceDestination) else destination.host
+        batches.setdefault(_batch(place), ([], []))[1].append(destination)
+    for _, found in sorted(batches.items()):
+        yield Pieces(_reached, (terms, Reachable.of(*found)))
+
+
+def _batch(upstream: Upstream) -> int:
+    return crc32(str(upstream).encode()) % BATCHES
+
+
+def _reached(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
+    """Yield what makes the routes, clusters and endpoints of what may be called."""
+    for service in part.services:
+        if service.protocol.is_http:
+            yield Pieces(_routes, (service, terms.resilience.retry))
+    for destination in part.destinations:
+        yield Pieces(_destination, (terms, destination))
+
+
+@lru_cache(REMEMBERED)
+def _routes(service: OutboundService, retry: RetryPolicy | None) -> tuple[Piece]:
+    to, number = service.upstream, service.port
+    calls = Calls(to, number) if isinstance(to, ServiceKey) else AllOutbound()
+    split = replace(service, addresses=(), listen=(), escaped_slashes=EscapedSlashes.REJECT)
+    return (_Judged(routes.outbound, (split, retry), calls),)
+
+
+def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
+    if isinstance(destination, ExternalDestination):
+        yield _Judged(clusters.external, (terms.headers, terms.resilience.reuse, destination), AllOutbound())
+        return
+    # Of HTTP it is the rules that ask who calls: all callers share one cluster.
+    caller = None if destination.is_http else destination.caller
+    yield _cluster(terms, replace(destination, endpoints=(), caller=caller, near=None))
+    if not destination.as_called:
+        # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
+        places = ServiceDestination(
+            destination.service,
+            destination.target_port,
+            is_http=False,
+            server_name="",
+            identities=(),
+            endpoints=destination.endpoints,
+            caller=destination.caller,
+            near=destination.near,
+        )
+        reached = Reached(destination.service, destination.target_port)
+        yield _Judged(endpoints.assignment, about=reached, destinations=(places,))
+
+
+@lru_cache(REMEMBERED)
+def _cluster(terms: MeshTerms, place: ServiceDestination) -> Piece:
+    reached = Reached(place.service, place.target_port)
+    return _Judged(clusters.destination, (terms, place), reached)
+
+
+def _calling(policy: ProxyPolicy) -> Calling:
+    """Return what the listeners for a proxy's own calls are made from."""
+    return Calling(
+        policy.interception,
+        policy.transparent.ipv6,
+        policy.terms,
+        policy.reachable,
+        policy.passthrough,
+        policy.closed,
+        tuple(each.without_routes for each in _ports_out(policy)),
+    )
+
+
+def _port_of_listener(port: InboundPort) -> InboundPort:
+    """Leave out what stands in a port's route configuration: of HTTP, all rules but those from outside.
+
+    Connections of outsiders are chosen by the listener. Their rules are whole here, to be the same units. Of
+    the rates of requests it asks whether there are any, and who counts them besides.
+    """
+    access, rates = port.access, port.rates
+    if port.protocol.is_http:
+        access = OnlyRules(tuple(each for each in access.rules if each.from_outside))
+        counted = rates.counted_requests
+        rates = replace(
+            rates,
+            requests=_COUNTED if rates.of_requests else None,
+            routes=(),
+            counted_requests=None if counted is None else replace(counted, descriptors=()),
+        )
+    return replace(port, services=(), access=access, rates=rates, named=(), tapped=())
+
+
+def _of_listener(part: Reachable) -> Reachable:
+    """Leave out where calls go."""
+    return Reachable.of(map(_service_of_listener, part.services))
+
+
+@lru_cache(REMEMBERED)
+def _service_of_listener(service: OutboundService) -> OutboundService:
+    """Leave out what stands in a service's route configuration."""
+    if not service.protocol.is_http:
+        return service
+    faults = any(each.actions.faulty for each in service.rules)
+    return replace(service, routes=(), retries=None, rules=_FAULTY if faults else ())

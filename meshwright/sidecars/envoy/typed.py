@@ -1,0 +1,50 @@
+"""Small parts of Envoy's API that every kind of resource uses."""
+
+from typing import Final
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.message import Message
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from catalog.policy.proxy import SocketAddress
+from meshwright.mesh.callers import IpRange
+from protos.envoy.config.core.v3 import address_pb2, config_source_pb2
+from protos.envoy.type.v3 import percent_pb2
+from xds.protocol.resource import Reference, ResourceName, TypeUrl
+from xds.protocol.type_urls import PREFIX
+
+
+def packed(message: Message) -> Any:
+    """Pack a typed extension configuration, deterministically (RBAC policies are a map)."""
+    value = message.SerializeToString(deterministic=True)
+    return Any(type_url=PREFIX + message.DESCRIPTOR.full_name, value=value)
+
+
+def socket_address(where: SocketAddress) -> address_pb2.Address:
+    """Return a TCP address in Envoy's words."""
+    socket = address_pb2.SocketAddress(address=where.address, port_value=where.port)
+    return address_pb2.Address(socket_address=socket)
+
+
+def cidr(network: IpRange) -> address_pb2.CidrRange:
+    """Return a network in Envoy's words."""
+    address, _, length = network.network.partition("/")
+    return address_pb2.CidrRange(address_prefix=address, prefix_len=UInt32Value(value=int(length)))
+
+
+def reference(type_url: TypeUrl, name: str) -> Reference:
+    """Return what a resource that needs another one lists."""
+    return (type_url, ResourceName(name))
+
+
+OVER_ADS: Final = config_source_pb2.ConfigSource(
+    ads=config_source_pb2.AggregatedConfigSource(),
+    resource_api_version=config_source_pb2.ApiVersion.V3,
+)
+"""Taken over the aggregated stream; waited for as long as Envoy's default says (15 s)."""
+
+
+def percent(of_hundred: float) -> percent_pb2.FractionalPercent:
+    """Return a share of a hundred, to the ten-thousandth."""
+    million = percent_pb2.FractionalPercent.DenominatorType.MILLION
+    return percent_pb2.FractionalPercent(numerator=round(of_hundred * 10_000), denominator=million)

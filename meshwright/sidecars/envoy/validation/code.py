@@ -1,0 +1,182 @@
+"""What Envoy checks in its code, beyond the rules of its API.
+
+Each function looks at one message type. What only a proxy can know is not judged, such as whether an address
+can be bound or whether a certificate's key fits.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Any, Final
+
+import re2
+from google.protobuf.duration_pb2 import Duration
+
+from meshwright.sidecars.envoy.bootstrap import REGEX_PROGRAM_SIZE
+from meshwright.sidecars.envoy.validation.faults import Fault, Way, fault
+from meshwright.specs import regexes
+from protos.envoy.config.cluster.v3 import cluster_pb2
+from protos.envoy.config.core.v3 import address_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
+from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
+from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
+from protos.envoy.type.matcher.v3 import regex_pb2
+
+CodeCheck = Callable[[Any, Way, list[Fault]], None]
+
+_UINT32: Final = 2**32 - 1
+_MAX_SECONDS: Final = 315_576_000_000
+"""google.protobuf.Duration: ten thousand years."""
+
+
+_ASKS_THE_DNS: Final = (
+    cluster_pb2.Cluster.DiscoveryType.STRICT_DNS,
+    cluster_pb2.Cluster.DiscoveryType.LOGICAL_DNS,
+)
+_READINGS: Final = (re2.Options.Encoding.UTF8, re2.Options.Encoding.LATIN1)
+"""How older Envoys (1.38.3), and newer ones, read expressions."""
+
+
+@lru_cache(4096)
+def regex_fault(pattern: str) -> str:
+    """Return what some Envoy has against an expression, empty if nothing: all run RE2 with its defaults."""
+    if not regexes.regex_fault(pattern):
+        return ""  # by narrower bounds; of what stands in a manifest it is known from when that was read
+    options = re2.Options()
+    options.log_errors = False
+    for options.encoding in _READINGS:
+        try:
+            size = re2.compile(pattern.encode(), options).programsize
+        except re2.error as error:
+            return f"must be a regular expression of RE2: {error.args[0].decode(errors='replace')}"
+        if size > REGEX_PROGRAM_SIZE:
+            return f"must be a smaller regular expression: {size} instructions, at most {REGEX_PROGRAM_SIZE}"
+    return ""
+
+
+def _regex(message: regex_pb2.RegexMatcher, way: Way, found: list[Fault]) -> None:
+    problem = regex_fault(message.regex)
+    if problem:
+        found.append(fault((way, "regex", None), problem, message.regex))
+
+
+def _duration(message: Duration, way: Way, found: list[Fault]) -> None:
+    if message.seconds < 0 or message.nanos < 0:
+        found.append(fault(way, "must not be negative"))
+    elif message.seconds > _MAX_SECONDS or message.nanos >= 10**9:
+        found.append(fault(way, f"must be at most {_MAX_SECONDS} s, its nanos below 10^9"))
+
+
+def _socket_address(message: address_pb2.SocketAddress, way: Way, found: list[Fault]) -> None:
+    if not message.resolver_name and not _is_ip(message.address) and not _is_of_cluster(way):
+        found.append(_no_ip(message, way))
+
+
+def _is_of_cluster(way: Way) -> bool:
+    """Say whether an address stands in a cluster, whose kind says if it may be a name (`_cluster`)."""
+    while way is not None:
+        way, field, _ = way
+        if field == "load_assignment":
+            return True
+    return False
+
+
+def _cluster(message: cluster_pb2.Cluster, way: Way, found: list[Fault]) -> None:
+    if message.type in _ASKS_THE_DNS or message.HasField("cluster_type"):
+        return
+    where: Way = (way, "load_assignment", None)
+    for number, locality in enumerate(message.load_assignment.endpoints):
+        for position, each in enumerate(locality.lb_endpoints):
+            address = each.endpoint.address
+            at = address.socket_address
+            if address.HasField("socket_address") and not at.resolver_name and not _is_ip(at.address):
+                here: Way = (((where, "endpoints", number), "lb_endpoints", position), "endpoint", None)
+                found.append(_no_ip(at, ((here, "address", None), "socket_address", None)))
+
+
+def _no_ip(message: address_pb2.SocketAddress, way: Way) -> Fault:
+    return fault((way, "address", None), "must be an IP address", message.address)
+
+
+def _cidr_range(message: address_pb2.CidrRange, way: Way, found: list[Fault]) -> None:
+    try:
+        longest = ip_address(message.address_prefix).max_prefixlen
+    except ValueError:
+        found.append(fault((way, "address_prefix", None), "must be an IP address", message.address_prefix))
+        return
+    if message.prefix_len.value > longest:
+        found.append(fault((way, "prefix_len", None), f"must be at most {longest}", message.prefix_len.value))
+
+
+@lru_cache(4096)
+def _is_ip(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text  # whether a zone exists is known where the proxy runs
+
+
+def _weighted_routes(message: route_components_pb2.WeightedCluster, way: Way, found: list[Fault]) -> None:
+    total = sum(each.weight.value for each in message.clusters)
+    if not message.HasField("total_weight"):
+        _sum(total, (way, "clusters", None), found)
+    if total == 0:
+        found.append(fault((way, "clusters", None), "must have weights that come to more than 0"))
+
+
+def _weighted_tcp(message: tcp_proxy_pb2.TcpProxy.WeightedCluster, way: Way, found: list[Fault]) -> None:
+    _sum(sum(each.weight for each in message.clusters), (way, "clusters", None), found)
+
+
+def _sum(total: int, way: Way, found: list[Fault]) -> None:
+    if total > _UINT32:
+        found.append(fault(way, f"must have weights that come to at most {_UINT32}", total))
+
+
+def _virtual_hosts(message: route_pb2.RouteConfiguration, way: Way, found: list[Fault]) -> None:
+    hosts = message.virtual_hosts
+    _different((each.name for each in hosts), (way, "virtual_hosts", None), "name", found)
+    domains = (domain.lower() for each in hosts for domain in each.domains)
+    _different(domains, (way, "virtual_hosts", None), "domain", found)
+
+
+def _filter_chains(message: listener_pb2.Listener, way: Way, found: list[Fault]) -> None:
+    keys = (key for each in message.filter_chains for key in _match_keys(each.filter_chain_match))
+    _different(keys, (way, "filter_chains", None), "match", found)
+
+
+def _match_keys(match: listener_components_pb2.FilterChainMatch) -> Iterator[tuple[str, int, bytes]]:
+    """Yield what no other filter chain may match: a range of addresses, with all else that is asked for."""
+    rest = listener_components_pb2.FilterChainMatch()
+    rest.CopyFrom(match)
+    rest.ClearField("prefix_ranges")
+    other = rest.SerializeToString(deterministic=True)
+    if not match.prefix_ranges:
+        yield "", 0, other
+    for each in match.prefix_ranges:
+        yield each.address_prefix, each.prefix_len.value, other
+
+
+def _different(values: Iterable[Hashable], way: Way, what: str, found: list[Fault]) -> None:
+    for value, times in Counter(values).items():
+        if times > 1:
+            shown = value if isinstance(value, str) else None
+            found.append(fault(way, f"must not have one {what} twice", shown))
+
+
+CODE: Final[dict[str, CodeCheck]] = {
+    made.DESCRIPTOR.full_name: check
+    for made, check in (
+        (Duration, _duration),
+        (address_pb2.CidrRange, _cidr_range),
+        (cluster_pb2.Cluster, _cluster),
+        (address_pb2.SocketAddress, _socket_address),
+        (listener_pb2.Listener, _filter_chains),
+        (regex_pb2.RegexMatcher, _regex),
+        (route_components_pb2.WeightedCluster, _weighted_routes),
+        (route_pb2.RouteConfiguration, _virtual_hosts),
+        (tcp_proxy_pb2.TcpProxy.WeightedCluster, _weighted_tcp),
+    )
+}

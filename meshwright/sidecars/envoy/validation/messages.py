@@ -1,0 +1,354 @@
+"""Messages judged by the rules of their fields.
+
+A message type is prepared once, when the first message of it is judged: closures for the fields that have
+rules, and nothing for whole trees that have none. Messages inside an Any are judged as part of what holds it.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from hashlib import blake2b
+from typing import Any, Final
+
+from google.protobuf import any_pb2, descriptor_pool, duration_pb2, message_factory, wrappers_pb2
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
+from google.protobuf.message import DecodeError, Message
+
+from meshwright.sidecars.envoy.validation.code import CODE
+from meshwright.sidecars.envoy.validation.faults import Fault, Way, fault
+from meshwright.sidecars.envoy.validation.rules import Rule, UnknownRuleError, refuse_others, scalar_rules
+from protos.udpa.annotations import sensitive_pb2
+from protos.validate import validate_pb2
+
+_ANY: Final = any_pb2.Any.DESCRIPTOR.full_name
+_DURATION: Final = duration_pb2.Duration.DESCRIPTOR.full_name
+_WRAPPERS: Final = frozenset(
+    each.full_name for each in wrappers_pb2.DESCRIPTOR.message_types_by_name.values()
+)
+"""A rule for a number or a text on a field of such a type is about the value inside."""
+_PART_BYTES: Final = 2048
+_REMEMBERED: Final = 32 * 1024
+_DIGEST_BYTES: Final = 16
+
+_Value = Any
+"""What a field holds, of whatever type the descriptor says."""
+_Rules = Any
+"""A message of `validate_pb2`: FieldRules, or those of one kind."""
+_Check = Callable[[_Value, Way, list[Fault]], None]
+_Absent = tuple[Callable[[Any], bool], str, str]
+"""Whether a message lacks something, which field, and the words."""
+
+
+class _Right:
+    """Small parts that were found to be right: the next resource, or the next form of one, has most of them.
+
+    Encoding a part takes a tenth of judging it. Of each only a digest is kept. When there are too many, all
+    are forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._digests: set[bytes] = set()
+
+    def __contains__(self, digest: bytes) -> bool:
+        """Say whether the part with this digest was added."""
+        return digest in self._digests
+
+    def add(self, digest: bytes) -> None:
+        """Remember a part; nothing of one that is too large to have a digest."""
+        if not digest:
+            return
+        if len(self._digests) >= _REMEMBERED:
+            self._digests.clear()
+        self._digests.add(digest)
+
+
+def _digest(part: bytes, kind: str) -> bytes:
+    """Return what stands for a part, encoded as a message of that kind; empty where it is not small."""
+    if len(part) > _PART_BYTES:
+        return b""
+    return blake2b(b"%b %b" % (kind.encode(), part), digest_size=_DIGEST_BYTES).digest()
+
+
+_right: Final = _Right()
+
+
+def faults(message: Message) -> tuple[Fault, ...]:
+    """Return everything in `message` that Envoy would refuse.
+
+    Raises UnknownRuleError where the API states a rule that is not known here (a test prepares all types).
+    """
+    found: list[Fault] = []
+    check = _message_check(message.DESCRIPTOR)
+    if check is not None:
+        check(message, None, found)
+    return tuple(found)
+
+
+def prepare(descriptors: Iterable[Descriptor]) -> frozenset[str]:
+    """Prepare message types and all that they hold, and return their names; raise UnknownRuleError."""
+    known = frozenset[Descriptor]().union(*map(_closure, descriptors))
+    for each in known:
+        _message_check(each)
+        _fields(each)
+    return frozenset(each.full_name for each in known)
+
+
+def _option(of: Descriptor | FieldDescriptor | OneofDescriptor, option: FieldDescriptor) -> _Value:
+    """Return an option that Envoy's API gives to a part of it, None where it does not."""
+    options: _Value = of.GetOptions()
+    return options.Extensions[option] if options.HasExtension(option) else None
+
+
+@cache
+def _closure(root: Descriptor) -> frozenset[Descriptor]:
+    """Return a message type and all types of its fields."""
+    found = {root}
+    waiting = [root]
+    while waiting:
+        inner = {field.message_type for field in waiting.pop().fields if field.message_type} - found
+        found |= inner
+        waiting.extend(inner)
+    return frozenset(found)
+
+
+@cache
+def _matters(root: Descriptor) -> bool:
+    """Say whether anything in messages of a type can be wrong."""
+    return any(
+        each.full_name == _ANY
+        or each.full_name in CODE
+        or any(_option(field, validate_pb2.rules) is not None for field in each.fields)
+        or any(_option(oneof, validate_pb2.required) for oneof in each.oneofs)
+        for each in _closure(root)
+    )
+
+
+@cache
+def _message_check(descriptor: Descriptor) -> _Check | None:
+    """Return the check of a message type, None where there is nothing to check.
+
+    Types may hold themselves, so fields are prepared when the first message of the type is judged.
+    """
+    if any(_option(descriptor, each) is not None for each in (validate_pb2.disabled, validate_pb2.ignored)):
+        raise UnknownRuleError(f"{descriptor.full_name} is not to be validated")
+    if descriptor.full_name == _ANY:
+        return _check_any
+    if not _matters(descriptor):
+        return None
+    code = CODE.get(descriptor.full_name)
+
+    def check(message: Message, way: Way, found: list[Fault]) -> None:
+        by_number, absent = _fields(descriptor)
+        for field, value in message.ListFields():
+            one = by_number.get(field.number)
+            if one is not None:
+                one(value, way, found)
+        for lacks, name, expected in absent:
+            if lacks(message):
+                found.append(fault((way, name, None), expected))
+        if code is not None:
+            code(message, way, found)
+
+    return check
+
+
+@cache
+def _fields(descriptor: Descriptor) -> tuple[dict[int, _Check], tuple[_Absent, ...]]:
+    """Return the checks of the fields that are set, by number, and of those that must be."""
+    checks = {field.number: _field_check(field) for field in descriptor.fields}
+    required = [each for each in descriptor.oneofs if _option(each, validate_pb2.required)]
+    absent = [
+        *map(_no_choice, required),
+        *(one for field in descriptor.fields for one in _when_absent(field)),
+    ]
+    return {number: check for number, check in checks.items() if check is not None}, tuple(absent)
+
+
+def _no_choice(oneof: OneofDescriptor) -> _Absent:
+    name = oneof.name
+    choices = ", ".join(each.name for each in oneof.fields)
+    return lambda message: message.WhichOneof(name) is None, name, f"is missing; must be one of {choices}"
+
+
+def _when_absent(field: FieldDescriptor) -> list[_Absent]:
+    """Return what is wrong where a field is not set. Of a oneof, only the field that is set has rules."""
+    rules, kind = _rules(field)
+    name = field.name
+    if field.containing_oneof is not None:
+        return []
+    if rules.message.required or getattr(kind, "required", False):
+        return [(lambda message: not message.HasField(name), name, "is missing")]
+    if kind is None or getattr(kind, "ignore_empty", False) or (field.has_presence and not field.is_repeated):
+        return []
+    if field.is_repeated:
+        fewest = getattr(kind, "min_items", 0) or getattr(kind, "min_pairs", 0)
+        return [(lambda message: not getattr(message, name), name, "must not be empty")] if fewest else []
+    return [
+        (lambda message: not getattr(message, name), name, expected)
+        for test, expected in scalar_rules(field, kind)
+        if not test(field.default_value)
+    ]
+
+
+def _rules(field: FieldDescriptor) -> tuple[_Rules, _Rules]:
+    """Return a field's rules, and those of its kind (StringRules, RepeatedRules, ...) or None."""
+    return _split(_option(field, validate_pb2.rules) or validate_pb2.FieldRules())
+
+
+def _split(rules: _Rules) -> tuple[_Rules, _Rules]:
+    kind = rules.WhichOneof("type")
+    return rules, None if kind is None else getattr(rules, kind)
+
+
+def _field_check(field: FieldDescriptor) -> _Check | None:
+    """Return the check of a field that is set."""
+    rules, kind = _rules(field)
+    if field.is_repeated:
+        inner = field.message_type
+        if inner is not None and inner.GetOptions().map_entry:
+            return _map_check(field, inner, kind)
+        return _list_check(field, kind)
+    one = _value_check(field, rules, kind)
+    if one is None:
+        return None
+    name = field.name
+    return lambda value, way, found: one(value, (way, name, None), found)
+
+
+def _value_check(field: FieldDescriptor, rules: _Rules, kind: _Rules) -> _Check | None:
+    """Return the check of one value: a field's own, or an element's."""
+    if kind is not None and kind.DESCRIPTOR.name == "AnyRules":
+        refuse_others(kind, "required")
+        kind = None
+    inner = field.message_type
+    below = None if inner is None or rules.message.skip else _message_check(inner)
+    if kind is None:
+        return below
+    wrapped = inner is not None and inner.full_name in _WRAPPERS
+    if inner is not None and not wrapped and inner.full_name != _DURATION:
+        raise UnknownRuleError(f"{kind.DESCRIPTOR.name} on {field.full_name}, a {inner.full_name}")
+    hidden = bool(_option(field, sensitive_pb2.sensitive))
+    own = _scalar_check(scalar_rules(field, kind), hidden=hidden, wrapped=wrapped)
+    if below is None:
+        return own
+
+    def both(value: _Value, way: Way, found: list[Fault]) -> None:
+        own(value, way, found)
+        below(value, way, found)
+
+    return both
+
+
+def _scalar_check(rules: tuple[Rule, ...], *, hidden: bool, wrapped: bool) -> _Check:
+    def check(value: _Value, way: Way, found: list[Fault]) -> None:
+        plain = value.value if wrapped else value
+        for test, expected in rules:
+            if not test(plain):
+                found.append(fault(way, expected, plain, hidden=hidden))
+
+    return check
+
+
+def _list_check(field: FieldDescriptor, kind: _Rules) -> _Check | None:
+    """Return the check of a list. Rules of the list itself are few, so they are asked of every one."""
+    if kind is None:
+        kind = validate_pb2.RepeatedRules()
+    refuse_others(kind, "min_items", "max_items", "unique", "items", "ignore_empty")
+    fewest, most, unique = kind.min_items, kind.max_items, kind.unique
+    one = _value_check(field, *_split(kind.items))
+    if one is None and not (fewest or most or unique):
+        return None
+    name = field.name
+    each = one or _nothing
+    if one is not None and field.message_type is not None:
+        each = _remembering(one, field.message_type)
+
+    def check(values: _Value, way: Way, found: list[Fault]) -> None:
+        if len(values) < fewest:
+            found.append(fault((way, name, None), f"must have at least {fewest} elements", len(values)))
+        if most and len(values) > most:
+            found.append(fault((way, name, None), f"must have at most {most} elements", len(values)))
+        if unique and len(set(values)) < len(values):
+            found.append(fault((way, name, None), "must not hold an element twice"))
+        for index, value in enumerate(values):
+            each(value, (way, name, index), found)
+
+    return check
+
+
+def _remembering(one: _Check, inner: Descriptor) -> _Check:
+    """Return a check of messages in a list that does not judge twice what was right."""
+    name = inner.full_name
+
+    def check(value: _Value, way: Way, found: list[Fault]) -> None:
+        digest = _digest(value.SerializeToString(deterministic=True), name)
+        if digest in _right:
+            return
+        before = len(found)
+        one(value, way, found)
+        if len(found) == before:
+            _right.add(digest)
+
+    return check
+
+
+def _nothing(value: _Value, way: Way, found: list[Fault]) -> None:
+    """Find nothing wrong with an element that has no rules."""
+
+
+def _map_check(field: FieldDescriptor, entry_type: Descriptor, kind: _Rules) -> _Check | None:
+    if kind is None:
+        kind = validate_pb2.MapRules()
+    refuse_others(kind, "min_pairs", "keys", "values", "ignore_empty")
+    fewest, entry = kind.min_pairs, entry_type.fields_by_name
+    of_key = _value_check(entry["key"], *_split(kind.keys))
+    of_value = _value_check(entry["value"], *_split(kind.values))
+    if of_key is None and of_value is None and not fewest:
+        return None
+    name = field.name
+
+    def check(pairs: _Value, way: Way, found: list[Fault]) -> None:
+        if len(pairs) < fewest:
+            found.append(fault((way, name, None), f"must have at least {fewest} entries", len(pairs)))
+        for key in sorted(pairs):
+            if of_key is not None:
+                of_key(key, (way, name, key), found)
+            if of_value is not None:
+                of_value(pairs[key], (way, name, key), found)
+
+    return check
+
+
+def _check_any(packed: any_pb2.Any, way: Way, found: list[Fault]) -> None:
+    kind, part = packed.type_url, packed.value
+    digest = _digest(part, kind)
+    if digest in _right:
+        return
+    before = len(found)
+    problem, message = _unpacked(kind, part)
+    if message is None:
+        found.append(fault(way, problem, kind))
+        return
+    check = _message_check(message.DESCRIPTOR)
+    if check is not None:
+        check(message, way, found)
+    if len(found) == before:
+        _right.add(digest)
+
+
+def _unpacked(type_url: str, value: bytes) -> tuple[str, Message | None]:
+    """Return what an Any holds; else what is wrong with it."""
+    made = _class(type_url.rpartition("/")[2])
+    if made is None:
+        return "must hold a message of a type that is known here", None
+    try:
+        return "", made.FromString(value)
+    except DecodeError:
+        return "must hold a message of its type", None
+
+
+@cache
+def _class(name: str) -> type[Message] | None:
+    try:
+        return message_factory.GetMessageClass(descriptor_pool.Default().FindMessageTypeByName(name))
+    except KeyError:
+        return None

@@ -1,0 +1,102 @@
+"""What keeps a pod from having a sidecar, found before anything is made."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from meshwright.mesh.workload import Capture, Transparent
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.kubernetes import BY_NETWORK, Container, Pod, PodSpec, probe_of, spec_of
+from meshwright.sidecars.contract.pod import InjectorContext, Placement, PodOs
+from meshwright.sidecars.injection import names
+from meshwright.sidecars.injection.sidecar import Sidecar
+from meshwright.sidecars.layout import (
+    ADMIN_PORT,
+    INBOUND_PORT,
+    OUTBOUND_PORT,
+    PROXY_UID,
+    STATUS_PORT,
+    TPROXY_PORT,
+    ProbeKind,
+)
+from meshwright.specs.own_names import INJECTED
+
+_TAKEN_PORTS: Final = (ADMIN_PORT, OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
+
+
+def check(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> None:
+    """Raise CannotPatchError with the first reason against a pod, which is without what is put there."""
+    for reason in _reasons(context, sidecar, pod):
+        raise CannotPatchError(reason)
+
+
+def all_containers(pod: Pod) -> Iterator[Container]:
+    """Yield every container of a pod, those that run first included."""
+    spec = spec_of(pod)
+    yield from spec.get("initContainers") or ()
+    yield from spec.get("containers") or ()
+
+
+def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[str]:
+    spec = spec_of(pod)
+    if not spec.get("containers"):
+        yield "spec.containers is empty"
+    noted = set(pod.get("metadata", {}).get("annotations") or ()) & INJECTED
+    yield from (f"annotation {name} is the injection's own: leave it out" for name in sorted(noted))
+    known = Counter(each.get("name") for each in all_containers(pod))
+    yield from (f"container {name} is there twice" for name, count in known.items() if count > 1)
+    yield from _nobody(context, sidecar, pod)
+    laid = {str(volume.get("name")) for each in context.overlays for volume in each.volumes}
+    if twice := {each.get("name", "") for each in spec.get("volumes") or ()} & {*names.VOLUMES, *laid}:
+        yield f"spec.volumes has a volume of one of the sidecar's names: {min(twice)}"
+    if not sidecar.intercepts:
+        if context.interception != Transparent():
+            driver = context.selection.driver
+            yield f"its annotations say how its traffic is captured, and driver {driver} captures none"
+        return
+    if context.placement is Placement.CLASSIC:
+        yield from _too_early(spec)
+    if context.os is PodOs.WINDOWS:
+        yield "on Windows a pod's traffic cannot be led through a proxy: there are no iptables, and no agent"
+    if spec.get("hostNetwork"):
+        yield "spec.hostNetwork is true: the traffic of the whole node would be led through this sidecar"
+    yield from _conflicts(spec, tuple(all_containers(pod)), context.interception.capture)
+
+
+def _nobody(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[str]:
+    """Yield why the sidecar would be nobody, or somebody else."""
+    certificate, proxy = context.bootstrap_certificate, context.proxy
+    if proxy is None:
+        if not sidecar.joins:
+            driver = context.selection.driver
+            yield f"the sidecar of driver {driver} does not join by itself: a certificate must be made for it"
+        return
+    if certificate is not None and certificate.name != proxy:
+        yield f"the certificate is of {certificate.name}, and the proxy is {proxy}"
+    said = (pod.get("metadata", {}).get("labels") or {}).get(names.PROXY_UUID_LABEL, proxy.uuid)
+    if said != proxy.uuid:
+        yield f"label {names.PROXY_UUID_LABEL} is {said!r}, and the proxy is {proxy}"
+    if proxy.namespace != context.namespace:
+        yield f"the proxy {proxy} is not of namespace {context.namespace}"
+
+
+def _too_early(spec: PodSpec) -> Iterator[str]:
+    """Yield the init containers whose probes are asked before the sidecar is there, and after it is."""
+    for each in spec.get("initContainers") or ():
+        found = [kind for kind in ProbeKind if not set(BY_NETWORK).isdisjoint(probe_of(each, kind) or ())]
+        if found:
+            yield (
+                f"init container {each.get('name')} has a {found[0]} over the network, which is asked before "
+                "the sidecar runs and must be answered by it afterwards: use one of kind exec"
+            )
+
+
+def _conflicts(spec: PodSpec, containers: tuple[Container, ...], capture: Capture) -> Iterator[str]:
+    taken = (*_TAKEN_PORTS, TPROXY_PORT) if capture is Capture.TPROXY else _TAKEN_PORTS
+    for each in containers:
+        user = (spec.get("securityContext") or {}).get("runAsUser")
+        if (each.get("securityContext") or {}).get("runAsUser", user) == PROXY_UID:
+            yield f"container {each.get('name')} runs as user {PROXY_UID}: nothing that it sends is captured"
+        for port in each.get("ports") or ():
+            if port.get("containerPort") in taken:
+                yield f"container {each.get('name')} has port {port['containerPort']}, which is the sidecar's"

@@ -1,0 +1,247 @@
+"""What an injector must know of a pod: from MeshConfig, the pod's namespace, and the pod itself. Pure.
+
+How its traffic is captured is said by annotations of our own (`meshwright.specs.annotations.interception`).
+What is not captured is said by those that Open Service Mesh named; their lists, with commas between the
+entries, are added to those of MeshConfig:
+
+    openservicemesh.io/inbound-port-exclusion-list: "9100"
+    openservicemesh.io/outbound-port-exclusion-list: "6379, 27017"
+    openservicemesh.io/outbound-ip-range-exclusion-list: "169.254.169.254/32"
+    openservicemesh.io/outbound-ip-range-inclusion-list: "10.0.0.0/8"
+
+A namespace's `openservicemesh.io/metrics: enabled`, also of Open Service Mesh, has its pods say where their
+metrics are, by the annotations that a Prometheus is usually configured for.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from meshwright.mesh.config import Exclusions, MeshConfig
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, Port, ProxyUuid, ServiceName, is_dns_label
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.workload import DRIVER_ANNOTATION, Transparent
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.kubernetes import Pod, spec_of
+from meshwright.sidecars.contract.pod import (
+    InjectorContext,
+    Joining,
+    KubernetesClient,
+    Overlay,
+    Placement,
+    PodOs,
+    PullPolicy,
+    RulesBy,
+)
+from meshwright.sidecars.injection import own
+from meshwright.sidecars.injection.names import ENABLED, INBOUND_PORTS, METRICS, PROXY_UUID_LABEL
+from meshwright.sidecars.injection.probes import originals
+from meshwright.sidecars.injection.restoring import restored
+from meshwright.sidecars.selection import select
+from meshwright.specs import annotations as our_own
+from meshwright.specs.core.endpoints import OWN_UID, SERVICE_ANNOTATION
+from meshwright.specs.fields import Fields
+from meshwright.specs.notes import Notes
+
+OUTBOUND_PORTS: Final = "openservicemesh.io/outbound-port-exclusion-list"
+EXCLUDED_RANGES: Final = "openservicemesh.io/outbound-ip-range-exclusion-list"
+INCLUDED_RANGES: Final = "openservicemesh.io/outbound-ip-range-inclusion-list"
+
+_OS_LABEL: Final = "kubernetes.io/os"
+_READ: Final = frozenset(
+    {
+        *(INBOUND_PORTS, OUTBOUND_PORTS, EXCLUDED_RANGES, INCLUDED_RANGES, DRIVER_ANNOTATION),
+        *(SERVICE_ANNOTATION, our_own.CAPTURE, our_own.IPV6, our_own.EGRESS_SERVICES),
+        *(our_own.INJECT, our_own.OVERLAYS, our_own.PLACEMENT),
+    }
+)
+"""The annotations of a pod that say something here."""
+
+
+NATIVE_SINCE: Final = (1, 29)
+"""The first version of Kubernetes that runs native sidecars without being told to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injector:
+    """What all pods share; `environment` and `ports` choose drivers (`meshwright.sidecars.selection`).
+
+    `placement` None goes by the cluster's `version` (NATIVE where that is not known). `joining` None gives
+    each proxy a certificate in a Secret.
+    """
+
+    mesh_name: str
+    control_plane_namespace: Namespace
+    ports: Mapping[str, int]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    trust_bundle: bytes = field(default=b"", repr=False)
+    kubernetes: KubernetesClient | None = None
+    image_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
+    pull_secrets: tuple[str, ...] = ()
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    joining: Joining | None = None
+    placement: Placement | None = None
+    version: tuple[int, int] | None = None
+    rules_by: RulesBy = RulesBy.INIT_CONTAINER
+
+
+def injector_context(
+    injector: Injector,
+    config: MeshConfig,
+    namespace: NamespaceObject,
+    pod: Pod,
+    uuid: ProxyUuid | None,
+    *,
+    dry_run: bool = False,
+    overlays: tuple[Overlay, ...] = (),
+    reason: str = "",
+) -> InjectorContext:
+    """Return what a driver's `patch` is given for a pod whose proxy is to have this UUID.
+
+    None is the pod's own UID; a label of the pod, whoever put it there, says better. The bootstrap
+    certificate is not in it: who issues it, for `proxy`, puts it there. Raises CannotPatchError for an
+    annotation or operating system that cannot be, DriverError for a driver that cannot be chosen.
+    """
+    annotations = read_annotations(pod)
+    service = _service(pod, annotations)
+    by_address = our_own.IPV6 not in annotations
+    known = own_uuid(pod) or uuid
+    plain = restored(pod)
+    own.taken(plain)  # the sidecar answers for itself, whoever says how it is probed
+    named = annotations.get(DRIVER_ANNOTATION) or dict(namespace.annotations).get(DRIVER_ANNOTATION, "")
+    return InjectorContext(
+        pod=pod,
+        os=_os(pod),
+        namespace=namespace.name,
+        mesh_name=injector.mesh_name,
+        control_plane_namespace=injector.control_plane_namespace,
+        proxy=None if known is None else ProxyName(known, service, namespace.name),
+        config=config,
+        selection=select(config.sidecar, injector.environment, injector.ports, named),
+        trust_bundle=injector.trust_bundle,
+        kubernetes=injector.kubernetes,
+        image_pull_policy=injector.image_pull_policy,
+        interception=interception(annotations),
+        ipv6_by_address=by_address,
+        rules_by=injector.rules_by,
+        exclusions=exclusions(_of_captured(config.exclusions, annotations), annotations),
+        original_probes=originals(plain),
+        dry_run=dry_run,
+        joining=injector.joining,
+        placement=_placement(injector, annotations),
+        resources=injector.resources,
+        pull_secrets=injector.pull_secrets,
+        overlays=overlays,
+        reason=reason,
+        scraped=dict(namespace.annotations).get(METRICS) == ENABLED,
+    )
+
+
+def read_annotations(pod: Pod) -> Mapping[str, str]:
+    """Return a pod's annotations; raise CannotPatchError where one that is read has a control character.
+
+    None of them needs one, and some of them come into commands.
+    """
+    annotations = pod.get("metadata", {}).get("annotations") or {}
+    for name in sorted(annotations):
+        if name in _READ and any(unicodedata.category(each) == "Cc" for each in str(annotations[name])):
+            raise CannotPatchError(f"annotation {name} has a control character: must be one line of text")
+    return annotations
+
+
+def own_uuid(pod: Pod) -> ProxyUuid | None:
+    """Return the UUID that a pod's label gives its sidecar; None where it gives none."""
+    said = (pod.get("metadata", {}).get("labels") or {}).get(PROXY_UUID_LABEL, OWN_UID)
+    if said != OWN_UID and not is_dns_label(said):
+        raise CannotPatchError(f"label {PROXY_UUID_LABEL} is {said!r}: must be a DNS label")
+    return None if said == OWN_UID else ProxyUuid(said)
+
+
+def _placement(injector: Injector, annotations: Mapping[str, str]) -> Placement:
+    """Return where the sidecar is put: as the pod says, or all pods have it, or the cluster can."""
+    said = annotations.get(our_own.PLACEMENT)
+    if said is not None and said not in tuple(Placement):
+        raise CannotPatchError(
+            f"annotation {our_own.PLACEMENT} is {said!r}: must be one of {', '.join(sorted(Placement))}"
+        )
+    if said is not None:
+        return Placement(said)
+    if injector.placement is not None:
+        return injector.placement
+    is_old = injector.version is not None and injector.version < NATIVE_SINCE
+    return Placement.CLASSIC if is_old else Placement.NATIVE
+
+
+def interception(annotations: Mapping[str, str]) -> Transparent:
+    """Return how the pod wants its traffic captured, as the control plane will read it there."""
+    notes = Notes(InFile("pod"))
+    found = our_own.interception(Fields(annotations, "metadata.annotations", notes))
+    for problem in notes.problems:
+        raise CannotPatchError(f"{problem.field} is {problem.value}: {problem.expected}")
+    return found
+
+
+def _of_captured(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusions:
+    """Return what is excluded for all pods, without IPv6 where that goes past the sidecar anyhow."""
+    if interception(annotations).ipv6 or our_own.IPV6 not in annotations:
+        return mesh_wide
+    return replace(
+        mesh_wide, ranges_excluded=tuple(each for each in mesh_wide.ranges_excluded if ":" not in each)
+    )
+
+
+def exclusions(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusions:
+    """Return what MeshConfig and a pod's annotations say together, sorted, each once."""
+    included = _united(mesh_wide.ranges_included or (), annotations, INCLUDED_RANGES)
+    return Exclusions(
+        inbound_ports=_ports(mesh_wide.inbound_ports, annotations, INBOUND_PORTS),
+        outbound_ports=_ports(mesh_wide.outbound_ports, annotations, OUTBOUND_PORTS),
+        ranges_included=included or None,
+        ranges_excluded=_united(mesh_wide.ranges_excluded, annotations, EXCLUDED_RANGES),
+        interfaces=mesh_wide.interfaces,
+    )
+
+
+def _ports(mesh_wide: tuple[Port, ...], annotations: Mapping[str, str], name: str) -> tuple[Port, ...]:
+    found = set(mesh_wide)
+    for text in _entries(annotations, name):
+        if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535):
+            raise CannotPatchError(f"annotation {name}: {text!r} is no port number from 1 to 65535")
+        found.add(Port(int(text)))
+    return tuple(sorted(found))
+
+
+def _united(mesh_wide: tuple[str, ...], annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Return ranges of both; what is none is said by who makes rules of them (`interception`)."""
+    return tuple(sorted({*mesh_wide, *_entries(annotations, name)}))
+
+
+def _entries(annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Return the entries of a list; an annotation that is there and empty has none."""
+    text = annotations.get(name, "").strip()
+    return tuple(each.strip() for each in text.split(",")) if text else ()
+
+
+def _service(pod: Pod, annotations: Mapping[str, str]) -> ServiceName:
+    """Return the pod's primary service, as its Pod will be read once it runs."""
+    spec = spec_of(pod)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    name = annotations.get(SERVICE_ANNOTATION) or account
+    if not isinstance(name, str) or not is_dns_label(name):
+        raise CannotPatchError(
+            f"the primary service {name!r} is no DNS label, and stands in the proxy's common name: "
+            f"name one by the annotation {SERVICE_ANNOTATION}"
+        )
+    return ServiceName(name)
+
+
+def _os(pod: Pod) -> PodOs:
+    spec = spec_of(pod)
+    name = (spec.get("os") or {}).get("name") or (spec.get("nodeSelector") or {}).get(_OS_LABEL)
+    name = name or PodOs.LINUX
+    if name not in tuple(PodOs):
+        raise CannotPatchError(f"there is no sidecar for the operating system {name!r}")
+    return PodOs(name)

@@ -1,0 +1,94 @@
+"""A pod that was copied from a patched one without its annotations, as `kubectl debug --copy-to` does.
+
+What the patch has noted is gone; its containers and volumes are there, and known by their shape.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from meshwright.sidecars.contract.kubernetes import Pod, spec_of
+from meshwright.sidecars.injection import names
+
+_MOUNTED: Final[Mapping[str, str]] = {
+    names.CREDENTIALS_VOLUME: names.CREDENTIALS_DIRECTORY,
+    names.RUN_VOLUME: names.RUN_DIRECTORY,
+    names.POD_VOLUME: names.POD_DIRECTORY,
+    names.TOKEN_VOLUME: names.TOKEN_DIRECTORY,
+    names.ROOTS_VOLUME: names.ROOTS_DIRECTORY,
+}
+_COMMANDS: Final = {names.SIDECAR_CONTAINER: "agent", names.INIT_CONTAINER: "intercept"}
+"""With what the command of each of the two ends, where it has one."""
+_IDENTITIES: Final = (names.TOKEN_VOLUME, names.CREDENTIALS_VOLUME)
+
+
+def is_copy(pod: Pod) -> bool:
+    """Say whether a pod has what is injected: the volume of a proxy's identity, and no stranger's container.
+
+    The containers may be missing: a copy may be made without init containers.
+    """
+    own = [each for each in _containers(pod) if each.get("name") in _COMMANDS]
+    has_identity = any(each.get("name") in _IDENTITIES for each in _own_volumes(pod))
+    return has_identity and all(map(_is_ours, own))
+
+
+def volumes(pod: Pod) -> tuple[str, ...]:
+    """Return the names of a copy's volumes that go with the sidecar: its own, and what nobody else mounts.
+
+    Those are an overlay's; a volume of its author's that no container has is of no use to the pod.
+    """
+    others = (each for each in _containers(pod) if each.get("name") not in _COMMANDS)
+    used = {
+        mount.get("name")
+        for each in others
+        for field in ("volumeMounts", "volumeDevices")
+        for mount in each.get(field) or ()
+    }
+    own = {str(each["name"]) for each in _own_volumes(pod)}
+    there = (str(each.get("name")) for each in _volumes(pod))
+    return tuple(each for each in there if each in own or (each not in used and each not in names.VOLUMES))
+
+
+def _is_ours(container: Mapping[str, Any]) -> bool:
+    name = str(container["name"])
+    command = container.get("command") or ()
+    if command and command[-1] != _COMMANDS[name]:
+        return False
+    if name == names.INIT_CONTAINER:
+        return bool(command)
+    mounts = {each.get("name"): each.get("mountPath") for each in container.get("volumeMounts") or ()}
+    own = {volume: path for volume, path in mounts.items() if volume in _MOUNTED}
+    return names.RUN_VOLUME in own and all(_MOUNTED[volume] == path for volume, path in own.items())
+
+
+def _own_volumes(pod: Pod) -> Iterator[Mapping[str, Any]]:
+    return (each for each in _volumes(pod) if each.get("name") in names.VOLUMES and _has_shape(each))
+
+
+def _has_shape(volume: Mapping[str, Any]) -> bool:
+    """Say whether a volume of one of our names is from where ours is; API servers add defaults to it."""
+    match volume:
+        case {
+            "name": names.TOKEN_VOLUME,
+            "projected": {"sources": [{"serviceAccountToken": {"path": path}}]},
+        }:
+            return bool(path == names.TOKEN_FILE)
+        case {"name": names.CREDENTIALS_VOLUME, "secret": {"secretName": secret}}:
+            return str(secret).startswith(names.secret_name(""))
+        case {"name": names.POD_VOLUME, "downwardAPI": {"items": [{"fieldRef": {"fieldPath": field}}]}}:
+            return bool(field == f"metadata.annotations['{names.PROBES_ANNOTATION}']")
+        case {"name": names.ROOTS_VOLUME, "downwardAPI": {"items": [{"fieldRef": {"fieldPath": field}}]}}:
+            return bool(field == f"metadata.annotations['{names.ROOTS_ANNOTATION}']")
+        case {"name": names.ROOTS_VOLUME, "configMap": _} | {"name": names.RUN_VOLUME, "emptyDir": _}:
+            return True
+        case _:
+            return False
+
+
+def _volumes(pod: Pod) -> list[Mapping[str, Any]]:
+    return cast("list[Mapping[str, Any]]", spec_of(pod).get("volumes") or [])
+
+
+def _containers(pod: Pod) -> Iterator[Mapping[str, Any]]:
+    spec = spec_of(pod)
+    for each in (spec.get("initContainers"), spec.get("containers")):
+        yield from cast("list[Mapping[str, Any]]", each or [])

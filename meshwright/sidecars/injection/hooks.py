@@ -1,0 +1,91 @@
+"""A container's HTTP hooks: as its probes, they come from a kubelet, which is not in the mesh.
+
+A hook that connects to a port is left as it is: no kubelet has ever done it.
+"""
+
+import copy
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.sidecars.contract.kubernetes import Container, Hook, Lifecycle, Pod, Probe
+from meshwright.sidecars.injection.probes import numbered, ports_of, running
+from meshwright.sidecars.layout import PROBE_PREFIX, STATUS_PORT
+
+SECONDS: Final = 30
+"""How long the agent waits for an answer: a kubelet bounds a hook by the pod's time to end alone."""
+
+
+class HookKind(enum.StrEnum):
+    """A container's hooks, by their fields."""
+
+    POST_START = "postStart"
+    PRE_STOP = "preStop"
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalHook:
+    """A hook that is an HTTP request, as the pod's author wrote it."""
+
+    container: str
+    kind: HookKind
+    hook: Hook
+
+    @property
+    def path(self) -> str:
+        """Return the path under which the agent is asked for it."""
+        return f"{PROBE_PREFIX}{self.container}/{self.kind.lower()}z"
+
+
+def originals(pod: Pod) -> tuple[OriginalHook, ...]:
+    """Return the hooks of a pod's containers that are asked of the agent; a host of its own is another's."""
+    return tuple(
+        OriginalHook(container.get("name", ""), kind, hook)
+        for container in running(pod)
+        for kind, hook in _hooks(container.get("lifecycle") or {})
+        if "httpGet" in hook and not hook["httpGet"].get("host")
+    )
+
+
+def rewrite(containers: Iterable[Container], found: Iterable[OriginalHook]) -> None:
+    """Point the hooks of containers at the agent; the containers are changed.
+
+    The hooks are grouped by container first, so that the work is linear in the size of the Pod.
+    """
+    by_container: dict[str, list[OriginalHook]] = {}
+    for each in found:
+        by_container.setdefault(each.container, []).append(each)
+    for container in containers:
+        if hooks := by_container.get(container.get("name", "")):
+            container["lifecycle"] = _rewritten(container["lifecycle"], hooks)
+
+
+def _rewritten(lifecycle: Lifecycle, hooks: Iterable[OriginalHook]) -> Lifecycle:
+    """Return a copy of a container's hooks in which `hooks` ask the agent."""
+    found = copy.deepcopy(lifecycle)
+    for each in hooks:
+        hook: Hook = {"httpGet": {"path": each.path, "port": STATUS_PORT, "scheme": "HTTP"}}
+        if each.kind is HookKind.POST_START:
+            found["postStart"] = hook
+        else:
+            found["preStop"] = hook
+    return found
+
+
+def for_agent(pod: Pod, found: Iterable[OriginalHook]) -> Mapping[str, Probe]:
+    """Return what the agent carries out, by path; raise CannotPatchError for an unknown port's name."""
+    ports = {each.get("name", ""): ports_of(each) for each in running(pod)}
+    return {each.path: _asked(each, ports.get(each.container, {})) for each in found}
+
+
+def _asked(original: OriginalHook, ports: Mapping[str, int]) -> Probe:
+    what = f"{original.kind} of container {original.container}"
+    return {"httpGet": numbered(original.hook["httpGet"], ports, what), "timeoutSeconds": SECONDS}
+
+
+def _hooks(lifecycle: Lifecycle) -> Iterator[tuple[HookKind, Hook]]:
+    if "postStart" in lifecycle:
+        yield HookKind.POST_START, lifecycle["postStart"]
+    if "preStop" in lifecycle:
+        yield HookKind.PRE_STOP, lifecycle["preStop"]

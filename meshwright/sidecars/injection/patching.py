@@ -1,0 +1,155 @@
+"""The patch itself."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.kubernetes import Pod, Probe
+from meshwright.sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, RulesBy
+from meshwright.sidecars.injection import hooks, names, own, probes, resources, scraping
+from meshwright.sidecars.injection.checks import all_containers, check
+from meshwright.sidecars.injection.hooks import OriginalHook
+from meshwright.sidecars.injection.interception import arguments
+from meshwright.sidecars.injection.own import OwnContainer
+from meshwright.sidecars.injection.parts import Parts, parts, require_whole
+from meshwright.sidecars.injection.restoring import Added, empty, restored
+from meshwright.sidecars.injection.sidecar import Sidecar
+from meshwright.specs.core.endpoints import OWN_UID
+
+_OURS: Final = "meshwright.dev/"
+MOST_ANNOTATED: Final = 256 * 1024
+"""Bytes of all annotations of an object (Kubernetes API, meta/v1): names and values together."""
+
+
+def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
+    """Return the pod with the sidecar; raise CannotPatchError.
+
+    A pod that has one gets it anew, so that on its own output this gives the same, and what others have put
+    into the pod since is looked at as well. A native sidecar stands behind the interception, and both before
+    all init containers of the pod: those have the mesh. A classic one is the first of the containers, and the
+    interception the last of the init containers: those before it reach the network as if there were no mesh.
+    """
+    pod = restored(context.pod)
+    nothing = empty(pod)
+    theirs = own.taken(pod)
+    check(context, sidecar, pod)
+    made = parts(context, sidecar).overruled(theirs)
+    require_whole(made, sidecar, context.placement)
+    # Who gave them knows better: they are those from before anybody changed the pod.
+    asked = context.original_probes or probes.originals(pod)
+    kept = tuple(each for each in asked if sidecar.carries_out_probes and probes.is_rewritten(each))
+    called = hooks.originals(pod) if sidecar.carries_out_probes else ()
+    told = {**probes.for_agent(pod, kept), **hooks.for_agent(pod, called)}
+    said = _said(context, pod, theirs) | _led(context, sidecar, pod)
+    said |= resources.widen(pod, made.containers)
+    if sidecar.carries_out_probes:
+        said |= _noted(pod, kept, called, told)
+    probes.rewrite(all_containers(pod), kept)
+    hooks.rewrite(all_containers(pod), called)
+    added = replace(_placed(pod, made, context), empty=nothing)
+    _mark(pod, context, said, added)
+    _require_room(pod, said)
+    return pod
+
+
+def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
+    """Raise CannotPatchError where an API server would refuse the pod for the size of its annotations."""
+    annotations = pod["metadata"]["annotations"]
+    sizes = {name: len(name.encode()) + len(each.encode()) for name, each in annotations.items()}
+    if (total := sum(sizes.values())) > MOST_ANNOTATED:
+        largest = max(said, key=lambda each: sizes[each])
+        raise CannotPatchError(
+            f"its annotations would have {total} bytes, and a pod may have {MOST_ANNOTATED}: of those of "
+            f"the injection {largest} is the largest, with {sizes[largest]}"
+        )
+
+
+def _placed(pod: Pod, made: Parts, context: InjectorContext) -> Added:
+    """Put the parts into a pod; return the names of what was not there."""
+    spec = pod["spec"]
+    first = spec.get("initContainers") or []
+    rules = [] if made.interception is None else [made.interception]
+    match context.placement:
+        case Placement.NATIVE:
+            first = [*rules, made.sidecar, *first]
+        case Placement.CLASSIC:
+            first = [*first, *rules]
+            spec["containers"] = [made.sidecar, *spec["containers"]]
+    if first:
+        spec["initContainers"] = first
+    spec["volumes"] = [*(spec.get("volumes") or ()), *made.volumes]
+    there = spec.get("imagePullSecrets") or []
+    known = {each.get("name") for each in there}
+    new = tuple(each for each in dict.fromkeys(context.pull_secrets) if each not in known)
+    if new:
+        spec["imagePullSecrets"] = [*there, *({"name": each} for each in new)]
+    return Added(volumes=tuple(each["name"] for each in made.volumes), pull_secrets=new)
+
+
+def _said(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) -> dict[str, str]:
+    """Return the annotations of every patched pod; `pod` is as it was before."""
+    said = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
+    if context.reason:
+        said[names.REASON_ANNOTATION] = context.reason
+    if theirs:
+        said[names.OWN_ANNOTATION] = own.written(theirs)
+    if context.placement is Placement.CLASSIC:
+        said[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
+    return said
+
+
+def _led(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> dict[str, str]:
+    """Return the annotations by which others know where to go, or what to do; take out the author's own.
+
+    Those that are taken out are among them, for the way back.
+    """
+    said: dict[str, str] = {}
+    if sidecar.joins and context.joining is not None and context.joining.roots:
+        said[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
+    if sidecar.intercepts and context.rules_by is RulesBy.CNI:
+        said[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
+    if sidecar.ready_port is not None:
+        ours, theirs = scraping.annotations(context, pod)
+        said |= ours
+        for each in theirs:
+            del pod["metadata"]["annotations"][each]
+        if theirs:
+            said[names.SCRAPED_ANNOTATION] = scraping.written(theirs)
+    return said
+
+
+def _noted(
+    pod: Pod,
+    kept: tuple[OriginalProbe, ...],
+    called: tuple[OriginalHook, ...],
+    told: Mapping[str, Probe],
+) -> dict[str, str]:
+    """Return the annotations that hold what the agent carries out, and what stood in its place."""
+    originals: dict[str, dict[str, object]] = {}
+    for each in kept:
+        originals.setdefault(each.container, {})[each.kind.value] = each.probe
+    lifecycles = {each.get("name", ""): each.get("lifecycle") for each in all_containers(pod)}
+    for hook in called:
+        originals.setdefault(hook.container, {})["lifecycle"] = lifecycles[hook.container]
+    return {
+        names.PROBES_ANNOTATION: json.dumps(told, sort_keys=True),
+        names.ORIGINALS_ANNOTATION: json.dumps(originals),  # in its author's order
+    }
+
+
+def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: Added) -> None:
+    """Put labels and annotations on a pod, and note which of them its author did not write."""
+    metadata = pod.setdefault("metadata", {})
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    uuid = {names.PROXY_UUID_LABEL: OWN_UID if context.proxy is None else context.proxy.uuid}
+    # What is kubectl's is for the pod's author to say.
+    more = {key: value for key, value in said.items() if key.startswith(_OURS) or key not in annotations}
+    new = replace(
+        added,
+        annotations=tuple(sorted(set(more) - set(annotations))),
+        labels=tuple(sorted(set(uuid) - set(labels))),
+    )
+    metadata["labels"] = {**labels, **{key: each for key, each in uuid.items() if key not in labels}}
+    metadata["annotations"] = {**annotations, **more, names.ADDED_ANNOTATION: new.written()}

@@ -1,0 +1,119 @@
+"""A pod's probes: those its author wrote, and those that ask the agent instead.
+
+A kubelet is not in the mesh: asked through the proxy it would be refused. It asks the agent, on a port that
+is not captured, and the agent asks the application over loopback.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.kubernetes import (
+    BY_NETWORK,
+    ByNetwork,
+    Container,
+    HttpGet,
+    Pod,
+    Probe,
+    probe_of,
+    put_probe,
+    spec_of,
+    stays,
+)
+from meshwright.sidecars.contract.pod import OriginalProbe
+from meshwright.sidecars.layout import STATUS_PORT, ProbeKind, probe_path
+
+
+def originals(pod: Pod) -> tuple[OriginalProbe, ...]:
+    """Return the probes of a pod's containers, in their order, the native sidecars' first."""
+    return tuple(
+        OriginalProbe(container.get("name", ""), kind, probe)
+        for container in running(pod)
+        for kind in ProbeKind
+        if (probe := probe_of(container, kind)) is not None
+    )
+
+
+def running(pod: Pod) -> Iterator[Container]:
+    """Yield the containers of a pod that run as long as it does: no others have probes."""
+    spec = spec_of(pod)
+    yield from filter(stays, spec.get("initContainers") or ())
+    yield from spec.get("containers") or ()
+
+
+def rewrite(containers: Iterable[Container], kept: Iterable[OriginalProbe]) -> None:
+    """Point the probes of containers at the agent; the containers are changed.
+
+    The probes are grouped by container first, so that the work is linear in the size of the Pod.
+    """
+    by_container: dict[str, list[OriginalProbe]] = {}
+    for each in kept:
+        by_container.setdefault(each.container, []).append(each)
+    for container in containers:
+        for each in by_container.get(container.get("name", ""), ()):
+            put_probe(container, each.kind, rewritten(each))
+
+
+def is_rewritten(original: OriginalProbe) -> bool:
+    """Say whether a probe must be asked of the agent.
+
+    A command runs in the container, and a probe with a host of its own asks somebody else: both stay.
+    """
+    return _call(original.probe) is not None
+
+
+def rewritten(original: OriginalProbe) -> Probe:
+    """Return the probe that asks the agent; thresholds and times stay as they are."""
+    probe = original.probe.copy()
+    for each in BY_NETWORK:
+        probe.pop(each, None)
+    path = probe_path(original.container, original.kind)
+    return {"httpGet": {"path": path, "port": STATUS_PORT, "scheme": "HTTP"}, **probe}
+
+
+def for_agent(pod: Pod, found: Sequence[OriginalProbe]) -> dict[str, Probe]:
+    """Return what the agent carries out, by path; ports are numbers. CannotPatchError for an unknown name."""
+    ports = {each.get("name", ""): ports_of(each) for each in running(pod)}
+    return {
+        probe_path(each.container, each.kind): _numbered(each, *call, ports.get(each.container, {}))
+        for each in found
+        if (call := _call(each.probe)) is not None
+    }
+
+
+def _call(probe: Probe) -> tuple[ByNetwork, HttpGet] | None:
+    """Return how a probe calls the application, and in which way; None where it does not."""
+    for way in BY_NETWORK:
+        if (call := probe.get(way)) is not None:
+            return None if call.get("host") else (way, call)
+    return None
+
+
+def _numbered(original: OriginalProbe, way: ByNetwork, call: HttpGet, ports: Mapping[str, int]) -> Probe:
+    asked: Probe = {}
+    asked[way] = numbered(call, ports, f"{original.kind} of container {original.container}")
+    if (seconds := original.probe.get("timeoutSeconds")) is not None:
+        asked["timeoutSeconds"] = seconds
+    return asked
+
+
+def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
+    """Return a call whose port is a number; raise CannotPatchError, which says of `what`."""
+    how = call.copy()
+    port = how.get("port")
+    if isinstance(port, str):
+        number = ports.get(port, int(port) if port.isascii() and port.isdigit() else 0)
+        if not number:
+            raise CannotPatchError(
+                f"{what} names port {port!r}, which none of the container's ports is called"
+            )
+        how["port"] = number
+    return how
+
+
+def ports_of(container: Container) -> dict[str, int]:
+    """Return a container's ports by their names."""
+    return {
+        each["name"]: each["containerPort"]
+        for each in container.get("ports") or ()
+        if "name" in each and "containerPort" in each
+    }

@@ -1,0 +1,186 @@
+"""A patched pod as its author wrote it: by what the patch has noted in the pod of what it put there."""
+
+import copy
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.kubernetes import BY_NETWORK, Container, Pod
+from meshwright.sidecars.injection import copies, names, own, resources, scraping
+from meshwright.sidecars.injection.own import FIELDS
+from meshwright.sidecars.layout import PROBE_PREFIX, STATUS_PORT
+
+_NAMES: Final = (names.SIDECAR_CONTAINER, names.INIT_CONTAINER)
+_LISTS: Final[tuple[Literal["imagePullSecrets", "initContainers", "volumes"], ...]] = (
+    *("imagePullSecrets", "initContainers", "volumes"),
+)
+_COPIED: Final = (
+    "the pod was copied without its annotations, which kubectl debug keeps with --keep-annotations "
+    "--keep-labels"
+)
+_WORDS: Final[tuple[Literal["annotations", "labels"], ...]] = ("annotations", "labels")
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Names of what the patch put into a pod beside its two containers.
+
+    `empty` are the fields that it had before, and that held nothing: they stay when all else is taken out.
+    """
+
+    volumes: tuple[str, ...] = ()
+    pull_secrets: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+
+    def written(self) -> str:
+        """Return it as text, for an annotation."""
+        found = {
+            "annotations": self.annotations,
+            "empty": self.empty,
+            "imagePullSecrets": self.pull_secrets,
+            "labels": self.labels,
+            "volumes": self.volumes,
+        }
+        return json.dumps({name: list(each) for name, each in found.items() if each}, sort_keys=True)
+
+    @classmethod
+    def read(cls, text: str) -> "Added":
+        """Return it from text; raise ValueError for text that is none."""
+        said = json.loads(text)
+        if not isinstance(said, dict) or any(not isinstance(each, list) for each in said.values()):
+            raise ValueError("no lists")
+        keys = ("volumes", "imagePullSecrets", "annotations", "labels", "empty")
+        return cls(*(tuple(map(str, said.get(key, ()))) for key in keys))
+
+
+def empty(pod: Pod) -> tuple[str, ...]:
+    """Return which of the fields that the patch adds to hold nothing in a pod, though they are there."""
+    metadata, spec = pod.get("metadata"), pod.get("spec", {})
+    found: dict[str, object] = {name: spec[name] for name in _LISTS if name in spec}
+    if metadata is not None:
+        found |= {name: metadata[name] for name in _WORDS if name in metadata} | {"metadata": metadata}
+    return tuple(sorted(name for name, each in found.items() if not each))
+
+
+def is_patched(pod: Pod) -> bool:
+    """Say whether a pod has a sidecar that was put there, also one that came along without the notes."""
+    return _is_noted(pod) or copies.is_copy(pod)
+
+
+def _is_noted(pod: Pod) -> bool:
+    return names.ADDED_ANNOTATION in (pod.get("metadata", {}).get("annotations") or {})
+
+
+def restored(pod: Pod) -> Pod:
+    """Return a patched pod as it was before; one that was never patched comes back as it is.
+
+    What others have added or changed since stays: a probe is the author's again where it still asks the
+    agent. A copy without the notes is known by its shape, and keeps the pull secrets. Raises CannotPatchError
+    where the notes were changed, or do not say what a probe stands for.
+    """
+    plain = copy.deepcopy(pod)
+    if not _is_noted(pod):
+        if copies.is_copy(plain):
+            plain.setdefault("metadata", {})
+            resources.narrow(plain, [each for each in _containers(plain) if each.get("name") in _NAMES])
+            _take_out(plain, Added(volumes=copies.volumes(plain)))
+            _require_no_others(plain, _COPIED)
+        return plain
+    annotations = plain["metadata"]["annotations"]
+    name = names.ADDED_ANNOTATION
+    try:
+        added = Added.read(annotations[name])
+        name = names.ORIGINALS_ANNOTATION
+        originals = json.loads(annotations.get(name, "{}"))
+        name = names.OWN_ANNOTATION
+        theirs = own.read(annotations.get(name, "[]"))
+        name = names.SCRAPED_ANNOTATION
+        scraped = scraping.read(annotations.get(name, "{}"))
+        name = names.RESOURCES_ANNOTATION
+        asked = resources.read(annotations.get(name, '{"is": {}, "was": {}}'))
+        _take_out(plain, added)
+        resources.put_back(plain, asked)
+        scraping.put_back(plain, scraped)
+        name = names.ORIGINALS_ANNOTATION
+        for each in _containers(plain):
+            _put_back(cast("dict[str, Any]", each), originals.get(each.get("name"), {}))
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise CannotPatchError(
+            f"annotation {name} is not as it was written, so that the sidecar cannot be taken out: "
+            "make the pod anew from its author's manifest"
+        ) from error
+    _require_no_others(plain, "the container had another name")
+    own.put_back(plain, theirs)
+    return plain
+
+
+def _put_back(container: dict[str, Any], originals: Mapping[str, Any]) -> None:
+    """Let a container's calls of the agent be its author's again; what asks somebody else by now stays."""
+    for field, said in originals.items():
+        there: Any = container.get(field)
+        if field == "lifecycle":
+            for kind in [each for each in there or () if _asks_agent(there[each])]:
+                there[kind] = said[kind]
+        elif _asks_agent(there):
+            container[field] = _called(there, said)
+
+
+def _called(there: Mapping[str, Any], said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a probe that calls as its author said, and as often as it does now."""
+    times = {name: value for name, value in there.items() if name != "httpGet"}
+    call = {name: value for name, value in said.items() if name in BY_NETWORK}
+    found = call | times
+    # In its author's order; a number is written as it stands there, which the notes do not know.
+    return {name: found[name] for name in said} if found == said else found
+
+
+def _asks_agent(asked: object) -> bool:
+    """Say whether a probe or a hook is one of those that stand in the place of the author's."""
+    call = asked.get("httpGet") if isinstance(asked, Mapping) else None
+    if not isinstance(call, Mapping) or call.get("port") != STATUS_PORT:
+        return False
+    return str(call.get("path")).startswith(PROBE_PREFIX)
+
+
+def _require_no_others(pod: Pod, why: str) -> None:
+    """Raise CannotPatchError for a call of the agent that nothing is known of: nobody would answer it."""
+    for each in _containers(pod):
+        fields = cast("Mapping[str, Any]", each)
+        asked = {name: value for name, value in fields.items() if name.endswith("Probe")}
+        for name, value in {**asked, **(fields.get("lifecycle") or {})}.items():
+            if _asks_agent(value):
+                raise CannotPatchError(
+                    f"{name} of container {each.get('name')} asks the sidecar, and annotation "
+                    f"{names.ORIGINALS_ANNOTATION} does not say for what: {why}"
+                )
+
+
+def _take_out(pod: Pod, added: Added) -> None:
+    spec, metadata = pod["spec"], pod["metadata"]
+    volumes, secrets = frozenset(added.volumes), frozenset(added.pull_secrets)  # an annotation may name many
+    for field in FIELDS:
+        if field in spec:
+            spec[field] = [each for each in spec[field] if each.get("name") not in _NAMES]
+    if "volumes" in spec:
+        spec["volumes"] = [each for each in spec["volumes"] if each.get("name") not in volumes]
+    if "imagePullSecrets" in spec:
+        theirs = [each for each in spec["imagePullSecrets"] if each.get("name") not in secrets]
+        spec["imagePullSecrets"] = theirs
+    for name in _LISTS:
+        if not spec.get(name) and name not in added.empty:
+            spec.pop(name, None)
+    for words, keys in zip(_WORDS, (added.annotations, added.labels), strict=True):
+        for key in (*keys, names.ADDED_ANNOTATION):
+            metadata.get(words, {}).pop(key, None)
+        if metadata.get(words) == {} and words not in added.empty:
+            del metadata[words]
+    if not metadata and "metadata" not in added.empty:
+        del pod["metadata"]
+
+
+def _containers(pod: Pod) -> Iterable[Container]:
+    return (each for field in FIELDS for each in pod["spec"].get(field) or ())

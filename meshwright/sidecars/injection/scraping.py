@@ -1,0 +1,116 @@
+"""Where a pod's metrics are scraped: what its author says of the application's, merged with the sidecar's.
+
+A Prometheus with the usual configuration goes by a pod's annotations, and has no certificate of the mesh: at
+the application's own port the sidecar turns it away. So the agent, whose port is no part of the mesh, asks
+the application and tells both pages as one, as Istio's does.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.contract.pod import InjectorContext
+from meshwright.sidecars.injection import names
+from meshwright.sidecars.injection.names import ENABLED, INBOUND_PORTS, METRICS
+from meshwright.sidecars.layout import METRICS_PATH, STATUS_PORT
+
+_SCRAPE, _PORT, _PATH, _SCHEME = (f"{names.SCRAPING}{each}" for each in ("scrape", "port", "path", "scheme"))
+_MERGED: Final = frozenset({_SCRAPE, _PORT, _PATH, _SCHEME})
+_IS_PATH: Final = re.compile(r"/[!-~]*")
+_NOT_IN_PATH: Final = frozenset("?#\"'\\")
+APPLICATION: Final = "127.0.0.1"
+"""Where an agent finds the application of its pod."""
+
+
+def said(pod: Pod) -> dict[str, str]:
+    """Return what the author of a pod says of its metrics, by annotation."""
+    annotations = pod.get("metadata", {}).get("annotations") or {}
+    return {name: str(each) for name, each in annotations.items() if name.startswith(names.SCRAPING)}
+
+
+def page(found: Mapping[str, str]) -> str:
+    """Return the URL at which the agent has the application's metrics; raise ValueError, which says why not.
+
+    It is empty where the author wants nothing scraped, or names the agent's own port.
+    """
+    if found.get(_SCRAPE) != "true" or found.get(_PORT) == str(STATUS_PORT):
+        return ""
+    if others := sorted(found.keys() - _MERGED):
+        raise ValueError(f"{others[0]} is for the application alone")
+    if (scheme := found.get(_SCHEME, "http")) != "http":
+        raise ValueError(f"{_SCHEME} is {scheme!r}, and must be http")
+    port, path = found.get(_PORT, ""), found.get(_PATH, METRICS_PATH)
+    if (number := _number(port)) is None:
+        raise ValueError(f"{_PORT} is {port!r}, and must be a number from 1 to 65535")
+    if not _IS_PATH.fullmatch(path) or _NOT_IN_PATH & {*path}:
+        raise ValueError(f"{_PATH} is {path!r}, and must be a path that begins with / and has no query")
+    return f"http://{APPLICATION}:{number}{path}"
+
+
+def _number(port: str) -> int | None:
+    found = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
+    return found if 1 <= found <= 65535 else None
+
+
+def merged(context: InjectorContext, pod: Pod) -> str:
+    """Return the URL of the page that is merged with the sidecar's; empty where none is, whyever.
+
+    `pod` is as its author wrote it.
+    """
+    try:
+        return page(said(pod)) if context.scraped else ""
+    except ValueError:
+        return ""
+
+
+def annotations(context: InjectorContext, pod: Pod) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the annotations by which the sidecar is scraped, and those of the author they stand for.
+
+    Neither where the namespace does not want it, and where the author's stay. A pod whose author wants
+    nothing scraped, or says it in a way that cannot be merged, is the author's affair.
+    """
+    theirs = said(pod)
+    if not context.scraped or (theirs and not merged(context, pod)):
+        return {}, {}
+    return {_SCRAPE: "true", _PORT: str(STATUS_PORT), _PATH: METRICS_PATH}, theirs
+
+
+def warnings(context: InjectorContext, pod: Pod) -> list[str]:
+    """Return why a scrape of the application that its author wants may come to nothing, if it may."""
+    theirs, why = said(pod), ""
+    try:
+        if not (url := page(theirs)) or context.scraped:
+            return []
+    except ValueError as error:
+        url, why = "", str(error)
+    port = _number(theirs.get(_PORT, ""))
+    if port in context.exclusions.inbound_ports:
+        return []
+    at = "a port of the application" if port is None else f"port {port}"
+    merge = f"have the namespace say {METRICS}: {ENABLED}, and the sidecar tells these with its own, or"
+    remedy = merge if url else f"these metrics are not merged with the sidecar's, for {why};"
+    return [f"at {at} Prometheus is turned away without a certificate: {remedy} exclude it ({INBOUND_PORTS})"]
+
+
+def written(theirs: Mapping[str, str]) -> str:
+    """Return the author's annotations as text, for an annotation."""
+    return json.dumps(dict(theirs), sort_keys=True)
+
+
+def read(text: str) -> dict[str, str]:
+    """Return them from text; raise ValueError for text that is none."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise ValueError("no annotations")
+    if not all(each.startswith(names.SCRAPING) for each in found):
+        raise ValueError("other annotations")
+    return found
+
+
+def put_back(pod: Pod, theirs: Mapping[str, str]) -> None:
+    """Give a pod its author's annotations again."""
+    if theirs:
+        metadata = pod.setdefault("metadata", {})
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **theirs}

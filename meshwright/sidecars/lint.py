@@ -1,0 +1,149 @@
+"""What is wrong between objects and drivers: who is named that is not there, what cannot be done. Pure."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.lint.told import say
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import ProxyGroup, groups_of, namespace_driver
+from catalog.store.objects import workload_object
+from catalog.store.view import View, config_in_force
+from meshwright.engine.derived import derived
+from meshwright.mesh.config import SidecarSettings
+from meshwright.mesh.kinds import WORKLOAD
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems import Problem, Problems, Severity, ordered
+from meshwright.mesh.workload import DRIVER_ANNOTATION, WorkloadKey
+from meshwright.sidecars.codes import Code
+from meshwright.sidecars.contract.driver import Capability, SidecarDriver
+from meshwright.sidecars.contract.errors import DriverError, DuplicateDriverError, UnknownDriverError
+from meshwright.sidecars.requirements import Requirement, requirements
+from meshwright.sidecars.selection import select
+
+_EVERYTHING: Final = frozenset(Capability)
+_CLASS: Final = "spec.sidecar.sidecarClass"
+_NO_MTLS: Final = "spec.sidecar.sidecarDrivers.sidecarDisabledMTLS"
+_FIELD: Final = f"metadata.annotations.{DRIVER_ANNOTATION}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Installed:
+    """The drivers there are, the environment that chooses, and which drivers run; None: all of them."""
+
+    drivers: Mapping[str, SidecarDriver]
+    environment: Mapping[str, str]
+    running: Collection[str] | None = None
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """The drivers' default ports by name."""
+        return {name: driver.proxy_server_port for name, driver in self.drivers.items()}
+
+    def driver_of(self, config: SidecarSettings, named: str) -> SidecarDriver:
+        """Return the driver of a group; raise UnknownDriverError or DuplicateDriverError."""
+        return self.drivers[select(config, self.environment, self.ports, named).driver]
+
+    def of_mesh(self, view: View) -> Problems:
+        """Return what is wrong with the drivers that the mesh's settings name."""
+        return tuple(_of_config(view, self))
+
+    def fine(self, view: View) -> frozenset[str]:
+        """Return the names of the drivers that run and can do everything; the empty one where ours does."""
+        return frozenset(named for named in ("", *self.drivers) if self._is_fine(view, named))
+
+    def of_workload(self, view: View, key: WorkloadKey) -> Problems:
+        """Return what is wrong between a workload and its driver."""
+        return tuple(each for group in groups_of(view, key) for each in _of_group(view, self, group, key))
+
+    def _is_fine(self, view: View, named: str) -> bool:
+        try:
+            driver = self.driver_of(view.config.sidecar, named)
+        except DriverError:
+            return False
+        return self.runs(driver) and driver.capabilities >= _EVERYTHING
+
+    def runs(self, driver: SidecarDriver) -> bool:
+        """Say whether a driver was started."""
+        return self.running is None or driver.name in self.running
+
+
+def problems(view: View, installed: Installed) -> Problems:
+    """Return everything that is wrong, each problem once, in the order of objects."""
+    of_workloads = (each for key in view.workloads for each in installed.of_workload(view, key))
+    return ordered((*installed.of_mesh(view), *of_workloads))
+
+
+def _of_config(view: View, installed: Installed) -> Iterator[Problem]:
+    key = config_in_force(view)
+    if key is None:
+        return
+    config = view.config.sidecar
+    if config.sidecar_class and config.sidecar_class not in installed.drivers:
+        known = ", ".join(sorted(installed.drivers))
+        wanted = f"must be the name of a driver that is installed: {known}"
+        value = config.sidecar_class
+        yield say(view, key, Code.UNKNOWN_DRIVER, Severity.ERROR, _CLASS, value, wanted)
+    for entry in config.drivers:
+        if entry.disabled_mtls:
+            wanted = "must be false or absent: there is no mesh without mutual TLS, and it stays"
+            yield say(view, key, Code.NO_MTLS, Severity.ERROR, _NO_MTLS, entry.name, wanted)
+    names = [entry.name for entry in config.drivers]
+    for name in sorted({each for each in names if names.count(each) > 1}):
+        wanted = "must have one entry for each driver"
+        yield say(view, key, Code.DRIVER_TWICE, Severity.ERROR, "spec.sidecar.sidecarDrivers", name, wanted)
+
+
+def _of_group(view: View, installed: Installed, group: ProxyGroup, key: WorkloadKey) -> Iterator[Problem]:
+    """Yield what is wrong between a group and its driver, as it is said of one of its workloads."""
+    try:
+        driver = installed.driver_of(view.config.sidecar, group.driver)
+    except DuplicateDriverError:
+        return  # MeshConfig's affair
+    except UnknownDriverError as error:
+        if group.driver:
+            named_by, field = _naming(view, key)
+            yield say(view, named_by, Code.UNKNOWN_DRIVER, Severity.ERROR, field, group.driver, f"{error}")
+        return
+    if not installed.runs(driver):
+        wanted = "it was not needed when the control plane started; start that again"
+        named_by, field = _naming(view, key)
+        yield say(view, named_by, Code.NOT_STARTED, Severity.ERROR, field, driver.name, wanted)
+    if driver.capabilities >= _EVERYTHING:
+        return  # no policy is computed for it
+    for requirement in needed(view, group):
+        if requirement.capability not in driver.capabilities:
+            yield _incapable(view, key, driver.name, requirement)
+
+
+@derived
+def needed(view: View, group: ProxyGroup) -> tuple[Requirement, ...]:
+    """Return what a group's driver must be able to do, sorted: once for all of its workloads."""
+    return requirements(proxy_policy(view, group))
+
+
+def _incapable(view: View, workload: WorkloadKey, driver: str, requirement: Requirement) -> Problem:
+    key = workload_object(view, workload)
+    because = str(requirement.by)
+    if requirement.by == WORKLOAD:
+        because = "its own interception" if key.kind == WORKLOAD else "a Pod, which is taken for intercepted"
+    wanted = (
+        f"cannot do {requirement.capability}, which is needed for {because}: "
+        "choose another driver, or change that"
+    )
+    return say(view, key, Code.INCAPABLE, Severity.ERROR, _FIELD, driver, wanted)
+
+
+def _naming(view: View, workload: WorkloadKey) -> tuple[ObjectKey, str]:
+    """Return the object that names a workload's driver, with the field: itself, its namespace, MeshConfig.
+
+    Where none does, the environment has: then it is said of the workload.
+    """
+    config = config_in_force(view)
+    if view.workloads[workload].driver:
+        return workload_object(view, workload), _FIELD
+    if namespace_driver(view, workload.namespace):
+        return ObjectKey.of_namespace(workload.namespace), _FIELD
+    if config is not None and view.config.sidecar.sidecar_class:
+        return config, _CLASS
+    return workload_object(view, workload), _FIELD

@@ -1,0 +1,57 @@
+"""Sidecar drivers by name: found where they are installed, registered once each.
+
+Which of them is whose is chosen by `selection`: there is no driver to be called that was not chosen there.
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final, Self
+
+from meshwright.sidecars.contract.driver import SidecarDriver
+from meshwright.sidecars.contract.errors import DuplicateDriverError, NoDriverError, NotADriverError
+
+GROUP: Final = "meshwright.sidecars"
+"""The entry-point group in which drivers are found."""
+
+
+class DriverRegistry:
+    """The drivers of this process."""
+
+    def __init__(self) -> None:
+        self._drivers: dict[str, SidecarDriver] = {}
+
+    @classmethod
+    def discover(cls, found: Iterable[EntryPoint] | None = None) -> Self:
+        """Register every installed driver; raise DriverError for one that is not usable."""
+        registry = cls()
+        points = entry_points(group=GROUP) if found is None else found
+        for point in sorted(points, key=lambda each: (each.name, each.value)):
+            registry.register(_load(point))
+        return registry
+
+    @property
+    def drivers(self) -> Mapping[str, SidecarDriver]:
+        """Return the registered drivers by name, sorted; raise NoDriverError if there is none."""
+        if not self._drivers:
+            raise NoDriverError(
+                "no sidecar driver is registered; is the package installed with its entry points?"
+            )
+        return dict(sorted(self._drivers.items()))
+
+    def register(self, driver: SidecarDriver) -> None:
+        """Add a driver; raise DuplicateDriverError if its name is taken."""
+        if driver.name in self._drivers:
+            raise DuplicateDriverError(f"sidecar driver {driver.name!r} is registered twice")
+        self._drivers[driver.name] = driver
+
+
+def _load(point: EntryPoint) -> SidecarDriver:
+    try:
+        driver = point.load()()
+    except Exception as error:
+        raise NotADriverError(
+            f"entry point {point.name} = {point.value} cannot be loaded: {error}"
+        ) from error
+    if not isinstance(driver, SidecarDriver):
+        raise NotADriverError(f"entry point {point.name} = {point.value} is no sidecar driver")
+    return driver

@@ -1,0 +1,120 @@
+"""What a policy needs that not every kind of proxy can do. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from catalog.policy.proxy import (
+    InboundPort,
+    InterceptionKind,
+    OutboundService,
+    ProxyPolicy,
+    ServiceDestination,
+)
+from meshwright.mesh.kinds import (
+    EGRESS,
+    EXTERNAL_AUTHORIZATION,
+    MESH_CONFIG,
+    RETRY,
+    ROUTE_POLICY,
+    SERVICE,
+    TELEMETRY,
+    TRAFFIC_SPLIT,
+    UPSTREAM_POLICY,
+    UPSTREAM_TRAFFIC_SETTING,
+    WORKLOAD,
+    Kind,
+)
+from meshwright.mesh.limits import ConnectionLimits, RateLimits
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.service import ExternalHost
+from meshwright.mesh.upstreams import Balancing
+from meshwright.sidecars.contract.driver import Capability
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A capability, and what makes it necessary.
+
+    That is an object; a kind alone where it is the workload's own manifest (Workload), or MeshConfig, or
+    where the policy has what objects of a kind say without their names; a host outside the mesh that is
+    called.
+    """
+
+    capability: Capability
+    by: ObjectKey | Kind | ExternalHost
+
+
+def requirements(policy: ProxyPolicy) -> tuple[Requirement, ...]:
+    """Return what a policy needs, sorted, each once."""
+    return tuple(sorted(set(_requirements(policy)), key=str_order))
+
+
+def str_order(requirement: Requirement) -> tuple[str, str]:
+    """Return what requirements are sorted by; what makes them is of several types, which have no order."""
+    return (requirement.capability.value, str(requirement.by))
+
+
+def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
+    match policy.interception:
+        case InterceptionKind.TRANSPARENT:
+            yield Requirement(Capability.TRANSPARENT_INTERCEPTION, WORKLOAD)
+        case InterceptionKind.EXPLICIT:
+            yield Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD)
+    if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
+        yield Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG)
+    if policy.tracing is not None:
+        yield Requirement(Capability.TRACING, MESH_CONFIG)
+    if policy.logs.by is not None:
+        yield Requirement(Capability.ACCESS_LOGS, ObjectKey.of(TELEMETRY, policy.logs.by))
+    for port in policy.inbound:
+        yield from _of_inbound(port)
+    for service in policy.outbound:
+        yield from _of_outbound(service)
+    for destination in policy.service_destinations:
+        yield from _of_destination(destination)
+    for key in {each for out in policy.outside for each in out.by}:
+        yield Requirement(Capability.EGRESS, ObjectKey.of(EGRESS, key))
+
+
+def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
+    if port.rates != RateLimits():
+        yield Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING)
+    if not port.protocol.is_http:
+        for service in port.services:
+            yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, service))
+    if port.asked is not None:
+        by = MESH_CONFIG if port.asked.by is None else ObjectKey.of(EXTERNAL_AUTHORIZATION, port.asked.by)
+        yield Requirement(Capability.EXTERNAL_AUTHORIZATION, by)
+    for rule in port.access.rules:
+        if rule.matches is not None:
+            yield Requirement(Capability.HTTP_ROUTES, rule.by)
+        if rule.from_outside:
+            yield Requirement(Capability.CALLERS_FROM_OUTSIDE, rule.by)
+
+
+def _of_destination(found: ServiceDestination) -> Iterator[Requirement]:
+    if found.limits != ConnectionLimits():
+        yield Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING)
+    chosen = found.balancing is not Balancing.ROUND_ROBIN
+    if chosen or found.ejecting is not None or found.checking is not None:
+        yield Requirement(Capability.UPSTREAM_POLICIES, UPSTREAM_POLICY)
+
+
+def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
+    match service.upstream:
+        case ExternalHost() as host:
+            yield Requirement(Capability.EXTERNAL_DESTINATIONS, host)
+        case key if not service.protocol.is_http:
+            yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, key))
+        case _:
+            pass
+    if service.retries is not None:
+        yield Requirement(Capability.RETRIES, RETRY)
+    for rule in service.rules:
+        yield Requirement(Capability.ROUTE_POLICIES, ObjectKey.of(ROUTE_POLICY, rule.by))
+    splitting = Capability.TRAFFIC_SPLITS if service.protocol.is_http else Capability.TCP_SPLITS
+    for route in service.routes:
+        if route.split is not None:
+            yield Requirement(splitting, ObjectKey.of(TRAFFIC_SPLIT, route.split))
+        if route.matches is not None and route.split is not None:
+            yield Requirement(Capability.HTTP_ROUTES, ObjectKey.of(TRAFFIC_SPLIT, route.split))

@@ -1,0 +1,65 @@
+"""Which driver a workload's sidecar is of, and with which images and port. Pure.
+
+The nearest word wins: the workload's or else its namespace's (catalog.relations.groups knows which),
+MeshConfig's `sidecarClass`, the environment's. Of an image, MeshConfig's mesh-wide one wins over the driver's
+own entry, and that over the environment's; but the mesh-wide images are those of the mesh's driver, and no
+other driver's sidecar is made of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.mesh.config import SidecarDriverSettings, SidecarSettings
+from meshwright.sidecars.contract.errors import DuplicateDriverError, UnknownDriverError
+
+DEFAULT_CLASS: Final = "envoy"
+CLASS_VARIABLE: Final = "MESHWRIGHT_SIDECAR_CLASS"
+LINUX_VARIABLE: Final = "MESHWRIGHT_SIDECAR_IMAGE"
+WINDOWS_VARIABLE: Final = "MESHWRIGHT_SIDECAR_WINDOWS_IMAGE"
+INIT_VARIABLE: Final = "MESHWRIGHT_INIT_IMAGE"
+VARIABLES: Final = frozenset({CLASS_VARIABLE, LINUX_VARIABLE, WINDOWS_VARIABLE, INIT_VARIABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A driver by name, and what its sidecars are made of; an image that nothing names is empty."""
+
+    driver: str
+    linux_image: str
+    windows_image: str
+    init_image: str
+    proxy_server_port: int
+
+
+def select(
+    config: SidecarSettings,
+    environment: Mapping[str, str],
+    ports: Mapping[str, int],
+    named: str = "",
+) -> Selection:
+    """Select for a workload; `named` is the driver that it or else its namespace names, empty for none.
+
+    `ports` are the registered drivers with their default ports. Raises UnknownDriverError, which lists
+    them, and DuplicateDriverError where MeshConfig has two entries for one driver.
+    """
+    default = config.sidecar_class or environment.get(CLASS_VARIABLE) or DEFAULT_CLASS
+    name = named or default
+    if name not in ports:
+        raise UnknownDriverError(f"sidecar driver {name!r} is unknown; known: {', '.join(sorted(ports))}")
+    entry = _entry(config, name)
+    mesh_wide = config if name == default else SidecarSettings()
+    return Selection(
+        name,
+        mesh_wide.linux_image or entry.linux_image or environment.get(LINUX_VARIABLE, ""),
+        mesh_wide.windows_image or entry.windows_image or environment.get(WINDOWS_VARIABLE, ""),
+        mesh_wide.init_image or entry.init_image or environment.get(INIT_VARIABLE, ""),
+        entry.proxy_server_port or ports[name],
+    )
+
+
+def _entry(config: SidecarSettings, name: str) -> SidecarDriverSettings:
+    found = [entry for entry in config.drivers if entry.name == name]
+    if len(found) > 1:
+        raise DuplicateDriverError(f"MeshConfig's sidecarDrivers name {name!r} {len(found)} times")
+    return found[0] if found else SidecarDriverSettings(name)

@@ -1,0 +1,262 @@
+"""Kubernetes' view of what runs: Pod, EndpointSlice and Endpoints.
+
+Fields that are not used here may hold anything.
+"""
+
+import sys
+from collections.abc import Iterable
+
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.names import (
+    IpAddress,
+    Port,
+    ProxyUuid,
+    ServiceAccountName,
+    ServiceName,
+    is_dns_label,
+    is_dns_subdomain,
+)
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.workload import Health, PodTemplate, Workload, WorkloadKey, WorkloadPort
+from meshwright.specs.annotations import egress_services, interception
+from meshwright.specs.codes import Code
+from meshwright.specs.core.services import is_tcp
+from meshwright.specs.fields import Fields
+from meshwright.specs.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
+from meshwright.specs.quotes import never
+from meshwright.specs.references import ADDRESS_RULE, address, parse_address
+
+UUID_LABELS = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
+"""Pod labels that hold the sidecar's UUID, the first one found counts."""
+
+OWN_UID = "metadata.uid"
+"""The value of such a label by which the Pod's own UID is the sidecar's: who made the Pod did not know it."""
+
+SERVICE_ANNOTATION = "meshwright.dev/service"
+"""Pod annotation that names the primary service, where it is not called like the ServiceAccount."""
+
+SERVICE_LABEL = "kubernetes.io/service-name"
+
+READY = "Ready"
+"""The condition of a Pod that says whether it takes calls."""
+
+
+def pod(manifest: Manifest) -> Workload | PodTemplate | None:
+    """Read a Pod as a Workload intercepted transparently; one without IP is to come, an ended one none."""
+    status = manifest.body.section("status")
+    phase = status.text("phase")
+    if phase in ("Succeeded", "Failed"):
+        manifest.notes.inform(
+            Code.NOT_USED, status.at("phase"), f"a Pod that has {phase.lower()} is not used"
+        )
+        return None
+    if not status.text("podIP"):
+        manifest.notes.inform(
+            Code.NO_ADDRESS, status.at("podIP"), "is missing; not called until it has an IP"
+        )
+        return of_pods(manifest, manifest.key.kind, WorkloadKey(manifest.namespace, manifest.key.name))
+    spec = manifest.body.section("spec")
+    labels = manifest.labels()
+    account = _account(spec)
+    on_host = spec.flag("hostNetwork")
+    uuid = _uuid(manifest, labels)
+    annotations = manifest.metadata.section("annotations")
+    named = annotations.text(SERVICE_ANNOTATION)
+    primary = named or account
+    if uuid is not None and not is_dns_label(primary):
+        annotations.wrong(SERVICE_ANNOTATION, "must name the primary service by a DNS label")
+    own, others = address(status, "podIP") or IpAddress(""), _other_addresses(status)
+    found = Workload(
+        key=WorkloadKey(manifest.namespace, manifest.key.name),
+        identity=ServiceIdentity(manifest.namespace, ServiceAccountName(account)),
+        service=ServiceName(primary),
+        address=own,
+        uuid=None if uuid is None else ProxyUuid(uuid),
+        ports=_container_ports(spec),
+        labels=labels,
+        interception=interception(annotations, (own, *others)),
+        driver=sidecar_driver(manifest),
+        scope=egress_services(annotations),
+        node=sys.intern(spec.text("nodeName") or ""),  # one of few, for many Pods
+        health=_health(manifest, status),
+        other_addresses=others,
+        shares_address=on_host and uuid is None,
+        names_service=bool(named),
+        uid=manifest.metadata.text("uid") or "",
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+    spec.skim("serviceAccount")
+    status.skim()
+    return found
+
+
+def _uuid(manifest: Manifest, labels: tuple[tuple[str, str], ...]) -> str | None:
+    """Read the UUID of a Pod's sidecar: a label's word, or the Pod's own UID."""
+    uid = manifest.metadata.text("uid") or ""
+    label = next((name for name in UUID_LABELS for key, _ in labels if key == name), None)
+    if label is None:
+        return None
+    said = dict(labels)[label]
+    found = uid if said == OWN_UID else said
+    if not is_dns_label(found):
+        rule = "needs a Pod that has a UID" if said == OWN_UID else f"{LABEL_RULE}, or {OWN_UID}"
+        manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{label}]", rule, said)
+    return found
+
+
+def _health(manifest: Manifest, status: Fields) -> Health:
+    """Read whether a Pod takes calls, as its condition Ready says, and whether it is to end.
+
+    One without that condition does not yet: so Kubernetes' own EndpointSlice controller has it.
+    """
+    said = {each.text("type"): each.text("status") for each in status.sections("conditions")}
+    is_ending = manifest.metadata.raw("deletionTimestamp") is not None
+    if said.get(READY) != "True":
+        return Health.UNREADY
+    return Health.DRAINING if is_ending else Health.READY
+
+
+def _other_addresses(status: Fields) -> tuple[IpAddress, ...]:
+    """Read the addresses of a dual-stack Pod after the first, which `podIP` says as well."""
+    first = parse_address(status.text("podIP") or "")
+    found = (each for ip in status.sections("podIPs") for each in _addresses(ip, (ip.text("ip") or "",)))
+    return tuple(dict.fromkeys(each for each in found if each != first))
+
+
+def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
+    """Read what is known of pods before they run; `kind` and `key` say what makes them."""
+    annotations = manifest.metadata.section("annotations")
+    interception(annotations)
+    egress_services(annotations)
+    sidecar_driver(manifest)
+    spec = manifest.body.section("spec")
+    found = PodTemplate(
+        kind=kind,
+        key=key,
+        identity=ServiceIdentity(key.namespace, ServiceAccountName(_account(spec))),
+        labels=manifest.labels(),
+        ports=_container_ports(spec),
+    )
+    spec.skim("serviceAccount")
+    return found
+
+
+def _account(spec: Fields) -> str:
+    """Read a pod's ServiceAccount by the field's name or its older one; it becomes part of a SPIFFE ID."""
+    name = "serviceAccountName" if spec.text("serviceAccountName") else "serviceAccount"
+    found = spec.text(name) or "default"
+    if not is_dns_subdomain(found):
+        spec.wrong(name, NAME_RULE)
+    return found
+
+
+def _container_ports(spec: Fields) -> tuple[WorkloadPort, ...]:
+    """Read where its containers listen, and its sidecars among those that run first and stay."""
+    found = set()
+    begun = spec.sections("initContainers")
+    stay = [each for each in begun if each.text("restartPolicy") == "Always"]
+    for container in (*spec.sections("containers"), *stay):
+        for port in container.sections("ports"):
+            number = port.required_port("containerPort")
+            if is_tcp(port):
+                found.add(WorkloadPort(number, port.text("name") or ""))
+            port.skim()
+        container.skim("restartPolicyRules")
+    return tuple(sorted(found))
+
+
+def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
+    """Read a discovery.k8s.io EndpointSlice: its addresses, and how each of them is.
+
+    An address that stands there several times is as good as it is at its best.
+    """
+    labels = manifest.metadata.section("labels")
+    service = labels.required_text(SERVICE_LABEL, "must name the slice's Service")
+    body = manifest.body
+    if body.choice("addressType", ("IPv4", "IPv6", "FQDN"), "IPv4") == "FQDN":
+        manifest.notes.inform(Code.NOT_USED, "addressType", "a slice of host names is not used")
+        return None
+    found: dict[Health, set[IpAddress]] = {health: set() for health in Health}
+    zones: dict[Health, dict[IpAddress, str]] = {health: {} for health in Health}
+    for endpoint in body.sections("endpoints"):
+        conditions = endpoint.section("conditions")
+        there = _addresses(endpoint, endpoint.texts("addresses", ADDRESS_RULE))
+        health = _sliced_health(conditions)
+        found[health].update(there)
+        if zone := endpoint.text("zone"):
+            zones[health].update(dict.fromkeys(there, zone))
+        for each in (conditions, endpoint):
+            each.skim()
+    ports = _slice_ports(body)
+    body.skim()
+    ready, draining = found[Health.READY], found[Health.DRAINING] - found[Health.READY]
+    return EndpointSlice(
+        service=service,
+        namespace=manifest.namespace,
+        name=manifest.key.name,
+        addresses=tuple(sorted(ready)),
+        ports=ports,
+        draining=tuple(sorted(draining)),
+        unready=tuple(sorted(found[Health.UNREADY] - ready - draining)),
+        # The former Pod of an address may still stand there: the zone of the healthiest counts.
+        zones=tuple(sorted((zones[Health.UNREADY] | zones[Health.DRAINING] | zones[Health.READY]).items())),
+    )
+
+
+def _sliced_health(conditions: Fields) -> Health:
+    """Read how an endpoint is: ready where nothing is said; one that is to end may serve for all that."""
+    serves, is_ending = conditions.flag("serving"), conditions.flag("terminating")
+    if conditions.flag("ready", default=True):
+        return Health.READY
+    return Health.DRAINING if serves and is_ending else Health.UNREADY
+
+
+def endpoints(manifest: Manifest) -> EndpointSlice:
+    """Read core Endpoints as one slice; its subsets must agree on their ports."""
+    subsets = manifest.body.sections("subsets")
+    ports = [_slice_ports(subset) for subset in subsets]
+    if len(set(ports)) > 1:
+        expected = "must have the same ports in every subset; write one EndpointSlice for each"
+        manifest.body.wrong("subsets", expected)
+    addresses, unready = (_of_subsets(subsets, name) for name in ("addresses", "notReadyAddresses"))
+    for each in (manifest.body, *subsets):
+        each.skim()
+    return EndpointSlice(
+        service=manifest.key.name,
+        namespace=manifest.namespace,
+        name=manifest.key.name,
+        addresses=tuple(sorted(addresses)),
+        ports=ports[0] if ports else (),
+        unready=tuple(sorted(unready - addresses)),
+    )
+
+
+def _of_subsets(subsets: Iterable[Fields], name: str) -> set[IpAddress]:
+    return {
+        found
+        for subset in subsets
+        for entry in subset.sections(name)
+        for found in _addresses(entry, (entry.required_text("ip", ADDRESS_RULE, never),))
+    }
+
+
+def _addresses(fields: Fields, texts: tuple[str, ...]) -> tuple[IpAddress, ...]:
+    found = []
+    for text in texts:
+        parsed = parse_address(text)
+        if parsed is not None:
+            found.append(parsed)
+        elif text:
+            fields.notes.refuse(Code.WRONG_VALUE, fields.path, ADDRESS_RULE, text)
+    return tuple(found)
+
+
+def _slice_ports(fields: Fields) -> tuple[tuple[str, int], ...]:
+    found: set[tuple[str, int]] = set()
+    for section in fields.sections("ports"):
+        number: Port | None = section.port("port")
+        if number is not None and is_tcp(section):
+            found.add((section.text("name") or "", int(number)))
+        section.skim("appProtocol")
+    return tuple(sorted(found))

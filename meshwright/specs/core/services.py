@@ -1,0 +1,173 @@
+"""Core kinds Namespace, ServiceAccount and Service.
+
+Kubernetes has hundreds of fields in these kinds; only those used here are looked at.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, is_dns_label
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.mesh.service import Service, ServiceKey, ServicePort
+from meshwright.specs.annotations import egress_services, escaped_slashes, permissive
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields
+from meshwright.specs.manifest import LABEL_RULE, Manifest, sidecar_driver
+from meshwright.specs.own.dns import dns_names
+from meshwright.specs.protocols import BY_NAME, decide
+from meshwright.specs.references import ADDRESS_RULE, address, addresses
+
+_OF_KUBE_PROXY = (
+    ("internalTrafficPolicy", "Cluster"),
+    ("sessionAffinity", "None"),
+    ("trafficDistribution", ""),
+)
+"""Fields with their defaults."""
+
+TOPOLOGY_ANNOTATIONS: Final = (
+    "service.kubernetes.io/topology-mode",
+    "service.kubernetes.io/topology-aware-hints",
+)
+"""By which kube-proxy prefers endpoints of its own zone; the second is the older name."""
+
+_OFF: Final = frozenset({"", "disabled"})
+
+_PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def namespace(manifest: Manifest) -> NamespaceObject:
+    """Read a Namespace with its labels and annotations; `meshwright.specs.annotations` has our own two."""
+    if not is_dns_label(manifest.key.name):
+        manifest.metadata.wrong("name", LABEL_RULE, Code.BAD_NAME)
+    sidecar_driver(manifest)
+    annotations = manifest.metadata.section("annotations")
+    name, labels, pairs = Namespace(manifest.key.name), manifest.labels(), annotations.all_pairs()
+    if manifest.notes.refused:  # what is no text has been said
+        return NamespaceObject(name, labels, pairs)
+    return NamespaceObject(name, labels, pairs, permissive(annotations), egress_services(annotations))
+
+
+def service_account(manifest: Manifest) -> ServiceIdentity:
+    """Read a ServiceAccount: an identity."""
+    return ServiceIdentity(manifest.namespace, ServiceAccountName(manifest.key.name))
+
+
+def service(manifest: Manifest) -> Service | None:
+    """Read a Service; a port that is not TCP is left out, an ExternalName is not used."""
+    if not is_dns_label(manifest.key.name):
+        manifest.metadata.wrong("name", LABEL_RULE, Code.BAD_NAME)
+    spec = manifest.body.section("spec", required=True)
+    if spec.text("type") == "ExternalName":
+        manifest.notes.inform(Code.NOT_USED, spec.at("type"), "a Service of type ExternalName is not used")
+        return None
+    first = spec.text("clusterIP", expected=f"{ADDRESS_RULE}; or None")
+    given = _given_addresses(spec, first)
+    headless = first == "None" or (not given and "None" in spec.texts("clusterIPs", ADDRESS_RULE))
+    ports = _ports(spec)
+    annotations = manifest.metadata.section("annotations")
+    if not ports and not headless and manifest.notes.is_clean:
+        manifest.notes.warn(Code.EMPTY, spec.at("ports"), "is empty, so this Service cannot be called")
+    found = Service(
+        key=ServiceKey(manifest.namespace, ServiceName(manifest.key.name)),
+        ports=ports,
+        selector=spec.pairs("selector"),
+        cluster_ip=given[0] if given and not headless else None,
+        headless=headless,
+        other_addresses=() if headless else given[1:],
+        publish_not_ready=spec.flag("publishNotReadyAddresses"),
+        dns_names=dns_names(annotations, ports),
+        escaped_slashes=escaped_slashes(annotations),
+        created=manifest.metadata.text("creationTimestamp") or "",
+        without_effect=(*_without_effect(spec), *_nearness(annotations)),
+    )
+    spec.skim("externalTrafficPolicy", "sessionAffinityConfig")
+    return found
+
+
+def _without_effect(spec: Fields) -> Iterator[tuple[str, str]]:
+    """Yield the fields by which kube-proxy chooses an endpoint, where they do not have its default.
+
+    Sidecars choose endpoints in its place. What is no text is the API server's to refuse.
+    """
+    for name, default in _OF_KUBE_PROXY:
+        value = spec.raw(name)
+        if isinstance(value, str) and value not in ("", default):
+            yield name, value
+    external = spec.raw("externalIPs")
+    if isinstance(external, list) and external:
+        yield "externalIPs", ", ".join(map(str, external))
+
+
+def _nearness(annotations: Fields) -> Iterator[tuple[str, str]]:
+    """Yield the annotations by which kube-proxy prefers near endpoints, each as a place in the object."""
+    for name in TOPOLOGY_ANNOTATIONS:
+        value = annotations.raw(name)
+        if isinstance(value, str) and value.lower() not in _OFF:
+            yield f"metadata.annotations[{name}]", value
+
+
+def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
+    """Read the addresses of a Service, each once however it is written; `said` is that of `clusterIP`."""
+    first = None if said in (None, "", "None") else address(spec, "clusterIP")
+    texts = tuple(each for each in spec.texts("clusterIPs", ADDRESS_RULE) if each not in ("", "None"))
+    every = addresses(spec, "clusterIPs", texts)
+    return tuple(dict.fromkeys(every if first is None else (first, *every)))
+
+
+def _ports(spec: Fields) -> tuple[ServicePort, ...]:
+    """Read the ports, sorted by number; of two with one number the first counts."""
+    found: dict[Port, ServicePort] = {}
+    for section in spec.sections("ports"):
+        number = section.required_port("port")
+        if not is_tcp(section):
+            section.notes.warn(
+                Code.NOT_TCP,
+                section.at("protocol"),
+                "is left out: sidecars carry TCP only, and what comes to this port passes them by",
+                section.raw("protocol"),
+            )
+        elif number in found and not section.notes.refused:
+            section.notes.drop(
+                Code.DUPLICATE, section.at("port"), "must differ from the other ports; left out", number
+            )
+        else:
+            found[number] = _port(section, number)
+    return tuple(found[number] for number in sorted(found))
+
+
+def _port(fields: Fields, number: Port) -> ServicePort:
+    name = fields.text("name") or ""
+    app_protocol = fields.text("appProtocol")
+    if app_protocol and app_protocol.lower() not in BY_NAME:
+        fields.notes.warn(
+            Code.UNKNOWN_PROTOCOL,
+            fields.at("appProtocol"),
+            f"is treated as tcp; known are {', '.join(sorted(BY_NAME))}",
+            app_protocol,
+        )
+    protocol, source = decide(app_protocol, name, number)
+    found = ServicePort(number, _target_port(fields, number), protocol, name, source)
+    fields.skim()
+    return found
+
+
+def _target_port(fields: Fields, default: Port) -> Port | str:
+    """Read where the workloads listen; 0 and an empty text say as little as nothing, as in Kubernetes."""
+    value = fields.raw("targetPort")
+    if not isinstance(value, str):
+        number = fields.whole("targetPort", 0, 65535)
+        return Port(number) if number else default
+    if not value:
+        return default
+    if not _PORT_NAME.fullmatch(value):
+        fields.wrong(
+            "targetPort", "must be a port number without quotes, or the name of a port with a letter"
+        )
+    return value
+
+
+def is_tcp(fields: Fields) -> bool:
+    """Say whether a port's transport protocol is TCP, as it is where nothing is said."""
+    return fields.choice("protocol", ("TCP", "UDP", "SCTP"), "TCP") == "TCP"

@@ -1,0 +1,303 @@
+"""A strict cursor over a mapping: typed access by name, and an error for every key nobody asked for."""
+
+import functools
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, TypeVar
+
+from meshwright.mesh.names import Port
+from meshwright.mesh.spelling import nearest
+from meshwright.specs.codes import Code
+from meshwright.specs.notes import Notes, Words
+from meshwright.specs.quotes import TEXT_RULE, Fits, advised
+
+T = TypeVar("T")
+
+_COMPARED: Final = 1000
+"""How many keys of a mapping are compared with known ones."""
+
+_LIKE: Final = 0.8
+"""How much a field that nobody asked for must look like one to be taken for it with a slip in it."""
+
+
+class Fields:
+    """One mapping of a manifest at a path such as `spec.rules[0]`.
+
+    Every getter takes a key, notes what is wrong with its value as an error that refuses the object, and
+    gives a default in its place, so that one reading finds all errors. A null value counts as absent, as
+    it does in Kubernetes. `close` refuses the keys that no getter has asked for.
+    """
+
+    __slots__ = ("_asked", "_mapping", "notes", "path")
+
+    def __init__(self, mapping: Mapping[str, object], path: str, notes: Notes) -> None:
+        self._mapping = mapping
+        self._asked: set[str] = set()
+        self.path = path
+        self.notes = notes
+
+    def at(self, name: str) -> str:
+        """Return the path of a key of this mapping."""
+        return f"{self.path}.{name}" if self.path else name
+
+    def raw(self, name: str) -> object:
+        """Return the value as it stands, None if absent."""
+        self._asked.add(name)
+        return self._mapping.get(name)
+
+    def has(self, name: str) -> bool:
+        """Say whether a value (not null) stands at the key; this does not count as asking for it."""
+        return self._mapping.get(name) is not None
+
+    def names(self) -> tuple[str, ...]:
+        """Return the keys that are text; this does not count as asking for them."""
+        return tuple(key for key in self._mapping if isinstance(key, str))
+
+    def accept(self, *names: str) -> None:
+        """Let keys stand whatever they hold."""
+        self._asked.update(names)
+
+    def wrong(self, name: str, expected: str, code: Code = Code.WRONG_VALUE) -> None:
+        """Refuse the object for the value at a key."""
+        self.notes.refuse(code, self.at(name), expected, self._mapping.get(name))
+
+    def warn(self, name: str, expected: Words, code: Code) -> None:
+        """Warn of the value at a key; this does not count as asking for it."""
+        self.notes.warn(code, self.at(_cut(name)), expected, self._mapping.get(name))
+
+    def text(
+        self, name: str, default: str | None = None, expected: str = TEXT_RULE, fits: Fits | None = None
+    ) -> str | None:
+        """Return the text at the key, `default` if there is none; `expected` is said of what is no text.
+
+        A text with a form of its own says that: whoever puts a number in quotes is else told of it only then.
+        That it is to stand in quotes is said where it `fits` in them.
+        """
+        value = self.raw(name)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            return value
+        self.wrong(name, advised(expected, value, fits), Code.WRONG_TYPE)
+        return default
+
+    def required_text(self, name: str, expected: str = TEXT_RULE, fits: Fits = bool) -> str:
+        """Return the text at the key, which must be there and not be empty."""
+        if not self.has(name):
+            self._missing(name, expected)
+            return ""
+        value = self.text(name, default="", expected=expected, fits=fits)
+        if value == "" and self.raw(name) == "":
+            self.wrong(name, expected)
+        return value or ""
+
+    def choice(self, name: str, allowed: Collection[str], default: str) -> str:
+        """Return one of the `allowed` texts, `default` if there is none."""
+        # To YAML an `off` may be false.
+        fits = frozenset(map(str, allowed)).__contains__
+        value = self.text(name, default=default, expected=one_of(allowed), fits=fits) or default
+        if value not in allowed:
+            self.wrong(name, one_of(allowed))
+            return default
+        return value
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return true or false."""
+        found = self._flag(name)
+        return default if found is None else found
+
+    def flag_if_said(self, name: str) -> bool | None:
+        """Return true or false, None where neither is said."""
+        return self._flag(name)
+
+    def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
+        """Return a whole number from `low` to `high`."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.wrong(name, f"must be a whole number from {low} to {high}, without quotes", Code.WRONG_TYPE)
+            return default
+        if not low <= value <= high:
+            self.wrong(name, f"must be from {low} to {high}")
+            return default
+        return value
+
+    def percent(self, name: str, default: float | None = None) -> float:
+        """Return a share of a hundred, to the ten-thousandth; without a default it must be there."""
+        rule = "must be a number from 0 to 100, with four decimals at most"
+        value = self.raw(name)
+        if value is None and default is not None:
+            return default
+        if value is None:
+            self._missing(name, rule)
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            self.wrong(name, rule, Code.WRONG_TYPE)
+        elif not 0 <= value <= 100 or round(value, 4) != value:
+            self.wrong(name, rule)
+        else:
+            return float(value)
+        return 0.0
+
+    def port(self, name: str) -> Port | None:
+        """Return a port number, None if there is none (or none that is right)."""
+        value = self.whole(name, 1, 65535)
+        return None if value is None else Port(value)
+
+    def required_port(self, name: str) -> Port:
+        """Return a port number, which must be there."""
+        if not self.has(name):
+            self._missing(name, "must be a port number from 1 to 65535")
+        return self.port(name) or Port(1)
+
+    def section(self, name: str, *, required: bool = False) -> "Fields":
+        """Return the mapping at the key; an empty one if it is absent or no mapping."""
+        value = self.raw(name)
+        if value is None and required:
+            self._missing(name, "must be a mapping")
+        # dict first: an abstract class asks around, for every mapping of every manifest.
+        elif value is not None and not isinstance(value, (dict, Mapping)):
+            self.wrong(name, "must be a mapping", Code.WRONG_TYPE)
+            value = None
+        return self._inside(value or {}, self.at(name))
+
+    def items(self, name: str, *, required: bool = False) -> tuple[tuple[str, object], ...]:
+        """Return the list at the key as pairs of path and value."""
+        value = self.raw(name)
+        if value is None:
+            if required:
+                self._missing(name, "must be a list")
+            return ()
+        if not isinstance(value, (list, Sequence)) or isinstance(value, str | bytes):
+            self.wrong(name, "must be a list", Code.WRONG_TYPE)
+            return ()
+        path = self.at(name)
+        return tuple([(f"{path}[{index}]", item) for index, item in enumerate(value)])
+
+    def sections(self, name: str, *, required: bool = False) -> tuple["Fields", ...]:
+        """Return the list of mappings at the key; what is no mapping is noted and left out."""
+        found = []
+        for path, item in self.items(name, required=required):
+            if isinstance(item, (dict, Mapping)):
+                found.append(self._inside(item, path))
+            else:
+                self.notes.refuse(Code.WRONG_TYPE, path, "must be a mapping", item)
+        return tuple(found)
+
+    def texts(self, name: str, expected: str = TEXT_RULE, fits: Fits | None = None) -> tuple[str, ...]:
+        """Return the list of texts at the key, in its order; what is said of others is as in `text`."""
+        found = []
+        for path, item in self.items(name):
+            if isinstance(item, str) and item:
+                found.append(item)
+            else:
+                said = "must not be empty" if item == "" else advised(expected, item, fits)
+                self.notes.refuse(Code.WRONG_TYPE, path, said, item)
+        return tuple(found)
+
+    def ports(self, name: str) -> tuple[Port, ...]:
+        """Return the list of port numbers at the key, sorted, each once."""
+        found = set()
+        for path, item in self.items(name):
+            if isinstance(item, bool) or not isinstance(item, int) or not 1 <= item <= 65535:
+                self.notes.refuse(Code.WRONG_VALUE, path, "must be a port number from 1 to 65535", item)
+            else:
+                found.add(Port(item))
+        return tuple(sorted(found))
+
+    def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Return the mapping from text to text at the key as sorted pairs."""
+        return self.section(name).all_pairs()
+
+    def all_pairs(self) -> tuple[tuple[str, str], ...]:
+        """Return this whole mapping, from text to text, as sorted pairs, without those that are null."""
+        found = []
+        for key, value in self._mapping.items():
+            if isinstance(key, str) and isinstance(value, str):
+                found.append((key, value))
+            elif value is not None or not isinstance(key, str):
+                said = advised(TEXT_RULE, value if isinstance(key, str) else key, None)
+                self.notes.refuse(Code.WRONG_TYPE, f"{self.path}[{key!s:.60}]", said, value)
+        return tuple(sorted(found))
+
+    def asked(self) -> frozenset[str]:
+        """Return the keys that were asked for, whether they are there or not."""
+        return frozenset(self._asked)
+
+    def unasked(self) -> tuple[str, ...]:
+        """Return the keys that were not asked for, sorted, as text."""
+        return tuple(sorted(str(key) for key in self._mapping if key not in self._asked))
+
+    def skim(self, *others: str) -> None:
+        """Warn of every key that looks like one that was asked for, but for `others`, which Kubernetes has.
+
+        For mappings of Kubernetes, which have fields that nobody here knows by name. Only the first 1000 keys
+        are compared, because comparing takes time and no mapping of Kubernetes has as many fields.
+        """
+        if self._asked.issuperset(self._mapping):
+            return
+        asked = frozenset(self._asked)
+        for key in itertools.islice(self._mapping, _COMPARED):
+            if (
+                isinstance(key, str)
+                and key not in asked
+                and (near := _meant(key, asked))
+                and key not in others
+            ):
+                expected = f"is not read, and has no effect here; did you mean {near}?"
+                self.warn(key, expected, Code.LIKE_A_FIELD)
+
+    def close(self) -> None:
+        """Refuse every key that was not asked for."""
+        if self._asked.issuperset(self._mapping):
+            return
+        for key in self.unasked():
+            path = self.at(_cut(key))
+            value = self._mapping.get(key)
+            self.notes.refuse(Code.UNKNOWN_FIELD, path, functools.partial(self._unknown, key), value)
+
+    def _unknown(self, key: str) -> str:
+        if near := nearest(key, self._asked):
+            return f"unknown field; did you mean {near}?"
+        return (
+            f"unknown field; known are {', '.join(sorted(self._asked))}" if self._asked else "unknown field"
+        )
+
+    def _flag(self, name: str) -> bool | None:
+        value = self.raw(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self.wrong(name, "must be true or false, without quotes", Code.WRONG_TYPE)
+        return None
+
+    def _inside(self, mapping: Mapping[str, object], path: str) -> "Fields":
+        return Fields(mapping, path, self.notes)
+
+    def _missing(self, name: str, expected: str) -> None:
+        self.notes.refuse(Code.MISSING, self.at(name), f"is missing; {expected}")
+
+
+@functools.lru_cache(1024)
+def _meant(name: str, asked: frozenset[str]) -> str | None:
+    return nearest(name, asked, _LIKE)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 60 else name[:57] + "..."
+
+
+def one_of(allowed: Collection[str]) -> str:
+    """Say what is allowed, in a stable order."""
+    names = sorted(allowed)
+    return f"must be {names[0]}" if len(names) == 1 else f"must be one of {', '.join(names)}"
+
+
+def duplicates(items: Sequence[T]) -> tuple[int, ...]:
+    """Return the indexes of items that an earlier item equals."""
+    seen: set[T] = set()
+    again = []
+    for index, item in enumerate(items):
+        if item in seen:
+            again.append(index)
+        seen.add(item)
+    return tuple(again)

@@ -1,0 +1,222 @@
+"""Which kinds are read, in which versions and by whom, and whose the others are."""
+
+import difflib
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.mesh.kinds import (
+    CONFIG_MAP,
+    CRON_JOB,
+    DAEMON_SET,
+    DEPLOYMENT,
+    EGRESS,
+    ENDPOINT_SLICE,
+    ENDPOINTS,
+    EXTENSION_SERVICE,
+    EXTERNAL_AUTHORIZATION,
+    HTTP_ROUTE_GROUP,
+    INGRESS_BACKEND,
+    JOB,
+    MESH_CONFIG,
+    MESH_ROOT_CERTIFICATE,
+    MUTUAL_TLS,
+    NAMESPACE,
+    POD,
+    POD_TEMPLATE,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    RETRY,
+    ROUTE_POLICY,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    STATEFUL_SET,
+    TCP_ROUTE,
+    TELEMETRY,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    UDP_ROUTE,
+    UPSTREAM_POLICY,
+    UPSTREAM_TRAFFIC_SETTING,
+    WORKLOAD,
+    Kind,
+)
+from meshwright.mesh.objects import MeshObject
+from meshwright.mesh.spelling import nearest
+from meshwright.specs.core.endpoints import endpoint_slice, endpoints, pod
+from meshwright.specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
+from meshwright.specs.core.services import namespace, service, service_account
+from meshwright.specs.manifest import Manifest, split_api_version
+from meshwright.specs.osm.egress import egress
+from meshwright.specs.osm.ingress import ingress_backend
+from meshwright.specs.osm.mesh_config import mesh_config
+from meshwright.specs.osm.retry import retry
+from meshwright.specs.osm.root_certificate import mesh_root_certificate
+from meshwright.specs.osm.telemetry import extension_service, telemetry
+from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.osm.upstream_traffic import upstream_traffic_setting
+from meshwright.specs.own.workload import workload
+from meshwright.specs.policy.external_authorization import external_authorization
+from meshwright.specs.policy.mutual_tls import mutual_tls
+from meshwright.specs.policy.route_policy import route_policy
+from meshwright.specs.policy.upstream_policy import upstream_policy
+from meshwright.specs.smi.access import traffic_target
+from meshwright.specs.smi.routes import http_route_group, tcp_route, udp_route
+from meshwright.specs.smi.split import traffic_split
+
+V1_TO_4 = ("v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4")
+_APPS = ("v1", "v1beta2", "v1beta1")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who reads a kind, in which versions; drafts are refused by name."""
+
+    kind: Kind
+    versions: tuple[str, ...]
+    read: Callable[[Manifest], MeshObject | None]
+    drafts: tuple[str, ...] = ()
+
+    @property
+    def api_versions(self) -> tuple[str, ...]:
+        """Return what may stand in apiVersion."""
+        group = self.kind.group
+        return tuple(f"{group}/{version}" if group else version for version in self.versions)
+
+
+_READERS: Final = (
+    Reader(TRAFFIC_TARGET, V1_TO_4[:3], traffic_target, drafts=("v1alpha4",)),
+    Reader(HTTP_ROUTE_GROUP, V1_TO_4, http_route_group),
+    Reader(TCP_ROUTE, V1_TO_4, tcp_route),
+    Reader(UDP_ROUTE, V1_TO_4[3:], udp_route),
+    Reader(TRAFFIC_SPLIT, V1_TO_4, traffic_split),
+    Reader(MESH_CONFIG, V1_TO_4[:3], mesh_config),
+    Reader(MESH_ROOT_CERTIFICATE, V1_TO_4[1:2], mesh_root_certificate),
+    Reader(RETRY, V1_TO_4[:1], retry),
+    Reader(UPSTREAM_TRAFFIC_SETTING, V1_TO_4[:1], upstream_traffic_setting),
+    Reader(EGRESS, V1_TO_4[:1], egress),
+    Reader(INGRESS_BACKEND, V1_TO_4[:1], ingress_backend),
+    Reader(TELEMETRY, V1_TO_4[:1], telemetry),
+    Reader(EXTENSION_SERVICE, V1_TO_4[1:2], extension_service),
+    Reader(WORKLOAD, ("v1alpha1",), workload),
+    Reader(ROUTE_POLICY, ("v1alpha1",), route_policy),
+    Reader(UPSTREAM_POLICY, ("v1alpha1",), upstream_policy),
+    Reader(EXTERNAL_AUTHORIZATION, ("v1alpha1",), external_authorization),
+    Reader(MUTUAL_TLS, ("v1alpha1",), mutual_tls),
+    Reader(NAMESPACE, ("v1",), namespace),
+    Reader(SERVICE_ACCOUNT, ("v1",), service_account),
+    Reader(SERVICE, ("v1",), service),
+    Reader(POD, ("v1",), pod),
+    Reader(ENDPOINTS, ("v1",), endpoints),
+    Reader(POD_TEMPLATE, ("v1",), template_object),
+    Reader(REPLICATION_CONTROLLER, ("v1",), scaled_template),
+    Reader(DAEMON_SET, _APPS, pod_template),
+    Reader(DEPLOYMENT, _APPS, scaled_template),
+    Reader(REPLICA_SET, _APPS, scaled_template),
+    Reader(STATEFUL_SET, _APPS, scaled_template),
+    Reader(CRON_JOB, ("v1", "v1beta1"), cron_job),
+    Reader(JOB, ("v1",), pod_template),
+    Reader(ENDPOINT_SLICE, ("v1", "v1beta1"), endpoint_slice),
+)
+
+READ: Final[Mapping[Kind, Reader]] = {each.kind: each for each in _READERS}
+"""What is read."""
+
+_MORE: Final[Mapping[str, frozenset[str]]] = {
+    "": frozenset(
+        {
+            "Binding",
+            "ComponentStatus",
+            CONFIG_MAP.name,
+            "Event",
+            "LimitRange",
+            "Node",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "ResourceQuota",
+            "Secret",
+        }
+    ),
+    "apps": frozenset({"ControllerRevision"}),
+    "metrics.smi-spec.io": frozenset({"TrafficMetrics"}),
+}
+"""The other kinds of groups that are known as a whole: no part of a mesh."""
+
+_DOMAINS: Final = ("smi-spec.io", "openservicemesh.io", "meshwright.dev")
+_OURS: Final = (*READ, *UNENFORCED)
+_GROUPS: Final = frozenset(kind.group for kind in READ)
+_NAMES: Final = frozenset(kind.name for kind in _OURS)
+KNOWN_GROUPS: Final = tuple(sorted({kind.group for kind in _OURS}))
+"""Groups with kinds that are read, or known and not enforced: `kinds_of` has all of them."""
+_LONGEST_GROUP: Final = 100
+_LIKE: Final = 0.85
+"""How much a group must look like one that is read to be taken for that with a slip in it."""
+
+_WITHOUT_DOT: Final = frozenset({"autoscaling", "extensions", "policy"})
+"""Kubernetes' own groups besides those read whose names have no dot; those of all others have one."""
+
+_REMEMBERED: Final = 256
+"""How many kinds, as they are written, are known by heart: a mesh has few."""
+
+
+@functools.lru_cache(_REMEMBERED)
+def is_foreign(kind: Kind) -> bool:
+    """Say whether a kind is no part of a mesh, whatever it is called.
+
+    A kind that its group does not have is not foreign where the group is one whose kinds are known, nor where
+    the name is one of ours and the group like that kind's but for a slip: no policy is passed over for that.
+    """
+    if kind.name in _MORE.get(kind.group, ()):
+        return True
+    if kind.group in _GROUPS or kind.group.endswith(_DOMAINS):
+        return False
+    name = nearest(kind.name.removesuffix("List"), _NAMES, _LIKE)
+    if name is None:
+        return True
+    if "." not in kind.group and kind.group not in _WITHOUT_DOT:
+        return False
+    return nearest(kind.group, {each.group for each in _called(name)}, _LIKE) is None
+
+
+def kind_meant(name: str, api_version: object) -> Kind:
+    """Return the kind a document means: where its name or group is missing or has a slip in it, one of ours.
+
+    So an object whose newest form has that slip is still known for the one that it was.
+    """
+    return _kind_meant(name, api_version if isinstance(api_version, str) else "")
+
+
+@functools.lru_cache(_REMEMBERED)
+def _kind_meant(name: str, api_version: str) -> Kind:
+    kind = Kind(name, split_api_version(api_version)[0])
+    if kind in READ or is_foreign(kind):
+        return kind
+    ours = name if _called(name) else nearest(name, kinds_of(kind.group)) or nearest(name, _NAMES, _LIKE)
+    if ours is None:
+        return kind
+    likeness = difflib.SequenceMatcher(b=kind.group[:_LONGEST_GROUP])
+    meant = (each for each in _called(ours) or (Kind(ours, kind.group),))
+    return max(meant, key=lambda each: _ratio(likeness, each.group))
+
+
+def api_versions_of(name: str) -> tuple[str, ...]:
+    """Return what may stand in apiVersion for kinds of that name; of those that are not read, the group."""
+    read = (each for kind, reader in READ.items() if kind.name == name for each in reader.api_versions)
+    return (*read, *sorted(kind.group for kind in UNENFORCED if kind.name == name))
+
+
+def kinds_of(group: str) -> tuple[str, ...]:
+    """Return the names of a group's kinds that are known, sorted."""
+    known = (*_OURS, *(Kind(name, each) for each, names in _MORE.items() for name in names))
+    return tuple(sorted(kind.name for kind in known if kind.group == group))
+
+
+def _ratio(likeness: difflib.SequenceMatcher[str], group: str) -> float:
+    likeness.set_seq1(group)
+    return likeness.ratio()
+
+
+def _called(name: str) -> tuple[Kind, ...]:
+    """Return the kinds of ours that have a name."""
+    return tuple(kind for kind in _OURS if kind.name == name)

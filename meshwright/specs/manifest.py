@@ -1,0 +1,99 @@
+"""A manifest's head: its kind, version, key and metadata, read the same way for every kind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from meshwright.mesh.kinds import NAMESPACE, Kind
+from meshwright.mesh.names import Namespace, is_dns_label, is_dns_subdomain
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.workload import DRIVER_ANNOTATION
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields
+from meshwright.specs.notes import Notes
+
+DEFAULT_NAMESPACE = Namespace("default")
+CLUSTER_WIDE = frozenset({NAMESPACE})
+
+NAME_RULE = "must be a name as Kubernetes has them: a-z, 0-9, hyphens and dots, at most 253 characters"
+LABEL_RULE = "must be a DNS label: 1 to 63 of a-z, 0-9 and inner hyphens"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One manifest on its way to becoming a value: where to read, and where to note what is wrong."""
+
+    key: ObjectKey
+    version: str
+    body: Fields
+    metadata: Fields
+    notes: Notes
+
+    @property
+    def namespace(self) -> Namespace:
+        """Return the object's namespace."""
+        return self.key.namespace
+
+    def labels(self) -> tuple[tuple[str, str], ...]:
+        """Return `metadata.labels` as sorted pairs."""
+        return self.metadata.pairs("labels")
+
+    def spec(self, *, required: bool = True) -> Fields:
+        """Return `spec`, and refuse what stands beside it: there, fields of an older version get lost."""
+        self.body.accept("apiVersion", "kind", "metadata", "status")
+        spec = self.body.section("spec", required=required)
+        self.body.close()
+        return spec
+
+    def top(self) -> Fields:
+        """Return the body itself, for the versions that have no `spec`."""
+        self.body.accept("apiVersion", "kind", "metadata", "status")
+        return self.body
+
+
+def split_api_version(api_version: str) -> tuple[str, str]:
+    """Split `group/version` (`v1` is of the group without a name)."""
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+def key_of(kind: Kind, document: Mapping[str, object]) -> ObjectKey | None:
+    """Return the key of a manifest of a kind as far as it can be told, None if it has no usable name."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return None
+    name, namespace = metadata.get("name"), metadata.get("namespace")
+    if not isinstance(name, str) or not is_dns_subdomain(name):
+        return None
+    if kind in CLUSTER_WIDE:
+        return ObjectKey(kind, Namespace(""), name)
+    if namespace is None or namespace == "":
+        return ObjectKey(kind, DEFAULT_NAMESPACE, name)
+    if not isinstance(namespace, str) or not is_dns_label(namespace):
+        return None
+    return ObjectKey(kind, Namespace(namespace), name)
+
+
+def check_metadata(document: Mapping[str, object], notes: Notes, path: str = "") -> None:
+    """Note why `key_of` could not tell the key of a document, which in a list stands at `path`."""
+    body = Fields(document, path, notes)
+    metadata = body.section("metadata", required=True)
+    if notes.refused:
+        return
+    name = metadata.required_text("name", NAME_RULE, is_dns_subdomain)
+    if name and not is_dns_subdomain(name):
+        metadata.wrong("name", NAME_RULE, Code.BAD_NAME)
+    namespace = metadata.text("namespace", expected=LABEL_RULE, fits=is_dns_label)
+    if namespace and not is_dns_label(namespace):
+        metadata.wrong("namespace", LABEL_RULE, Code.BAD_NAME)
+
+
+def sidecar_driver(manifest: Manifest) -> str:
+    """Return the sidecar driver that a manifest's annotation names, empty for none.
+
+    Whether there is such a driver is not known here.
+    """
+    annotations = manifest.metadata.section("annotations")
+    name = annotations.text(DRIVER_ANNOTATION) or ""
+    if name and not is_dns_label(name):
+        annotations.wrong(DRIVER_ANNOTATION, "must be the name of a sidecar driver, such as envoy")
+    return name

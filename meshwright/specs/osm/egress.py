@@ -1,0 +1,141 @@
+"""OSM's Egress, policy.openservicemesh.io v1alpha1: what may leave the mesh, and who may send it.
+
+Fields and names are OSM's. Where OSM passes over what it cannot use (a range that is none, a host with a
+port), that is refused here by name: the object would let pass less than it says.
+"""
+
+from typing import Final
+
+from meshwright.mesh.egress import Egress, EgressPort, EgressProtocol, is_wildcard
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, UPSTREAM_TRAFFIC_SETTING
+from meshwright.mesh.names import is_dns_subdomain
+from meshwright.mesh.policy import PolicyKey
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields, one_of
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.quotes import never
+from meshwright.specs.references import NETWORK_RULE, account, object_name, parse_address, parse_network
+
+HOST_RULE: Final = (
+    "must be a host's name without a port, such as httpbin.org, an IP address, or *.example.com "
+    "for all names below one"
+)
+MOST_PLACES: Final = 100_000
+"""Ports times hosts and ranges of one Egress: each proxy that it is for is told of each of them."""
+
+_PROTOCOLS: Final = tuple(EgressProtocol)
+MATCHES: Final = {each.name: each for each in (HTTP_ROUTE_GROUP, UPSTREAM_TRAFFIC_SETTING)}
+
+
+def egress(manifest: Manifest) -> Egress:
+    """Read an Egress. Sources may be of any namespace, as in OSM; what it names is of the object's own."""
+    spec = manifest.spec()
+    sources = {account(each, manifest.namespace) for each in spec.sections("sources")}
+    networks = _networks(spec)
+    ports = {_port(each) for each in spec.sections("ports")}
+    groups, limits = _matches(spec)
+    found = Egress(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        sources=tuple(sorted(sources)),
+        ports=tuple(sorted(ports)),
+        hosts=tuple(sorted(set(_hosts(spec)))),
+        networks=networks,
+        route_groups=groups,
+        limits=limits,
+    )
+    spec.close()
+    _bound(spec, found)
+    if not manifest.notes.refused:
+        _warn_of_nothing(spec, found)
+    return found
+
+
+def _bound(spec: Fields, found: Egress) -> None:
+    """Refuse an Egress whose hosts and ranges at its ports are more places than a proxy should be told of."""
+    places = len(found.ports) * (len(found.hosts) + len(found.networks))
+    if places > MOST_PLACES:
+        expected = (
+            f"must lead to at most {MOST_PLACES} places (ports times hosts and ipAddresses), and leads to "
+            f"{places}; leave ports out, or write several Egresses"
+        )
+        spec.notes.refuse(Code.WRONG_VALUE, spec.at("ports"), expected)
+
+
+def _warn_of_nothing(spec: Fields, found: Egress) -> None:
+    """Warn of what lets nothing pass, by itself, for something is missing."""
+    for name, given in (("sources", found.sources), ("ports", found.ports)):
+        if not given:
+            spec.notes.warn(Code.EMPTY, spec.at(name), "is empty, so this Egress lets nothing pass")
+    over_http = any(each.protocol is EgressProtocol.HTTP for each in found.ports)
+    if found.route_groups and found.ports and not over_http:
+        expected = "are asked of HTTP requests alone, and no port of this Egress is http"
+        spec.notes.warn(Code.NOT_ENFORCED, spec.at("matches"), expected)
+    if found.networks or not over_http:
+        return
+    if not found.hosts:
+        expected = "is empty, and so is ipAddresses: nothing says where HTTP requests may go, and none pass"
+        spec.notes.warn(Code.EMPTY, spec.at("hosts"), expected)
+    for path, host in spec.items("hosts"):
+        if isinstance(host, str) and is_wildcard(host):
+            expected = (
+                "HTTP requests for these pass with ipAddresses alone, which say where they may go: "
+                "the DNS knows no such name"
+            )
+            spec.notes.warn(Code.NOT_ENFORCED, path, expected, host)
+
+
+def _hosts(spec: Fields) -> list[str]:
+    found = []
+    for path, each in spec.items("hosts"):
+        host = each.lower() if isinstance(each, str) else ""
+        address = parse_address(host) if ":" in host else None
+        if address is not None or is_dns_subdomain(host.removeprefix("*.")):
+            found.append(address or host)
+        else:
+            spec.notes.refuse(Code.WRONG_VALUE, path, HOST_RULE, each)
+    return found
+
+
+def _networks(spec: Fields) -> tuple[str, ...]:
+    found = set()
+    for path, each in spec.items("ipAddresses"):
+        network = parse_network(each)
+        if network is None:
+            spec.notes.refuse(Code.WRONG_VALUE, path, NETWORK_RULE, each)
+        else:
+            found.add(network)
+    ordered = sorted(found, key=lambda each: (each.version, int(each.network_address), each.prefixlen))
+    return tuple(map(str, ordered))
+
+
+def _port(fields: Fields) -> EgressPort:
+    number = fields.required_port("number")
+    said = fields.required_text("protocol", one_of(_PROTOCOLS), never).lower()
+    fields.close()
+    if said and said not in _PROTOCOLS:
+        fields.wrong("protocol", one_of(_PROTOCOLS))
+    return EgressPort(number, EgressProtocol(said) if said in _PROTOCOLS else EgressProtocol.HTTP)
+
+
+def _matches(spec: Fields) -> tuple[tuple[str, ...], str | None]:
+    """Read the HTTPRouteGroups that requests must fit, and the setting that limits them.
+
+    A version in apiGroup, as OSM has it, says nothing.
+    """
+    groups, settings = set[str](), list[tuple[Fields, str]]()
+    for section in spec.sections("matches"):
+        kind = section.required_text("kind", one_of(tuple(MATCHES)), never)
+        group = section.text("apiGroup")
+        name = object_name(section, "name")
+        section.close()
+        if kind and kind not in MATCHES:
+            section.wrong("kind", one_of(tuple(MATCHES)))
+        elif kind and group is not None and group.partition("/")[0] != (wanted := MATCHES[kind].group):
+            section.wrong("apiGroup", f"must be {wanted}, that of a {kind}, with or without a version")
+        if kind == UPSTREAM_TRAFFIC_SETTING.name:
+            settings.append((section, name))
+        else:
+            groups.add(name)
+    for section, _ in settings[1:]:
+        section.wrong("kind", f"must be {UPSTREAM_TRAFFIC_SETTING.name} once at the most", Code.DUPLICATE)
+    return tuple(sorted(groups)), next((name for _, name in settings), None)

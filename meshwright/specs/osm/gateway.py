@@ -1,0 +1,36 @@
+"""The certificate that a MeshConfig has made for the gateway before the mesh."""
+
+from typing import Final
+
+from meshwright.mesh.config import VALIDITY, GatewayCertificate
+from meshwright.mesh.names import Namespace, SecretName, is_dns_subdomain
+from meshwright.specs.codes import Code
+from meshwright.specs.durations import life
+from meshwright.specs.fields import Fields
+from meshwright.specs.references import namespace_name, object_name
+
+_NAMES: Final = "subjectAltNames"
+_NAME_RULE: Final = "must be a DNS name in small letters, such as gateway.example.org"
+
+
+def gateway_certificate(fields: Fields, secret: Fields, home: Namespace) -> GatewayCertificate:
+    """Read `ingressGateway` and the `secret` in it.
+
+    The Secret's namespace is `home` by default. Names are DNS names and no others: a URI could be that of a
+    workload of the mesh.
+    """
+    fields.accept("secret", _NAMES, "validityDuration")
+    secret.accept("name", "namespace")
+    place = SecretName(namespace_name(secret, "namespace", home), object_name(secret, "name"))
+    names = _dns_names(fields)
+    return GatewayCertificate(place, names, life(fields, "validityDuration") or VALIDITY)
+
+
+def _dns_names(fields: Fields) -> tuple[str, ...]:
+    found = fields.texts(_NAMES, _NAME_RULE, is_dns_subdomain)
+    for index, each in enumerate(found):
+        if not is_dns_subdomain(each):
+            fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at(_NAMES)}[{index}]", _NAME_RULE, each)
+    if not fields.raw(_NAMES):
+        fields.wrong(_NAMES, f"must name the gateway: each {_NAME_RULE}", Code.EMPTY)
+    return tuple(sorted(set(found)))

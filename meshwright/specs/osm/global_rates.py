@@ -1,0 +1,183 @@
+"""Global rate limits of OSM's UpstreamTrafficSetting: the service that counts, and what it is told.
+
+Values are bound by what Envoy takes: keys, values and domains are no empty texts, a header's criterion is
+one. An IP address may stand where a name of the service may.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.rate_services import (
+    Contains,
+    CountedConnections,
+    CountedRequests,
+    Descriptor,
+    Entry,
+    Exact,
+    GenericKey,
+    HeaderCriterion,
+    HeaderValue,
+    HeaderValueMatch,
+    Prefix,
+    Present,
+    RateLimitService,
+    Regex,
+    RemoteAddress,
+    RequestHeader,
+    Suffix,
+)
+from meshwright.specs.codes import Code
+from meshwright.specs.durations import wait
+from meshwright.specs.fields import Fields
+from meshwright.specs.headers import is_name
+from meshwright.specs.references import host
+
+STATUSES: Final = frozenset(
+    {*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 509), 510, 511}
+)
+"""The statuses of errors that Envoy knows."""
+
+STATUS_RULE: Final = "must be a status of an error, 400 to 599, that Envoy knows, such as 429 or 503"
+TEXT_RULE: Final = "must be printable text of at most 256 characters"
+HEADER_RULE: Final = "must be the name of a header, or one of :authority, :method, :path"
+ENTRY_RULE: Final = (
+    "must have one of genericKey, remoteAddress, requestHeader, headerValueMatch, and no other"
+)
+VALUE_RULE: Final = "must have one of exact, prefix, suffix, regex, contains, present, and no other"
+
+_TIMEOUT: Final = timedelta(milliseconds=20)
+_LONGEST: Final = 256
+_PSEUDO: Final = frozenset({":authority", ":method", ":path"})
+_ENTRIES: Final = ("genericKey", "remoteAddress", "requestHeader", "headerValueMatch")
+_TEXTS: Final[Mapping[str, type[Exact | Prefix | Suffix | Contains | Regex]]] = {
+    "exact": Exact,
+    "prefix": Prefix,
+    "suffix": Suffix,
+    "contains": Contains,
+    "regex": Regex,
+}
+
+
+def status(fields: Fields) -> int:
+    """Return with what is answered that is over a limit, 429 by default."""
+    found = fields.whole("responseStatusCode", 400, 599, default=429) or 429
+    if found not in STATUSES:
+        fields.wrong("responseStatusCode", STATUS_RULE)
+    return found
+
+
+def counted_connections(fields: Fields) -> CountedConnections:
+    """Read `rateLimit.global.tcp`."""
+    asked = _service(fields)
+    found = []
+    for each in _some(fields, "descriptors"):
+        entries = _some(each, "entries")
+        found.append(tuple((_text(entry, "key"), _text(entry, "value")) for entry in entries))
+        for entry in entries:
+            entry.close()
+        each.close()
+    fields.close()
+    return CountedConnections(asked, tuple(found))
+
+
+def counted_requests(fields: Fields) -> CountedRequests:
+    """Read `rateLimit.global.http`."""
+    found = CountedRequests(
+        _service(fields), descriptors(fields), status(fields), fields.flag("enableXRateLimitHeaders")
+    )
+    fields.close()
+    return found
+
+
+def descriptors(fields: Fields) -> tuple[Descriptor, ...]:
+    """Read the descriptors of requests."""
+    found = []
+    for each in _some(fields, "descriptors"):
+        found.append(tuple(map(_entry, _some(each, "entries"))))
+        each.close()
+    return tuple(found)
+
+
+def _service(fields: Fields) -> RateLimitService:
+    where = fields.section("rateLimitService", required=True)
+    where.required_text("host")
+    server = HostPort(host(where, "host"), where.required_port("port"))
+    where.close()
+    timeout = wait(fields, "timeout") or _TIMEOUT
+    return RateLimitService(
+        server, _text(fields, "domain"), timeout, fails_open=fields.flag("failOpen", default=True)
+    )
+
+
+def _some(fields: Fields, name: str) -> tuple[Fields, ...]:
+    found = fields.sections(name, required=True)
+    if fields.has(name) and not found:
+        fields.wrong(name, "must not be empty")
+    return found
+
+
+def _text(fields: Fields, name: str, default: str | None = None) -> str:
+    if default is None:
+        found = fields.required_text(name, TEXT_RULE)
+    else:
+        found = fields.text(name, default) or default
+    if found and not (found.isprintable() and len(found) <= _LONGEST):
+        fields.wrong(name, TEXT_RULE)
+    return found
+
+
+def _entry(fields: Fields) -> Entry:
+    fields.accept(*_ENTRIES)
+    there = [each for each in _ENTRIES if fields.has(each)]
+    if len(there) != 1:
+        fields.notes.refuse(Code.WRONG_VALUE, fields.path, ENTRY_RULE, ", ".join(there))
+    found: Entry = RemoteAddress()
+    for each in there:
+        found = _read(each, fields.section(each))
+    fields.close()
+    return found
+
+
+def _read(kind: str, fields: Fields) -> Entry:
+    found: Entry
+    match kind:
+        case "genericKey":
+            found = GenericKey(_text(fields, "key", "generic_key"), _text(fields, "value"))
+        case "requestHeader":
+            found = RequestHeader(_text(fields, "key"), _header(fields))
+        case "headerValueMatch":
+            found = HeaderValueMatch(
+                _text(fields, "key", "header_match"),
+                _text(fields, "value"),
+                tuple(map(_criterion, _some(fields, "headers"))),
+                expected=fields.flag("expectMatch", default=True),
+            )
+        case _:
+            found = RemoteAddress()
+    fields.close()
+    return found
+
+
+def _header(fields: Fields) -> str:
+    found = fields.required_text("name", HEADER_RULE)
+    if found and found.lower() not in _PSEUDO and not is_name(found):
+        fields.wrong("name", HEADER_RULE)
+    return found.lower()
+
+
+def _criterion(fields: Fields) -> HeaderCriterion:
+    fields.accept(*_TEXTS, "present")
+    there = [each for each in (*_TEXTS, "present") if fields.has(each)]
+    if len(there) != 1:
+        fields.notes.refuse(Code.WRONG_VALUE, fields.path, VALUE_RULE, ", ".join(there))
+    value: HeaderValue = Present(fields.flag_if_said("present") or False)
+    for each in there:
+        if each != "present":
+            value = _TEXTS[each](_text(fields, each))
+    if isinstance(value, Regex) and value.text and (fault := fields.notes.expressions.fault(value.text)):
+        fields.wrong("regex", fault, Code.BAD_REGEX)
+    found = HeaderCriterion(_header(fields), value)
+    fields.close()
+    return found

@@ -1,0 +1,165 @@
+"""policy.openservicemesh.io IngressBackend v1alpha1.
+
+Several fields are Open Service Mesh's and mean what they did there: `port.number` is the target port, places
+and names of an https backend must both fit. Where its checks were dead or the other way round, they hold here
+as they were meant.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.names import LONGEST_NAME, Namespace, is_dns_subdomain
+from meshwright.mesh.policy import PolicyKey
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields, duplicates, one_of
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.places import IP_RANGE, Places
+from meshwright.specs.quotes import never
+from meshwright.specs.references import own_service, route_group
+
+HTTP: Final = "http"
+HTTPS: Final = "https"
+PRINCIPAL: Final = "AuthenticatedPrincipal"
+SOURCES: Final = (PRINCIPAL, IP_RANGE, SERVICE.name)
+
+PRINCIPAL_RULE: Final = (
+    "must be a name in the client's certificate: a DNS name, or a URI such as spiffe://cluster.local/gateway"
+)
+SERVER_NAME_RULE: Final = "must be a DNS name, or one behind a wildcard such as *.example.org"
+NO_PRINCIPAL: Final = (
+    f"must have an {PRINCIPAL}: clients of https backends show certificates, "
+    "unless a backend has tls.skipClientCertValidation: true"
+)
+
+_DNS_NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+_URI: Final = re.compile(r"[a-z][a-z0-9+.-]*://[!-~]+")
+_LONGEST_URI: Final = 2048
+
+
+def ingress_backend(manifest: Manifest) -> IngressBackend:
+    """Read an IngressBackend; its backends must be services of its namespace."""
+    fields = manifest.spec()
+    sections = fields.sections("backends", required=True)
+    backends = tuple(_backend(each, manifest.namespace) for each in sections)
+    sources = _Sources()
+    for section in fields.sections("sources", required=True):
+        sources.read(section)
+    matches = tuple(sorted({_match(each) for each in fields.sections("matches")}))
+    fields.close()
+    for index in duplicates([(each.service, each.port) for each in backends]):
+        sections[index].wrong(
+            "port", "must differ from the other backends of this service", code=Code.DUPLICATE
+        )
+    if fields.has("backends") and not sections:
+        fields.wrong("backends", "must name at least one service", Code.EMPTY)
+    _judge(fields, backends, sources)
+    return IngressBackend(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        backends=tuple(sorted(set(backends))),
+        services=tuple(sorted(sources.services)),
+        ranges=tuple(sorted(sources.ranges)),
+        principals=tuple(sorted(sources.principals)),
+        matches=matches,
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+
+
+class _Sources(Places):
+    """What the sources of one object come to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.principals: set[str] = set()
+
+    def read(self, fields: Fields) -> None:
+        """Read one source; what is no Service has no namespace, and may have one written."""
+        kind = fields.raw("kind")
+        if not fields.has("kind"):
+            fields.required_text("kind", one_of(SOURCES))
+        else:
+            fields.choice("kind", SOURCES, PRINCIPAL)
+        if kind == SERVICE.name:
+            self.read_service(fields)
+        elif kind == IP_RANGE:
+            self.read_range(fields)
+        elif kind == PRINCIPAL:
+            self._principal(fields)
+        fields.accept("name", "namespace")
+        fields.close()
+
+    def _principal(self, fields: Fields) -> None:
+        text = fields.required_text("name", PRINCIPAL_RULE)
+        if not text:
+            return
+        if not _is_principal(text):
+            fields.wrong("name", PRINCIPAL_RULE)
+        self.principals.add(text)
+
+
+def _judge(fields: Fields, backends: Sequence[IngressPort], sources: _Sources) -> None:
+    """Say what keeps backends from being open to anybody."""
+    if fields.notes.refused:
+        return
+    if not sources.principals and any(each.proof is Proof.CERTIFICATE for each in backends):
+        fields.notes.refuse(Code.EMPTY, fields.at("sources"), NO_PRINCIPAL)
+    closed = [each for each in backends if each.proof is not Proof.CERTIFICATE]
+    if closed and not sources.have_places:
+        named = ", ".join(f"{each.service.name}:{each.port}" for each in closed)
+        expected = (
+            f"names no {SERVICE.name} and no {IP_RANGE}, so nobody is admitted to {named}: "
+            "without a certificate only the address says who calls (0.0.0.0/0 and ::/0 are everybody)"
+        )
+        fields.notes.warn(Code.EMPTY, fields.at("sources"), expected)
+
+
+def _backend(fields: Fields, namespace: Namespace) -> IngressPort:
+    service = own_service(fields, "name", namespace)
+    port = fields.section("port", required=True)
+    number, protocol = port.required_port("number"), _protocol(port)
+    port.close()
+    tls = fields.section("tls")
+    skipped, names = tls.flag("skipClientCertValidation"), _server_names(tls)
+    tls.close()
+    fields.close()
+    if protocol == HTTP:
+        if skipped or names:
+            expected = "has no effect: a backend of protocol http is called in plain text"
+            fields.notes.warn(Code.FIELDS_NOT_USED, tls.path, expected)
+        return IngressPort(service, number, Proof.NOTHING)
+    return IngressPort(service, number, Proof.ENCRYPTION if skipped else Proof.CERTIFICATE, names)
+
+
+def _protocol(fields: Fields) -> str:
+    """Read http or https, in any case."""
+    rule = f"{one_of((HTTP, HTTPS))}: gRPC is http, or with TLS https"
+    text = fields.required_text("protocol", rule, never)
+    if text and text.lower() not in (HTTP, HTTPS):
+        fields.wrong("protocol", rule)
+    return text.lower()
+
+
+def _server_names(fields: Fields) -> tuple[str, ...]:
+    """Read names that are asked for in TLS; whoever asks writes them in any case."""
+    found = set()
+    for path, item in fields.items("sniHosts"):
+        text = item.lower() if isinstance(item, str) else ""
+        if is_dns_subdomain(text.removeprefix("*.")):
+            found.add(text)
+        else:
+            fields.notes.refuse(Code.WRONG_VALUE, path, SERVER_NAME_RULE, item)
+    return tuple(sorted(found))
+
+
+def _match(fields: Fields) -> str:
+    name = route_group(fields)
+    fields.close()
+    return name
+
+
+def _is_principal(text: str) -> bool:
+    if "://" in text:
+        return len(text) <= _LONGEST_URI and _URI.fullmatch(text) is not None
+    return len(text) <= LONGEST_NAME and _DNS_NAME.fullmatch(text) is not None

@@ -1,0 +1,231 @@
+"""OSM's MeshConfig, config.openservicemesh.io v1alpha1 to v1alpha3.
+
+Honoured is what mesh.config.MeshConfig has. The other fields of OSM and its successor are known by name:
+they are accepted whatever they hold and reported in one line as not used. What is none of them Kubernetes
+drops without a word; so the rest is in force, and one line names what has no effect. No such field can open
+anything: what is not said is closed.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from meshwright.mesh.config import (
+    VALIDITY,
+    Exclusions,
+    MeshConfig,
+    SidecarDriverSettings,
+    SidecarSettings,
+    TlsVersion,
+)
+from meshwright.mesh.names import INTERFACE_RULE, InterfaceName, is_interface
+from meshwright.mesh.spelling import nearest
+from meshwright.specs.codes import Code
+from meshwright.specs.durations import life
+from meshwright.specs.fields import Fields, one_of
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.osm.gateway import gateway_certificate
+from meshwright.specs.osm.servers import external_authorization, tracing
+from meshwright.specs.osm.tls import cipher_suites, curves
+from meshwright.specs.osm.unenforced import not_enforced
+from meshwright.specs.references import ranges
+
+_CONNECTIONS: Final = "maxDataPlaneConnections"
+
+_INSTEAD: Final = {
+    "localProxyMode": (
+        ("", "Localhost"),
+        "applications are reached at 127.0.0.1; one that listens at its Pod's address alone is not reached",
+    ),
+    _CONNECTIONS: ((0,), "the server's setting max_streams bounds how many proxies connect"),
+}
+"""What a sidecar is asked for in vain: the values that ask for nothing, and what holds instead."""
+
+NOT_USED = {
+    "spec": ("clusterSet", "pluginChains", "repoServer"),
+    "spec.sidecar": (
+        "configResyncInterval",
+        "enablePriviledgedInitContainer",
+        "enablePrivilegedInitContainer",
+        "localDNSProxy",
+        "localProxyMode",
+        _CONNECTIONS,
+        "resources",
+        "sidecarTimeout",
+    ),
+    "spec.traffic": (
+        "http1PerRequestLoadBalancing",
+        "http2PerRequestLoadBalancing",
+        "interceptionMode",
+        "serviceAccessMode",
+        "useHTTPSIngress",
+    ),
+    "spec.observability": (
+        "enableDebugServer",
+        "osmLogLevel",
+        "prometheusScraping",
+        "remoteLogging",
+    ),
+    "spec.certificate": ("certKeyBitSize",),
+    "spec.featureFlags": (
+        "enableAccessCertPolicy",
+        "enableAccessControlPolicy",
+        "enableAsyncProxyServiceMapping",
+        "enableEgressPolicy",
+        "enableEnvoyActiveHealthChecks",
+        "enableIngressBackendPolicy",
+        "enableMeshRootCertificate",
+        "enableMulticlusterMode",
+        "enablePluginPolicy",
+        "enableRetryPolicy",
+        "enableSPIFFE",
+        "enableSidecarActiveHealthChecks",
+        "enableSnapshotCacheMode",
+        "enableValidatingWebhook",
+        "enableWASMStats",
+    ),
+}
+"""Known fields without effect here, by the section they stand in."""
+
+_NAMED: Final = 20
+"""Fields without effect that are named; of more it is said how many they are."""
+
+LOG_LEVELS = ("trace", "debug", "info", "warning", "warn", "error", "critical", "off")
+
+
+def mesh_config(manifest: Manifest) -> MeshConfig:
+    """Read a MeshConfig; what it does not say keeps Meshwright's defaults."""
+    manifest.body.accept("apiVersion", "kind", "metadata", "status")
+    spec = manifest.body.section("spec")
+    sidecar, traffic = spec.section("sidecar"), spec.section("traffic")
+    certificate = spec.section("certificate")
+    observability, flags = spec.section("observability"), spec.section("featureFlags")
+    drivers = sidecar.sections("sidecarDrivers")
+    gateway = certificate.section("ingressGateway")
+    secret = gateway.section("secret")
+    asked, told = traffic.section("inboundExternalAuthorization"), observability.section("tracing")
+    found = MeshConfig(
+        permissive=traffic.flag("enablePermissiveTrafficPolicyMode"),
+        egress=traffic.flag("enableEgress"),
+        service_certificate_validity=life(certificate, "serviceCertValidityDuration") or VALIDITY,
+        sidecar=_sidecar(sidecar, drivers),
+        authorization=external_authorization(asked),
+        tracing=tracing(told, manifest.namespace),
+        exclusions=_exclusions(traffic),
+        ingress_gateway=gateway_certificate(gateway, secret, manifest.namespace)
+        if certificate.has("ingressGateway")
+        else None,
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+    sections = (spec, sidecar, traffic, certificate, observability, flags)
+    _report_unused(manifest, sections, unenforced=_report_unenforced(sidecar))
+    _report_pruned(manifest, (manifest.body, *sections, *drivers, asked, told, gateway, secret))
+    return found
+
+
+def _report_unenforced(sidecar: Fields) -> tuple[str, ...]:
+    """Warn of what is asked for and not enforced; return the paths of it."""
+    asked = [name for name, (nothing, _) in _INSTEAD.items() if sidecar.raw(name) not in (None, *nothing)]
+    for name in asked:
+        sidecar.notes.warn(Code.NOT_ENFORCED, sidecar.at(name), not_enforced(_INSTEAD[name][1]))
+    return tuple(map(sidecar.at, asked))
+
+
+def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced: tuple[str, ...]) -> None:
+    unused: list[str] = []
+    for section in sections:
+        names = NOT_USED[section.path]
+        section.accept(*names)
+        unused.extend(section.at(name) for name in names if section.has(name))
+    if unused := sorted(set(unused) - set(unenforced)):
+        manifest.notes.inform(Code.FIELDS_NOT_USED, "spec", f"read, not used: {', '.join(unused)}")
+
+
+def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
+    """Name what stands where no MeshConfig has it."""
+    pruned = [said for section in sections for said in _pruned(section, sections)]
+    if pruned:
+        more = f" and {len(pruned) - _NAMED} more" if len(pruned) > _NAMED else ""
+        said = (
+            f"these fields are none of a MeshConfig's and have no effect: {', '.join(pruned[:_NAMED])}{more}"
+        )
+        manifest.notes.warn(Code.PRUNED, "", said)
+
+
+def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
+    """Yield the fields that a section does not have, with what may be meant: its place, or another name."""
+    for name in section.unasked():
+        path = section.at(name if len(name) <= 60 else name[:57] + "...")
+        home = next((each.path for each in sections if each.path and name in each.asked()), "")
+        near = nearest(name, section.asked())
+        meant = f" (it is one of {home})" if home else f" (did you mean {near}?)" if near else ""
+        yield f"{path}{meant}"
+
+
+def _exclusions(traffic: Fields) -> Exclusions:
+    """Read what pods keep from their proxies; an empty list of ranges to lead there is every address."""
+    return Exclusions(
+        inbound_ports=traffic.ports("inboundPortExclusionList"),
+        outbound_ports=traffic.ports("outboundPortExclusionList"),
+        ranges_included=ranges(traffic, "outboundIPRangeInclusionList") or None,
+        ranges_excluded=ranges(traffic, "outboundIPRangeExclusionList"),
+        interfaces=_interfaces(traffic, "networkInterfaceExclusionList"),
+    )
+
+
+def _interfaces(traffic: Fields, name: str) -> tuple[InterfaceName, ...]:
+    """Read a list of network interfaces, sorted, each once."""
+    found = set()
+    for path, item in traffic.items(name):
+        if isinstance(item, str) and is_interface(item):
+            found.add(InterfaceName(item))
+        else:
+            traffic.notes.refuse(Code.WRONG_VALUE, path, INTERFACE_RULE, item)
+    return tuple(sorted(found))
+
+
+def _sidecar(fields: Fields, drivers: Sequence[Fields]) -> SidecarSettings:
+    default = SidecarSettings()
+    low = _tls(fields, "tlsMinProtocolVersion", default.tls_min_version)
+    high = _tls(fields, "tlsMaxProtocolVersion", default.tls_max_version)
+    if low > high:
+        fields.wrong("tlsMinProtocolVersion", f"must not be above tlsMaxProtocolVersion, which is {high}")
+    return SidecarSettings(
+        sidecar_class=fields.text("sidecarClass") or default.sidecar_class,
+        drivers=tuple(map(_driver, drivers)),
+        log_level=fields.choice("logLevel", LOG_LEVELS, default.log_level),
+        linux_image=_image(fields, "sidecarImage", "envoyImage"),
+        windows_image=_image(fields, "sidecarWindowsImage", "envoyWindowsImage"),
+        init_image=fields.text("initContainerImage") or "",
+        tls_min_version=low,
+        tls_max_version=high,
+        cipher_suites=cipher_suites(fields, "cipherSuites"),
+        ecdh_curves=curves(fields, "ecdhCurves"),
+    )
+
+
+def _image(fields: Fields, name: str, older: str) -> str:
+    """Read an image under its name of OSM's successor, or else under OSM's."""
+    newer, old = fields.text(name), fields.text(older)
+    return newer or old or ""
+
+
+def _tls(fields: Fields, name: str, default: TlsVersion) -> TlsVersion:
+    rule = one_of((*TlsVersion, "TLS_AUTO"))
+    text = fields.text(name, expected=rule)
+    if text in (None, "", "TLS_AUTO"):
+        return default
+    if text not in tuple(TlsVersion):
+        fields.wrong(name, rule)
+        return default
+    return TlsVersion(str(text))
+
+
+def _driver(fields: Fields) -> SidecarDriverSettings:
+    return SidecarDriverSettings(
+        name=fields.required_text("sidecarName", "must be the name of a sidecar driver, such as envoy"),
+        linux_image=fields.text("sidecarImage") or "",
+        windows_image=_image(fields, "sidecarWindowsImage", "sidecarImageWindowsImage"),
+        init_image=fields.text("initContainerImage") or "",
+        proxy_server_port=fields.port("proxyServerPort"),
+        disabled_mtls=fields.flag("sidecarDisabledMTLS"),
+    )

@@ -1,0 +1,97 @@
+"""OSM's Retry, policy.openservicemesh.io v1alpha1: what a source tries again.
+
+The source must be of the object's own namespace: only there may it speak for a ServiceAccount.
+"""
+
+from typing import Final
+
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import SERVICE, SERVICE_ACCOUNT
+from meshwright.mesh.names import ServiceAccountName, ServiceName
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.retries import FailedWith, Retries, Retry
+from meshwright.mesh.service import ServiceKey
+from meshwright.specs.codes import Code
+from meshwright.specs.durations import wait
+from meshwright.specs.fields import Fields, duplicates, one_of
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.osm.unenforced import not_enforced
+from meshwright.specs.quotes import never
+from meshwright.specs.references import namespace_name, object_name
+
+WITHOUT_EFFECT: Final = ("http3-post-connect-failure", "retriable-headers", "retriable-status-codes")
+"""Words of Envoy's that need something which no Retry says, or HTTP/3."""
+
+MOST: Final = 2**32 - 1
+_WORDS: Final = tuple(FailedWith)
+ON_RULE: Final = f"{one_of(_WORDS)}, or several of them with commas between"
+_DEFAULT: Final = Retries(())
+
+
+def retry(manifest: Manifest) -> Retry:
+    """Read a Retry; namespaces default to the object's."""
+    fields = manifest.spec()
+    source = _source(manifest, fields.section("source", required=True))
+    sections = fields.sections("destinations", required=True)
+    destinations = [_destination(manifest, each) for each in sections]
+    for index in duplicates(destinations):
+        sections[index].wrong("name", "must differ from the other destinations", Code.DUPLICATE)
+    if fields.has("destinations") and not sections:
+        fields.wrong("destinations", "must name at least one service", Code.EMPTY)
+    retries = _retries(fields.section("retryPolicy", required=True))
+    fields.close()
+    return Retry(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        source=source,
+        destinations=tuple(sorted(destinations)),
+        retries=retries,
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+
+
+def _source(manifest: Manifest, fields: Fields) -> ServiceIdentity:
+    _kind(fields, SERVICE_ACCOUNT.name)
+    name = object_name(fields, "name")
+    namespace = namespace_name(fields, "namespace", manifest.namespace)
+    fields.close()
+    if namespace != manifest.namespace:
+        fields.wrong("namespace", f"must be the object's own namespace {manifest.namespace}", Code.NAMESPACE)
+    return ServiceIdentity(namespace, ServiceAccountName(name))
+
+
+def _destination(manifest: Manifest, fields: Fields) -> ServiceKey:
+    _kind(fields, SERVICE.name)
+    name = object_name(fields, "name")
+    found = ServiceKey(namespace_name(fields, "namespace", manifest.namespace), ServiceName(name))
+    fields.close()
+    return found
+
+
+def _kind(fields: Fields, name: str) -> None:
+    fields.choice("kind", (name,), name)
+    if not fields.has("kind"):
+        fields.required_text("kind", one_of((name,)))
+
+
+def _retries(fields: Fields) -> Retries:
+    on = _on(fields)
+    attempts = fields.whole("numRetries", 0, MOST, default=_DEFAULT.attempts)
+    found = Retries(
+        on=on,
+        attempts=_DEFAULT.attempts if attempts is None else attempts,
+        per_try=wait(fields, "perTryTimeout"),
+        base=wait(fields, "retryBackoffBaseInterval") or _DEFAULT.base,
+    )
+    fields.close()
+    return found
+
+
+def _on(fields: Fields) -> tuple[FailedWith, ...]:
+    text = fields.required_text("retryOn", ON_RULE, never)
+    words = [each.strip() for each in text.split(",")] if text else []
+    if any(each not in _WORDS and each not in WITHOUT_EFFECT for each in words):
+        fields.wrong("retryOn", ON_RULE)
+    if idle := [each for each in words if each in WITHOUT_EFFECT]:
+        said = not_enforced(f"nothing is tried again for {', '.join(idle)}: a Retry cannot say what that is")
+        fields.notes.warn(Code.NOT_ENFORCED, fields.at("retryOn"), said)
+    return tuple(each for each in FailedWith if each in words)

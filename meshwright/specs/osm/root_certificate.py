@@ -1,0 +1,84 @@
+"""OSM's MeshRootCertificate, config.openservicemesh.io v1alpha2: a root of the mesh.
+
+`intent` is how OSM 1.2's development called what it later called `role`; what says neither is active, as all
+were in its releases.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from meshwright.mesh.names import SecretName, TrustDomain, is_dns_subdomain
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.roots import MeshRootCertificate, Role
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.references import namespace_name, object_name
+
+ROLES: Final = tuple(Role)
+
+_WAY: Final = ("tresor", "ca", "secretRef")
+
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "vault": "a Vault signs by the settings issuer: vault, vault_address and vault_role",
+    "certManager": "cert-manager signs by the settings issuer: cert-manager and cert_manager_issuer",
+}
+"""Providers that settings name, since those say how to log in, and which roots to believe."""
+
+
+def mesh_root_certificate(manifest: Manifest) -> MeshRootCertificate:
+    """Read a MeshRootCertificate; its Secret's namespace defaults to the object's."""
+    fields = manifest.spec()
+    provider = fields.section("provider", required=True)
+    secret = _secret(manifest, provider) if fields.has("provider") else SecretName(manifest.namespace, "")
+    domain, role = _trust_domain(fields), _role(fields)
+    if fields.flag("spiffeEnabled", default=True) is False:
+        expected = "has no effect: certificates always have SPIFFE IDs"
+        fields.notes.inform(Code.FIELDS_NOT_USED, fields.at("spiffeEnabled"), expected)
+    fields.close()
+    return MeshRootCertificate(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        secret=secret,
+        trust_domain=domain,
+        role=role,
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+
+
+def _secret(manifest: Manifest, provider: Fields) -> SecretName:
+    """Read where a provider has its CA; of one that is not to be had here say which setting names it."""
+    elsewhere = [name for name in _ELSEWHERE if provider.has(name)]
+    provider.accept(*_ELSEWHERE)
+    for name in elsewhere:  # without what stands there: it may be a token
+        expected = f"must be tresor, the built-in CA: {_ELSEWHERE[name]}"
+        provider.notes.refuse(Code.WRONG_VALUE, provider.at(name), expected)
+    way = [provider]
+    for inner in _WAY:
+        if not way[-1].has(inner):
+            break
+        way.append(way[-1].section(inner))
+    else:
+        name = object_name(way[-1], "name")
+        namespace = namespace_name(way[-1], "namespace", manifest.namespace)
+        for each in way:
+            each.close()
+        return SecretName(namespace, name)
+    if not elsewhere:
+        way[-1].section(_WAY[len(way) - 1], required=True)
+    return SecretName(manifest.namespace, "")
+
+
+def _trust_domain(fields: Fields) -> TrustDomain:
+    text = fields.text("trustDomain") or ""
+    if text and not is_dns_subdomain(text):
+        fields.wrong("trustDomain", "must be a trust domain such as cluster.local")
+    return TrustDomain(text)
+
+
+def _role(fields: Fields) -> Role:
+    """Read the role by either of its names, which must not contradict each other."""
+    role = Role(fields.choice("role", ROLES, Role.ACTIVE))
+    intent = Role(fields.choice("intent", ROLES, role))
+    if fields.has("role") and intent is not role:
+        fields.wrong("intent", f"must be as role, its later name, has it: {role}")
+    return intent

@@ -1,0 +1,67 @@
+"""Servers beside the mesh that a MeshConfig names: the authorizer that sidecars ask, the collector they tell.
+
+One that is switched off is not read: what stands there has no effect, whatever it is.
+"""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from meshwright.mesh.authorization import Authorizer
+from meshwright.mesh.config import Tracing, TracingProtocol
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import Namespace
+from meshwright.specs.authorizers import STAT_PREFIX, patience
+from meshwright.specs.fields import Fields
+from meshwright.specs.references import host
+
+_AUTHORIZATION: Final = ("address", "enable", "failureModeAllow", "port", "statPrefix", "timeout")
+_TRACING: Final = ("address", "enable", "endpoint", "port", "protocol")
+_COLLECTING: Final = {TracingProtocol.ZIPKIN: 9411, TracingProtocol.OTLP: 4317}
+"""Where collectors listen by default."""
+
+_PATH: Final = re.compile("/[!-~]*")
+_PREFIX_LENGTH: Final = 64
+
+
+def external_authorization(fields: Fields) -> Authorizer | None:
+    """Read `inboundExternalAuthorization`; None where nobody is to be asked."""
+    fields.accept(*_AUTHORIZATION)
+    if not fields.flag("enable"):
+        return None
+    where, port = host(fields, "address"), fields.port("port")
+    if not (fields.raw("address") and fields.has("port")):
+        fields.wrong("enable", "needs the authorizer's address and port beside it")
+    return Authorizer(
+        server=HostPort(where, port or 1),
+        stat_prefix=_stat_prefix(fields),
+        timeout=patience(fields),
+        fails_open=fields.flag("failureModeAllow"),
+    )
+
+
+def tracing(fields: Fields, home: Namespace) -> Tracing | None:
+    """Read `tracing`; None where nothing is traced. The collector is `jaeger` of `home` by default.
+
+    `protocol` is a field of ours: Open Service Mesh knows Zipkin's alone.
+    """
+    fields.accept(*_TRACING)
+    if not fields.flag("enable"):
+        return None
+    there = host(fields, "address", f"jaeger.{home}.svc.cluster.local")
+    protocol = TracingProtocol(fields.choice("protocol", tuple(TracingProtocol), TracingProtocol.ZIPKIN))
+    default = Tracing(HostPort(there, _COLLECTING[protocol]), protocol=protocol)
+    endpoint = fields.text("endpoint") or default.endpoint
+    if _PATH.fullmatch(endpoint) is None:
+        fields.wrong("endpoint", f"must be a path, such as {default.endpoint}")
+    elif protocol is TracingProtocol.OTLP and fields.text("endpoint"):
+        fields.wrong("endpoint", "must not stand beside OTLP: over gRPC the collector has no path")
+    where = HostPort(there, fields.port("port") or default.collector.port)
+    return replace(default, collector=where, endpoint=endpoint)
+
+
+def _stat_prefix(fields: Fields) -> str:
+    text = fields.text("statPrefix") or STAT_PREFIX
+    if not text.isprintable() or len(text) > _PREFIX_LENGTH:
+        fields.wrong("statPrefix", f"must be a word of up to {_PREFIX_LENGTH} characters")
+    return text

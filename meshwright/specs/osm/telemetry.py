@@ -1,0 +1,99 @@
+"""OSM's Telemetry and ExtensionService: what sidecars tell of requests, and whom.
+
+Of Telemetry `accessLog.format` and `openTelemetry` are OSM's. Ours are `stdout`, `file`, `filter` and
+`sampling` beside them, and `tracing`.
+"""
+
+import re
+from typing import Final
+
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
+from meshwright.specs.codes import Code
+from meshwright.specs.durations import wait
+from meshwright.specs.fields import Fields
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.osm.log_formats import FORMAT_RULE, fault, log_format
+from meshwright.specs.references import host, namespace_name, object_name
+
+FILE: Final = r"/[A-Za-z0-9._/-]+"
+FILE_RULE: Final = (
+    "must be the absolute path of a file on the sidecar's machine, such as /var/log/envoy/access.log"
+)
+PROTOCOLS: Final = ("grpc", "h2c", "http2")
+_FILE: Final = re.compile(FILE)
+_LONGEST_PATH: Final = 256
+
+
+def telemetry(manifest: Manifest) -> Telemetry:
+    """Read a Telemetry; without a selector it is for all of its namespace."""
+    spec = manifest.spec()
+    log, tracing = spec.section("accessLog"), spec.section("tracing")
+    found = Telemetry(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        selector=spec.pairs("selector"),
+        access_log=_access_log(manifest, log) if spec.has("accessLog") else None,
+        sampling=tracing.percent("sampling") if spec.has("tracing") else None,
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+    for each in (tracing, spec):
+        each.close()
+    return found
+
+
+def extension_service(manifest: Manifest) -> ExtensionService:
+    """Read an ExtensionService."""
+    spec = manifest.spec()
+    spec.required_text("host")
+    server = HostPort(host(spec, "host"), spec.required_port("port"))
+    said = (spec.text("protocol") or PROTOCOLS[0]).lower()
+    if said not in PROTOCOLS:
+        spec.wrong("protocol", f"must be one of {', '.join(PROTOCOLS)}: it is called over gRPC in plain text")
+    found = ExtensionService(
+        PolicyKey(manifest.namespace, manifest.key.name), server, wait(spec, "connectTimeout")
+    )
+    spec.close()
+    return found
+
+
+def _access_log(manifest: Manifest, fields: Fields) -> AccessLog:
+    export = fields.section("openTelemetry")
+    found = AccessLog(
+        format=log_format(fields, "format"),
+        stdout=fields.flag("stdout", default=True),
+        file=_file(fields),
+        export=_export(manifest, export) if fields.has("openTelemetry") else None,
+        filter=_filter(fields.section("filter"), fields),
+    )
+    fields.close()
+    return found
+
+
+def _file(fields: Fields) -> str:
+    found = fields.text("file", expected=FILE_RULE) or ""
+    if found and (not _FILE.fullmatch(found) or len(found) > _LONGEST_PATH):
+        fields.wrong("file", FILE_RULE)
+    return found
+
+
+def _export(manifest: Manifest, fields: Fields) -> LogExport:
+    service = fields.section("extensionService", required=True)
+    key = PolicyKey(namespace_name(service, "namespace", manifest.namespace), object_name(service, "name"))
+    service.close()
+    attributes = fields.pairs("attributes")
+    for name, value in attributes:
+        if not name or fault(value) is not None:
+            fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at('attributes')}.{name:.60}", FORMAT_RULE, value)
+    fields.close()
+    return LogExport(key, attributes)
+
+
+def _filter(fields: Fields, log: Fields) -> LogFilter:
+    found = LogFilter(
+        min_status=fields.whole("minStatus", 100, 599),
+        min_duration=wait(fields, "minDuration"),
+        percent=log.percent("sampling", 100.0),
+    )
+    fields.close()
+    return found

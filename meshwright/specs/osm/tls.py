@@ -1,0 +1,61 @@
+"""Names of cipher suites and curves: those that every Envoy from 1.36 to 1.40 knows.
+
+Envoy refuses every listener and cluster for one name that it does not know. Suites of TLS 1.3 cannot be
+chosen; suites with pre-shared keys or 3DES are no use here.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields, one_of
+
+CIPHER_SUITES: Final = frozenset(
+    {
+        "AES128-GCM-SHA256",
+        "AES128-SHA",
+        "AES256-GCM-SHA384",
+        "AES256-SHA",
+        "ECDHE-ECDSA-AES128-GCM-SHA256",
+        "ECDHE-ECDSA-AES128-SHA",
+        "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "ECDHE-ECDSA-AES256-SHA",
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+        "ECDHE-RSA-AES128-GCM-SHA256",
+        "ECDHE-RSA-AES128-SHA",
+        "ECDHE-RSA-AES128-SHA256",
+        "ECDHE-RSA-AES256-GCM-SHA384",
+        "ECDHE-RSA-AES256-SHA",
+        "ECDHE-RSA-CHACHA20-POLY1305",
+    }
+)
+CURVES: Final = frozenset({"P-256", "P-384", "P-521", "X25519", "X25519MLKEM768"})
+CURVE_ALIASES: Final = {"prime256v1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"}
+
+
+def cipher_suites(fields: Fields, name: str) -> tuple[str, ...]:
+    """Read cipher suites, each once; `[A|B]` are suites of equal preference."""
+    expected = f"{one_of(CIPHER_SUITES)}, of TLS 1.2, or several of equal preference as [A|B]"
+    return tuple(dict.fromkeys(_known(fields, name, expected, _are_suites)))
+
+
+def curves(fields: Fields, name: str) -> tuple[str, ...]:
+    """Read elliptic curves in the order of preference, each once, by the names that Envoy has for them."""
+    found = _known(fields, name, one_of(CURVES), lambda text: _curve(text) in CURVES)
+    return tuple(dict.fromkeys(map(_curve, found)))
+
+
+def _known(fields: Fields, name: str, expected: str, is_known: Callable[[str], bool]) -> tuple[str, ...]:
+    for path, each in fields.items(name):
+        if isinstance(each, str) and each and not is_known(each):
+            fields.notes.refuse(Code.WRONG_VALUE, path, expected, each)
+    return fields.texts(name, expected, is_known)
+
+
+def _are_suites(text: str) -> bool:
+    equals = text[1:-1].split("|") if text.startswith("[") and text.endswith("]") else [text]
+    return CIPHER_SUITES.issuperset(equals)
+
+
+def _curve(text: str) -> str:
+    return CURVE_ALIASES.get(text, text)

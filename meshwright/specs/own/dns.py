@@ -1,0 +1,58 @@
+"""The annotations by which a Service is found in the DNS."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import DnsName, ServicePort
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields
+from meshwright.specs.references import parse_dns_name
+
+DNS_ANNOTATION: Final = "meshwright.dev/dns"
+"""Names with A and AAAA records: `NAME` or `NAME:PORT`, several with spaces or commas between them."""
+
+SRV_ANNOTATION: Final = "meshwright.dev/dns-srv"
+"""Names with SRV records: `NAME`, several with spaces or commas between them."""
+
+
+def dns_names(annotations: Fields, ports: Sequence[ServicePort]) -> tuple[DnsName, ...]:
+    """Return the names that a Service's annotations give, sorted; a wrong one is left out, and said."""
+    found = set()
+    for annotation, read in ((DNS_ANNOTATION, _addressed), (SRV_ANNOTATION, _served)):
+        for word in re.split(r"[\s,]+", annotations.text(annotation) or ""):
+            name = read(word, ports) if word else None
+            if isinstance(name, DnsName):
+                found.add(name)
+            elif name is not None:
+                path = f"{annotations.path}[{annotation}]"
+                annotations.notes.drop(Code.WRONG_VALUE, path, f"{name}; left out", word)
+    return tuple(sorted(found, key=lambda name: (name.name, name.srv, name.port or 0)))
+
+
+def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
+    """Return the name that a text gives, or what would be right."""
+    name, colon, number = text.partition(":")
+    known = parse_dns_name(name)
+    if known is None or (colon and not _is_port(number)):
+        return "must be a name in the DNS, such as db.example.com, or one with a port, db.example.com:5432"
+    if colon and len(ports) != 1:
+        return "may have a port only where the Service has just one"
+    if not colon and not any(isinstance(port.target_port, int) for port in ports):
+        return "needs a port, here or as a number in targetPort"
+    return DnsName(known, Port(int(number)) if colon else None)
+
+
+def _served(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
+    """Return the name that a text gives, or what would be right."""
+    known = parse_dns_name(text)
+    if known is None:
+        return "must be a name in the DNS, such as _db._tcp.example.com"
+    if len(ports) != 1:
+        return "is for Services with just one port, whose number the SRV records say"
+    return DnsName(known, srv=True)
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535

@@ -1,0 +1,191 @@
+"""Our own kind: `Workload`, apiVersion `meshwright.dev/v1alpha1`, something that runs on a plain machine.
+
+What its fields mean is in `meshwright.specs.reference.meanings.own`; docs/reference.md has it, with examples.
+Interception is explicit if `applicationAddress` or `upstreams` is there, else transparent.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import (
+    IpAddress,
+    Namespace,
+    Port,
+    ProxyUuid,
+    ServiceAccountName,
+    ServiceName,
+    is_dns_label,
+    is_dns_subdomain,
+)
+from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.mesh.workload import (
+    Capture,
+    Explicit,
+    Interception,
+    Transparent,
+    Upstream,
+    Workload,
+    WorkloadKey,
+    WorkloadPort,
+)
+from meshwright.specs.annotations import egress_services
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields, duplicates
+from meshwright.specs.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
+from meshwright.specs.references import ADDRESS_RULE, address, addresses, namespace_name, object_name, service
+
+LOOPBACK = IpAddress("127.0.0.1")
+MAX_WEIGHT = 1000
+
+
+def workload(manifest: Manifest) -> Workload:
+    """Read a Workload; no two of its listeners may share an address and port."""
+    spec = manifest.spec()
+    account = spec.text("serviceAccount", expected=NAME_RULE, fits=is_dns_subdomain) or "default"
+    if not is_dns_subdomain(account):
+        spec.wrong("serviceAccount", NAME_RULE)
+    if not spec.has("address"):
+        spec.required_text("address", ADDRESS_RULE)
+    own = address(spec, "address") or IpAddress("")
+    ports = _ports(spec)
+    found = Workload(
+        key=WorkloadKey(manifest.namespace, manifest.key.name),
+        identity=ServiceIdentity(manifest.namespace, ServiceAccountName(account)),
+        service=_service(spec, account),
+        address=own,
+        uuid=_uuid(spec),
+        ports=tuple(sorted(ports)),
+        labels=manifest.labels(),
+        interception=_interception(spec, manifest.namespace, own, ports),
+        locality=spec.text("locality") or "",
+        weight=spec.whole("weight", 1, MAX_WEIGHT, default=1) or 1,
+        driver=sidecar_driver(manifest),
+        scope=egress_services(manifest.metadata.section("annotations")),
+        other_addresses=_other_addresses(spec, own),
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+    spec.close()
+    return found
+
+
+def _other_addresses(spec: Fields, own: IpAddress) -> tuple[IpAddress, ...]:
+    """Read further addresses, each once; in explicit interception the sidecar binds `spec.address` alone."""
+    found = addresses(spec, "otherAddresses", spec.texts("otherAddresses", ADDRESS_RULE))
+    if found and (spec.has("applicationAddress") or spec.has("upstreams")):
+        spec.wrong("otherAddresses", "is for transparent interception: upstreams, applicationAddress are not")
+    return tuple(dict.fromkeys(each for each in found if each != own))
+
+
+def _service(spec: Fields, account: str) -> ServiceName:
+    name = spec.text("service", expected=LABEL_RULE, fits=is_dns_label) or account
+    if not is_dns_label(name) and (spec.has("service") or is_dns_subdomain(account)):
+        spec.wrong("service", f"{LABEL_RULE}; it stands in the proxy's common name")
+    return ServiceName(name)
+
+
+def _uuid(spec: Fields) -> ProxyUuid | None:
+    value = spec.text("uuid", expected=LABEL_RULE, fits=is_dns_label)
+    if value is not None and not is_dns_label(value):
+        spec.wrong("uuid", f"{LABEL_RULE}; a UUID is")
+    return None if value is None else ProxyUuid(value)
+
+
+def _ports(spec: Fields) -> tuple[WorkloadPort, ...]:
+    sections = spec.sections("ports")
+    ports = tuple(_port(section) for section in sections)
+    for index in duplicates([port.number for port in ports]):
+        sections[index].notes.refuse(
+            Code.DUPLICATE, sections[index].path, "must differ from the other ports", ports[index].number
+        )
+    return ports
+
+
+def _port(fields: Fields) -> WorkloadPort:
+    name, other = (
+        ("number", "port") if fields.has("number") and not fields.has("port") else ("port", "number")
+    )
+    number = fields.required_port(name)
+    if fields.has(other):
+        fields.wrong(
+            other, f"takes the place of {name}, which stands there: leave one of them out", Code.UNKNOWN_FIELD
+        )
+    fields.accept(other)
+    protocol = "" if fields.raw("protocol") is None else fields.choice("protocol", tuple(Protocol), "")
+    found = WorkloadPort(number, fields.text("name") or "", Protocol(protocol) if protocol else None)
+    fields.close()
+    return found
+
+
+def _interception(
+    spec: Fields, namespace: Namespace, own: IpAddress, ports: Sequence[WorkloadPort]
+) -> Interception:
+    application = address(spec, "applicationAddress")
+    sections = spec.sections("upstreams")
+    transparent = _transparent(spec.section("interception"))
+    if application is None and not sections:
+        return transparent
+    if spec.has("interception"):
+        spec.wrong(
+            "interception", "is for transparent interception: upstreams, applicationAddress make it explicit"
+        )
+    if application == own:
+        spec.wrong(
+            "applicationAddress",
+            "must differ from spec.address: the sidecar binds the same ports there",
+            Code.LISTENER_CONFLICT,
+        )
+    upstreams = tuple(_upstream(section, namespace) for section in sections)
+    if not spec.notes.refused:
+        _refuse_conflicts(sections, upstreams, own, application, ports)
+    return Explicit(application, tuple(sorted(upstreams)))
+
+
+def _transparent(fields: Fields) -> Transparent:
+    capture = Capture(fields.choice("capture", tuple(Capture), Capture.REDIRECT))
+    found = Transparent(capture, fields.flag("ipv6"))
+    fields.close()
+    return found
+
+
+def _upstream(fields: Fields, namespace: Namespace) -> Upstream:
+    called = _called(fields, namespace)
+    port = fields.required_port("port")
+    local = address(fields, "address", LOOPBACK) or LOOPBACK
+    found = Upstream(called, port, local, fields.port("localPort") or port)
+    fields.close()
+    return found
+
+
+def _called(fields: Fields, namespace: Namespace) -> ServiceKey:
+    if not isinstance(fields.raw("service"), Mapping):
+        return service(fields, "service", namespace)
+    section = fields.section("service")
+    name = object_name(section, "name")
+    found = ServiceKey(namespace_name(section, "namespace", namespace), ServiceName(name))
+    section.close()
+    return found
+
+
+def _refuse_conflicts(
+    sections: Sequence[Fields],
+    upstreams: Sequence[Upstream],
+    own: IpAddress,
+    application: IpAddress | None,
+    ports: Sequence[WorkloadPort],
+) -> None:
+    """Refuse every upstream whose local address and port somebody else listens on, naming both."""
+    taken: dict[tuple[IpAddress, Port], str] = {}
+    for index, port in enumerate(ports):
+        taken[own, port.number] = f"the inbound listener of spec.ports[{index}]"
+        if application is not None:
+            taken[application, port.number] = f"the application's port spec.ports[{index}]"
+    for section, upstream in zip(sections, upstreams, strict=True):
+        place = (upstream.local_address, upstream.local_port)
+        other = taken.setdefault(place, section.path)
+        if other != section.path:
+            section.notes.refuse(
+                Code.LISTENER_CONFLICT,
+                section.path,
+                f"must have an address and port of its own: {other} has them too",
+                f"{place[0]} port {place[1]}",
+            )

@@ -1,0 +1,124 @@
+"""Annotations and labels under our own prefix: one that nobody reads is a slip, and has to be said.
+
+Other prefixes are other people's, and nobody's business here, but for ours with a slip in it.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+from meshwright.mesh.kinds import NAMESPACE, POD, SERVICE, WORKLOAD, Kind
+from meshwright.mesh.spelling import nearest
+from meshwright.mesh.workload import DRIVER_ANNOTATION
+from meshwright.specs.annotations import (
+    CAPTURE,
+    EGRESS_SERVICES,
+    ESCAPED_SLASHES,
+    INJECT,
+    IPV6,
+    OVERLAYS,
+    PERMISSIVE,
+    PLACEMENT,
+    REVISION,
+)
+from meshwright.specs.codes import Code
+from meshwright.specs.core.endpoints import SERVICE_ANNOTATION, UUID_LABELS
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.own.dns import DNS_ANNOTATION, SRV_ANNOTATION
+
+PREFIX: Final = "meshwright.dev/"
+
+_LIKE: Final = 0.85
+"""How much a domain must look like ours to be taken for it with a slip in it."""
+
+_REMEMBERED: Final = 256
+"""How many domains are known by heart: a mesh has few."""
+
+INJECTED: Final = frozenset(
+    PREFIX + name
+    for name in (
+        *("mesh", "injected-driver", "probes", "original-probes", "original-scraping"),
+        "original-resources",
+        *("own-containers", "joining-roots", "injection", "injected", "interception"),
+    )
+)
+"""Annotations that a patched pod has; nobody writes them."""
+CHART: Final = frozenset({PREFIX + "settings"})
+"""Annotations that the chart puts on the control plane's own Pod; nobody writes them either."""
+
+ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
+    NAMESPACE: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE, INJECT, OVERLAYS}),
+    POD: frozenset(
+        {DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION, CAPTURE, IPV6, INJECT, OVERLAYS, PLACEMENT}
+    )
+    | INJECTED
+    | CHART,
+    SERVICE: frozenset({DNS_ANNOTATION, ESCAPED_SLASHES, SRV_ANNOTATION}),
+    WORKLOAD: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES}),
+}
+LABELS: Final[Mapping[Kind, frozenset[str]]] = {
+    NAMESPACE: frozenset({INJECT, REVISION}),
+    POD: frozenset({*UUID_LABELS, INJECT, REVISION}),
+}
+
+
+def check_own_names(manifest: Manifest) -> None:
+    """Warn of each name under our prefix that says nothing where it stands."""
+    for section in ("annotations", "labels"):
+        if not manifest.metadata.has(section):
+            continue
+        fields = manifest.metadata.section(section)
+        for name in sorted(fields.names()):
+            if says_nothing(manifest.key.kind, section, name):
+                path = f"{fields.path}[{name:.80}]"
+                expected = functools.partial(_says_nothing, manifest.key.kind, section, name)
+                manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
+
+
+def says_nothing(kind: Kind, section: str, name: str) -> bool:
+    """Say whether a label or an annotation (`section`) is ours, and nobody reads it on this kind."""
+    known = ANNOTATIONS if section == "annotations" else LABELS
+    return is_own(name) and name not in known.get(kind, frozenset())
+
+
+def unread(kind: Kind, section: str, name: str) -> str:
+    """Say what is wrong with a label or an annotation of ours that nobody reads; empty for any other."""
+    return _says_nothing(kind, section, name) if says_nothing(kind, section, name) else ""
+
+
+def is_own(name: str) -> bool:
+    """Say whether a name of an annotation or label is under our prefix, or would be but for a slip in it."""
+    domain, slash, _ = name.partition("/")
+    return bool(slash) and _is_ours(domain)
+
+
+@functools.lru_cache(_REMEMBERED)
+def _is_ours(domain: str) -> bool:
+    """Say whether names under a domain are ours, or would be but for a slip in it."""
+    return nearest(domain, {PREFIX.removesuffix("/")}, _LIKE) is not None
+
+
+def _says_nothing(kind: Kind, section: str, name: str) -> str:
+    return f"says nothing here; {_meant(kind, section, name)}"
+
+
+def _meant(kind: Kind, section: str, name: str) -> str:
+    """Say what may have been meant: the same elsewhere, the nearest that is read here, or which are read."""
+    if not name.startswith(PREFIX):
+        return f"did you mean {PREFIX}{name.partition('/')[2]:.60}?"
+    if section == "labels" and name in ANNOTATIONS.get(kind, ()):
+        return "it is an annotation"
+    if section == "annotations" and name in LABELS.get(kind, ()):
+        return "it is a label"
+    kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED - CHART)
+    if kinds:
+        return f"it is an annotation of {' and '.join(map(str, kinds))}"
+    here = sorted(
+        (ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED - CHART
+    )
+    bare = [each.removeprefix(PREFIX) for each in here]
+    if near := nearest(name.removeprefix(PREFIX), bare):
+        return f"did you mean {PREFIX}{near}?"
+    return (
+        f"known on a {kind} are {', '.join(here)}" if here else f"no {section} of ours are read on a {kind}"
+    )

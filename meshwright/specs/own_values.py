@@ -1,0 +1,152 @@
+"""Values of annotations and labels that no reader judges: a wrong value is told, as a wrong name is.
+
+They are words for who injects sidecars, so that no reader of specs asks for them, and Kubernetes takes any
+text. A value that is none of the words has no effect, or another one than was meant.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Final
+
+from meshwright.mesh.kinds import NAMESPACE, POD, Kind
+from meshwright.mesh.names import is_dns_label
+from meshwright.mesh.spelling import nearest
+from meshwright.specs.annotations import INJECT, OVERLAYS, PLACEMENT, REVISION
+from meshwright.specs.codes import Code
+from meshwright.specs.manifest import Manifest
+
+OSM: Final = "openservicemesh.io/"
+"""The prefix of Open Service Mesh's annotations and labels."""
+_OSM_INJECT: Final = f"{OSM}sidecar-injection"
+_PORTS: Final = (f"{OSM}inbound-port-exclusion-list", f"{OSM}outbound-port-exclusion-list")
+_RANGES: Final = (f"{OSM}outbound-ip-range-exclusion-list", f"{OSM}outbound-ip-range-inclusion-list")
+_METRICS: Final = f"{OSM}metrics"
+_MONITORED: Final = f"{OSM}monitored-by"
+_IGNORE: Final = f"{OSM}ignore"
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?")
+_MOST_PORT: Final = 65_535
+
+Rule = Callable[[str], str]
+"""Returns what a value must be; empty text where the value is right."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WrongValue:
+    """A value of an annotation or label that is not understood."""
+
+    section: str
+    name: str
+    value: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"metadata.{self.section}[{self.name}] is {self.value!r}: {self.expected}"
+
+
+def _one_of(*words: str) -> Rule:
+    listed = ", ".join(f'"{each}"' for each in words[:-1])
+    must = f'must be {listed} or "{words[-1]}"'
+    return lambda value: "" if value in words else f"{must}; it has no effect so"
+
+
+def _revision(value: str) -> str:
+    right = is_dns_label(value)
+    return (
+        "" if right else "must be the name of a revision, such as canary; no control plane can have this one"
+    )
+
+
+def _names(value: str) -> str:
+    parts = [each.strip() for each in value.split(",")]
+    return "" if all(map(_NAME.fullmatch, parts)) else "must be names of overlays with commas between them"
+
+
+def _ports(value: str) -> str:
+    parts = [each.strip() for each in value.split(",")]
+    good = all(each.isascii() and each.isdigit() and 0 < int(each) <= _MOST_PORT for each in parts)
+    return "" if good else "must be ports from 1 to 65535 with commas between them"
+
+
+def _ranges(value: str) -> str:
+    try:
+        for each in value.split(","):
+            IPv4Network(each.strip(), strict=False)
+    except ValueError:
+        return "must be ranges of IPv4 addresses with commas between them, such as 10.0.0.0/8"
+    return ""
+
+
+_INJECTED: Final = _one_of("true", "false")
+_OSM_INJECTED: Final = _one_of("enabled", "yes", "true", "disabled", "no", "false")
+RULES: Final[Mapping[Kind, Mapping[str, Mapping[str, Rule]]]] = {
+    NAMESPACE: {
+        "labels": {INJECT: _INJECTED, REVISION: _revision},
+        "annotations": {
+            INJECT: _INJECTED,
+            OVERLAYS: _names,
+            _OSM_INJECT: _OSM_INJECTED,
+            _METRICS: _one_of("enabled", "disabled"),
+        },
+    },
+    POD: {
+        "labels": {INJECT: _INJECTED, REVISION: _revision},
+        "annotations": {
+            INJECT: _INJECTED,
+            OVERLAYS: _names,
+            PLACEMENT: _one_of("native", "classic"),
+            _OSM_INJECT: _OSM_INJECTED,
+            **dict.fromkeys(_PORTS, _ports),
+            **dict.fromkeys(_RANGES, _ranges),
+        },
+    },
+}
+"""By kind, section of metadata, and name."""
+_OSM_NAMES: Final[Mapping[Kind, Mapping[str, frozenset[str]]]] = {
+    NAMESPACE: {
+        "labels": frozenset({_MONITORED, _IGNORE}),
+        "annotations": frozenset({_OSM_INJECT, _METRICS}),
+    },
+    POD: {"labels": frozenset(), "annotations": frozenset({_OSM_INJECT, *_PORTS, *_RANGES})},
+}
+"""Names under Open Service Mesh's prefix that are read here."""
+
+
+def wrong_values(kind: Kind, section: str, pairs: Iterable[tuple[str, str]]) -> Iterator[WrongValue]:
+    """Yield the values of labels or annotations (`section`) of an object that are not understood."""
+    rules = RULES.get(kind, {}).get(section, {})
+    for name, value in pairs:
+        if (rule := rules.get(name)) is not None and (expected := rule(value)):
+            yield WrongValue(section, name, value, expected)
+
+
+def unread_name(kind: Kind, section: str, name: str) -> str:
+    """Say what is wrong with a name of Open Service Mesh's that is not read; empty for any other."""
+    sections = _OSM_NAMES.get(kind)
+    if sections is None or not name.startswith(OSM) or name in sections[section]:
+        return ""
+    other = "labels" if section == "annotations" else "annotations"
+    if name in sections[other]:
+        return f"is read among {other}, and says nothing here"
+    near = nearest(name.removeprefix(OSM), sorted(each.removeprefix(OSM) for each in sections[section]))
+    return f"is not read here{f'; did you mean {OSM}{near}?' if near else ''}"
+
+
+def check_own_values(manifest: Manifest) -> None:
+    """Warn of each value that is not understood, and of each name of Open Service Mesh's that is not read."""
+    kind = manifest.key.kind
+    for section in ("annotations", "labels"):
+        if kind not in RULES or not manifest.metadata.has(section):
+            continue
+        fields = manifest.metadata.section(section)
+        judged = RULES[kind].get(section, {})
+        names = [each for each in sorted(fields.names()) if each in judged or each.startswith(OSM)]
+        pairs = [(name, value) for name in names if isinstance(value := fields.raw(name), str)]
+        for each in wrong_values(kind, section, pairs):
+            manifest.notes.warn(
+                Code.UNKNOWN_OWN_VALUE, f"{fields.path}[{each.name}]", each.expected, each.value
+            )
+        for name, value in pairs:
+            if why := unread_name(kind, section, name):
+                manifest.notes.warn(Code.UNKNOWN_OWN_NAME, f"{fields.path}[{name:.80}]", why, value)

@@ -1,0 +1,74 @@
+"""ExternalAuthorization, policy.meshwright.dev v1alpha1: who is asked about requests that policy admits."""
+
+from typing import Final
+
+from meshwright.mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.policy import PolicyKey
+from meshwright.specs.authorizers import STAT_PREFIX, patience
+from meshwright.specs.fields import Fields
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.policy.workloads import subjects
+from meshwright.specs.references import host, namespace_name, object_name
+
+HOST_RULE: Final = (
+    "must be where the authorizer is, a name in the DNS or an IP address; or extensionService names one; "
+    "or disabled is true"
+)
+NOBODY_ASKED: Final = "must not stand beside disabled: true, with which nobody is asked"
+_ASKED: Final = ("host", "port", "extensionService", "timeout", "failureModeAllow")
+
+
+def external_authorization(manifest: Manifest) -> ExternalAuthorization:
+    """Read an ExternalAuthorization; the ServiceAccounts are of its own namespace."""
+    fields = manifest.spec()
+    accounts, ports = subjects(fields)
+    disabled = fields.flag("disabled")
+    referred = fields.section("extensionService")
+    service = _service(manifest, referred) if fields.has("extensionService") else None
+    authorizer = None if disabled else _authorizer(fields, service)
+    if disabled:
+        _asks_nobody(fields)
+    fields.close()
+    return ExternalAuthorization(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        authorizer=authorizer,
+        accounts=accounts,
+        ports=ports,
+        created=manifest.metadata.text("creationTimestamp") or "",
+        service=service,
+    )
+
+
+def _service(manifest: Manifest, fields: Fields) -> PolicyKey:
+    found = PolicyKey(namespace_name(fields, "namespace", manifest.namespace), object_name(fields, "name"))
+    fields.close()
+    return found
+
+
+def _authorizer(fields: Fields, service: PolicyKey | None) -> Authorizer:
+    where = HostPort(host(fields, "host"), fields.port("port") or 1)
+    if service is not None:
+        for name in ("host", "port"):
+            if fields.has(name):
+                fields.wrong(
+                    name, "must not stand beside extensionService, which says where the authorizer is"
+                )
+        where = NOWHERE
+    elif not fields.raw("host"):
+        fields.wrong("host", HOST_RULE)
+    elif not fields.has("port"):
+        fields.wrong("port", "must be the authorizer's port, from 1 to 65535")
+    return Authorizer(
+        server=where,
+        stat_prefix=STAT_PREFIX,
+        timeout=patience(fields),
+        fails_open=fields.flag("failureModeAllow"),
+    )
+
+
+def _asks_nobody(fields: Fields) -> None:
+    fields.accept(*_ASKED)
+    for name in _ASKED:
+        if fields.has(name):
+            fields.wrong(name, NOBODY_ASKED)

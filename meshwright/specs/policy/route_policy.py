@@ -1,0 +1,95 @@
+"""RoutePolicy, policy.meshwright.dev v1alpha1: what becomes of requests on their way to a service."""
+
+from datetime import timedelta
+from typing import Final
+
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.policy import PolicyKey, RouteKind, Rule
+from meshwright.mesh.routing import Abort, Delay, Mirror, RouteActions, RoutePolicy, RouteRule
+from meshwright.specs.codes import Code
+from meshwright.specs.durations import WAIT_RULE, wait
+from meshwright.specs.fields import Fields
+from meshwright.specs.headers import changes
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.references import own_service, route_group
+
+STATUS_RULE: Final = "must be a status from 200 to 599"
+NOTHING_SAID: Final = "says nothing, so requests that fit it are as without it"
+
+
+def route_policy(manifest: Manifest) -> RoutePolicy:
+    """Read a RoutePolicy; the service and the HTTPRouteGroups are of its own namespace."""
+    fields = manifest.spec()
+    service = own_service(fields, "service", manifest.namespace)
+    rules = fields.sections("rules", required=True)
+    if fields.has("rules") and not rules:
+        fields.wrong("rules", "must have at least one rule", Code.EMPTY)
+    found = tuple(_rule(each, manifest.namespace) for each in rules)
+    fields.close()
+    return RoutePolicy(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        service=service,
+        rules=found,
+        created=manifest.metadata.text("creationTimestamp") or "",
+    )
+
+
+def _rule(fields: Fields, namespace: Namespace) -> RouteRule:
+    sections = fields.sections("matches")
+    if fields.has("matches") and not sections:
+        fields.wrong(
+            "matches", "must name an HTTPRouteGroup; absent, the rule is for all requests", Code.EMPTY
+        )
+    matches = tuple(_match(each) for each in sections)
+    actions = _actions(fields, namespace)
+    fields.close()
+    if actions == RouteActions() and not fields.notes.refused:
+        fields.notes.warn(Code.EMPTY, fields.path, NOTHING_SAID)
+    return RouteRule(matches, actions)
+
+
+def _match(fields: Fields) -> Rule:
+    """Read a reference to an HTTPRouteGroup, or to those of its matches that are named."""
+    name = route_group(fields)
+    matches = fields.texts("matches")
+    fields.close()
+    return Rule(RouteKind.HTTP, name, tuple(sorted(set(matches))))
+
+
+def _actions(fields: Fields, namespace: Namespace) -> RouteActions:
+    timeout, headers, fault = (fields.section(each) for each in ("timeout", "headers", "fault"))
+    delay, abort, mirror = fault.section("delay"), fault.section("abort"), fields.section("mirror")
+    found = RouteActions(
+        timeout=wait(timeout, "request"),
+        request_headers=changes(headers.section("request")),
+        response_headers=changes(headers.section("response")),
+        delay=_delay(delay) if fault.has("delay") else None,
+        abort=_abort(abort) if fault.has("abort") else None,
+        mirror=_mirror(namespace, mirror) if fields.has("mirror") else None,
+    )
+    for each in (timeout, headers, fault):
+        each.close()
+    return found
+
+
+def _mirror(namespace: Namespace, fields: Fields) -> Mirror:
+    found = Mirror(own_service(fields, "service", namespace).name, fields.percent("percent"))
+    fields.close()
+    return found
+
+
+def _delay(fields: Fields) -> Delay:
+    if not fields.has("duration"):
+        fields.required_text("duration", WAIT_RULE)
+    found = Delay(fields.percent("percent"), wait(fields, "duration") or timedelta(seconds=1))
+    fields.close()
+    return found
+
+
+def _abort(fields: Fields) -> Abort:
+    if not fields.has("status"):
+        fields.notes.refuse(Code.MISSING, fields.at("status"), f"is missing; {STATUS_RULE}")
+    status = fields.whole("status", 200, 599, default=503) or 503
+    found = Abort(fields.percent("percent"), status)
+    fields.close()
+    return found

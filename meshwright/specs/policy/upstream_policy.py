@@ -1,0 +1,128 @@
+"""UpstreamPolicy, policy.meshwright.dev v1alpha1: how callers reach the endpoints of a service."""
+
+import re
+from datetime import timedelta
+from typing import Final
+
+from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.upstreams import (
+    Balancing,
+    Ejecting,
+    HashKey,
+    KeyKind,
+    LoadBalancing,
+    Nearest,
+    UpstreamPolicy,
+    Within,
+)
+from meshwright.specs.codes import Code
+from meshwright.specs.durations import bounded
+from meshwright.specs.fields import Fields, one_of
+from meshwright.specs.headers import is_name
+from meshwright.specs.manifest import Manifest
+from meshwright.specs.policy.health_check import health_check
+from meshwright.specs.references import own_service
+
+MOST_FAILURES: Final = 1000
+EJECTED_RULE: Final = "must be a duration from 1s to 5m, such as 30s"
+TTL_RULE: Final = "must be a duration up to a year, such as 1h; 0s for as long as the client runs"
+HEADER_RULE: Final = "must be the name of a header, 256 characters at most"
+COOKIE_RULE: Final = "must be the name of a cookie, 256 characters at most"
+QUERY_RULE: Final = "must be the name of a parameter as it is written in the query, 256 characters at most"
+PATH_RULE: Final = "must begin with /, and have printable ASCII characters but ; and space"
+HASH_RULE: Final = f"{one_of(tuple(KeyKind))}: exactly one of them is the key"
+NO_HASH: Final = "must say what of a request the key is, by consistent hash: header, cookie or query"
+LONGEST_NAME: Final = 256
+PARAMETER: Final = "[!-%'-<>-~]+"
+COOKIE_PATH: Final = "/[!-:<-~]*"
+_SHORTEST: Final = timedelta(seconds=1)
+_LONGEST: Final = timedelta(minutes=5)
+_YEAR: Final = timedelta(days=365)
+_PARAMETER: Final = re.compile(PARAMETER)
+_PATH: Final = re.compile(COOKIE_PATH)
+NOT_HASHED: Final = f"has no effect but with policy: {Balancing.CONSISTENT_HASH}"
+
+
+def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
+    """Read an UpstreamPolicy; the service is of its own namespace."""
+    fields = manifest.spec()
+    service = own_service(fields, "service", manifest.namespace)
+    outliers, balancing = fields.section("outlierDetection"), fields.section("loadBalancing")
+    ejecting = _ejecting(outliers)
+    load = _load(balancing)
+    checking = health_check(fields)
+    locality = fields.section("locality")
+    nearest = _nearest(locality) if fields.has("locality") else None
+    said = any(map(fields.has, ("outlierDetection", "loadBalancing", "healthCheck", "locality")))
+    if not said and not manifest.notes.refused:
+        manifest.notes.warn(Code.EMPTY, fields.path, "says nothing of how the service is reached")
+    fields.close()
+    return UpstreamPolicy(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        service=service,
+        ejecting=ejecting if fields.has("outlierDetection") else None,
+        load=load,
+        checking=checking,
+        created=manifest.metadata.text("creationTimestamp") or "",
+        nearest=nearest,
+    )
+
+
+def _nearest(fields: Fields) -> Nearest:
+    within = fields.choice("prefer", tuple(Within), Within.ZONE)
+    found = Nearest(Within(within), fails_over=fields.flag("failover", default=True))
+    fields.close()
+    return found
+
+
+def _ejecting(fields: Fields) -> Ejecting:
+    found = Ejecting(
+        failures=fields.whole("consecutiveFailures", 0, MOST_FAILURES),
+        server_errors=fields.whole("consecutiveServerErrors", 0, MOST_FAILURES),
+        ejected_for=bounded(fields, "baseEjectionTime", _SHORTEST, _LONGEST, EJECTED_RULE),
+        most_percent=fields.whole("maxEjectionPercent", 1, 100),
+    )
+    fields.close()
+    return found
+
+
+def _load(fields: Fields) -> LoadBalancing:
+    policy = Balancing(fields.choice("policy", tuple(Balancing), Balancing.ROUND_ROBIN))
+    key = _key(fields.section("hash"), given=fields.has("hash"))
+    fields.close()
+    if policy is Balancing.CONSISTENT_HASH:
+        if not fields.has("hash"):
+            fields.wrong("hash", NO_HASH)
+        return LoadBalancing(policy, key)
+    if fields.has("hash"):
+        fields.warn("hash", NOT_HASHED, Code.FIELDS_NOT_USED)
+    return LoadBalancing(policy)
+
+
+def _key(fields: Fields, *, given: bool) -> HashKey | None:
+    header, query = fields.text("header"), fields.text("query")
+    cookie = fields.section("cookie")
+    found = [
+        HashKey(KeyKind.HEADER, header.lower()) if header is not None else None,
+        _cookie(cookie) if fields.has("cookie") else None,
+        HashKey(KeyKind.QUERY, query) if query is not None else None,
+    ]
+    cookie.close()
+    if header is not None and not (is_name(header) and len(header) <= LONGEST_NAME):
+        fields.wrong("header", HEADER_RULE)
+    if query is not None and not (_PARAMETER.fullmatch(query) and len(query) <= LONGEST_NAME):
+        fields.wrong("query", QUERY_RULE)
+    fields.close()
+    keys = [each for each in found if each is not None]
+    if given and len(keys) != 1:
+        fields.notes.refuse(Code.WRONG_VALUE, fields.path, HASH_RULE)
+    return keys[0] if keys else None
+
+
+def _cookie(fields: Fields) -> HashKey:
+    name, path = fields.required_text("name", COOKIE_RULE), fields.text("path") or ""
+    if name and not (is_name(name) and len(name) <= LONGEST_NAME):
+        fields.wrong("name", COOKIE_RULE)
+    if path and not (_PATH.fullmatch(path) and len(path) <= LONGEST_NAME):
+        fields.wrong("path", PATH_RULE)
+    return HashKey(KeyKind.COOKIE, name, bounded(fields, "ttl", timedelta(0), _YEAR, TTL_RULE), path)

@@ -1,0 +1,30 @@
+"""Which workloads of its namespace a policy of ours is for, and at which of their ports."""
+
+from meshwright.mesh.names import Port, ServiceAccountName, is_dns_subdomain
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields
+from meshwright.specs.manifest import NAME_RULE
+
+
+def filled(fields: Fields, name: str, absent: str) -> None:
+    """Refuse a list that is there and empty: to some it would be nobody, to others everybody."""
+    if fields.has(name) and fields.raw(name) == []:
+        fields.wrong(name, f"must not be empty; absent, {absent}", Code.EMPTY)
+
+
+def subjects(fields: Fields) -> tuple[tuple[ServiceAccountName, ...], tuple[Port, ...]]:
+    """Read `serviceAccounts` and `ports`, each sorted; empty where they are absent."""
+    filled(fields, "serviceAccounts", "it is for all workloads of the namespace")
+    filled(fields, "ports", "it is for all ports")
+    return _accounts(fields), fields.ports("ports")
+
+
+def _accounts(fields: Fields) -> tuple[ServiceAccountName, ...]:
+    found = set()
+    for index, name in enumerate(fields.texts("serviceAccounts", NAME_RULE, is_dns_subdomain)):
+        if is_dns_subdomain(name):
+            found.add(ServiceAccountName(name))
+        else:
+            path = f"{fields.at('serviceAccounts')}[{index}]"
+            fields.notes.refuse(Code.WRONG_VALUE, path, NAME_RULE, name)
+    return tuple(sorted(found))

@@ -1,0 +1,218 @@
+"""From one manifest to mesh values, or to problems that say what would be right."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from meshwright.mesh.kinds import CONFIG_MAP, Kind
+from meshwright.mesh.objects import MeshObject, ObjectKey
+from meshwright.mesh.origins import Origin
+from meshwright.mesh.problems import Problems
+from meshwright.mesh.spelling import nearest
+from meshwright.mesh.tally import Tally
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields, one_of
+from meshwright.specs.kinds import READ, Reader, api_versions_of, is_foreign, kind_meant, kinds_of
+from meshwright.specs.manifest import Manifest, check_metadata, key_of, split_api_version
+from meshwright.specs.notes import WITHIN, Notes
+from meshwright.specs.object_meta import check_metadata_fields
+from meshwright.specs.osm.unenforced import PRESETS, UNENFORCED, not_enforced
+from meshwright.specs.own_names import check_own_names
+from meshwright.specs.own_values import check_own_values
+from meshwright.specs.show import cut
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A manifest that is meant to be an object of ours, and could not be read.
+
+    `key` is as far as it could be told which one, None where it was not; `mark` tells its text from others.
+    """
+
+    key: ObjectKey | None
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one manifest came to.
+
+    `key` is its key if it could be read, None for a kind that is not read, and for a list. Of what is
+    `unread` whoever holds an earlier form should keep that.
+    """
+
+    objects: tuple[tuple[ObjectKey, MeshObject], ...] = ()
+    problems: Problems = ()
+    key: ObjectKey | None = None
+    unread: tuple[Unread, ...] = ()
+
+
+def mark_of(document: object) -> str:
+    """Return by what a manifest is known again that nobody can name: a digest of all of it."""
+    return hashlib.sha256(repr(document).encode(errors="backslashreplace")).hexdigest()
+
+
+def read(document: object, origin: Origin, tally: Tally | None = None) -> Reading:
+    """Read one manifest, whatever it is; a list of objects is read item by item. Never raises.
+
+    Of each kind of problem the first 200 are kept, and one more says how many others there are. Whoever gives
+    a `tally`, for several documents together, says that itself.
+    """
+    own = tally or Tally()
+    if isinstance(document, Mapping) and (of := _listed(document)) is not None:
+        found = _read_list(document, origin, of, own)
+    else:
+        found = _read_one(document, origin, "", own)
+    if tally is None and (rest := own.rest(origin, found.key, WITHIN)):
+        return replace(found, problems=(*found.problems, *rest))
+    return found
+
+
+def key_meant(document: object) -> ObjectKey | None:
+    """Return the key of the object of ours that a document means, however broken; None if there is none."""
+    if not isinstance(document, Mapping):
+        return None
+    key = _key(document)
+    return None if key is None or is_foreign(key.kind) else key
+
+
+def _key(document: Mapping[str, object]) -> ObjectKey | None:
+    name = document.get("kind")
+    if not isinstance(name, str) or not name:
+        return None
+    return key_of(kind_meant(name, document.get("apiVersion")), document)
+
+
+def _listed(document: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Return what the items of a list need not say themselves; None if the document is no list.
+
+    kubectl makes a `List`; the API server has one kind of list for each kind, whose items do not repeat it.
+    """
+    kind, api_version = document.get("kind"), document.get("apiVersion")
+    if kind == "List":
+        return {}
+    if not isinstance(kind, str) or not isinstance(api_version, str) or not kind.endswith("List"):
+        return None
+    name = kind.removesuffix("List")
+    known = name in kinds_of(split_api_version(api_version)[0])
+    return {"apiVersion": api_version, "kind": name} if known else None
+
+
+def _read_list(
+    document: Mapping[str, object], origin: Origin, of: Mapping[str, object], tally: Tally
+) -> Reading:
+    notes = Notes(origin, tally=tally)
+    body = Fields(document, "", notes)
+    body.accept("apiVersion", "kind", "metadata")
+    if not of:
+        body.choice("apiVersion", ("v1",), "v1")
+    items = body.items("items")
+    body.close()
+    if notes.refused:
+        return _unread(document, notes)
+    readings = [
+        _read_one({**of, **item} if isinstance(item, Mapping) else item, origin, path, tally)
+        for path, item in items
+    ]
+    return Reading(
+        objects=tuple(pair for reading in readings for pair in reading.objects),
+        problems=tuple(problem for reading in readings for problem in reading.problems),
+        unread=tuple(dict.fromkeys(each for reading in readings for each in reading.unread)),
+    )
+
+
+def _read_one(document: object, origin: Origin, path: str, tally: Tally) -> Reading:
+    notes = Notes(origin, tally=tally)
+    if not isinstance(document, Mapping):
+        expected = "must be a mapping with apiVersion, kind and metadata"
+        notes.refuse_shape(Code.NOT_A_MAPPING, path, expected, document)
+        return _unread(document, notes)
+    notes.key = key = _key(document)
+    reader, version = _reader(document, notes, path)
+    if reader is None:
+        # A kind that is not read has no form that could be in force.
+        return _unread(document, notes) if notes.refused else Reading(problems=tuple(notes.problems))
+    if key is None:
+        check_metadata(document, notes, path)
+        return _unread(document, notes)
+    manifest = _manifest(document, key, version, notes)
+    value = reader.read(manifest)
+    check_own_names(manifest)
+    check_own_values(manifest)
+    check_metadata_fields(manifest)
+    if notes.refused:
+        return _unread(document, notes)
+    return Reading(((key, value),) if value is not None else (), tuple(notes.problems), key)
+
+
+def _unread(document: object, notes: Notes) -> Reading:
+    return Reading(problems=tuple(notes.problems), unread=(Unread(notes.key, mark_of(document)),))
+
+
+def _manifest(document: Mapping[str, object], key: ObjectKey, version: str, notes: Notes) -> Manifest:
+    body = Fields(document, "", notes)
+    return Manifest(key, version, body, body.section("metadata"), notes)
+
+
+def _reader(document: Mapping[str, object], notes: Notes, path: str) -> tuple[Reader | None, str]:
+    """Find the reader for a document, which in a list stands at `path`, or note why there is none."""
+    name, api_version = document.get("kind"), document.get("apiVersion")
+    before = f"{path}." if path and notes.key is None else ""  # else its name says which one it is
+    for field, value in (("apiVersion", api_version), ("kind", name)):
+        if not isinstance(value, str) or not value:
+            expected = "must be text, such as apiVersion: v1 and kind: Service"
+            notes.refuse(Code.NO_KIND, f"{before}{field}", expected, value)
+    if not isinstance(name, str) or not isinstance(api_version, str) or notes.refused:
+        return None, ""
+    group, version = split_api_version(api_version)
+    kind = Kind(name, group)
+    reader = READ.get(kind)
+    if reader is None:
+        _note_unread(notes, kind, api_version, before)
+    elif version in reader.versions:
+        return reader, version
+    else:
+        _refuse_version(notes, reader, version, api_version, before)
+    return None, ""
+
+
+def _note_unread(notes: Notes, kind: Kind, api_version: str, before: str) -> None:
+    """Note that a kind is not read, each in its own way: policy, somebody else's, or a slip.
+
+    `before` is what stands before the name of a field, of an item that has no name itself.
+    """
+    if (instead := UNENFORCED.get(kind)) is not None:
+        notes.warn(Code.NOT_ENFORCED, f"{before}kind", not_enforced(instead), kind.name)
+    elif not is_foreign(kind):
+        _refuse_kind(notes, kind, api_version, before)
+    elif kind == CONFIG_MAP and notes.key is not None and notes.key.name == PRESETS:
+        instead = "OSM makes its MeshConfig of it; write one, with these presets as its spec"
+        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), kind.name)
+    else:
+        notes.key = None  # it stands for all of its kind
+        notes.inform(Code.OTHER_KIND, "kind", "is no part of a mesh and not read", kind.full)
+
+
+def _refuse_kind(notes: Notes, kind: Kind, api_version: str, before: str) -> None:
+    """Note that a group has no such kind, and what may be meant: another group, or another name."""
+    if elsewhere := api_versions_of(kind.name):
+        notes.refuse(Code.UNKNOWN_VERSION, f"{before}apiVersion", one_of(elsewhere), api_version)
+        return
+    there = kinds_of(kind.group)
+    if near := nearest(kind.name, there):
+        meant = f"did you mean {near}?"
+    elif elsewhere := api_versions_of(kind_meant(kind.name, api_version).name):
+        meant = f"did you mean {kind_meant(kind.name, api_version).name} of {elsewhere[0]}?"
+    else:
+        meant = f"known are {', '.join(there)}"
+    expected = f"is no kind of {cut(api_version)}; {meant}"
+    notes.refuse(Code.UNKNOWN_KIND, f"{before}kind", expected, kind.name)
+
+
+def _refuse_version(notes: Notes, reader: Reader, version: str, api_version: str, before: str) -> None:
+    expected = f"must be one of {', '.join(reader.api_versions)}"
+    if version in reader.drafts:
+        expected = f"is a draft of {reader.kind} that is not read; {expected}"
+        notes.refuse(Code.DRAFT_VERSION, f"{before}apiVersion", expected, api_version)
+    else:
+        notes.refuse(Code.UNKNOWN_VERSION, f"{before}apiVersion", expected, api_version)

@@ -1,0 +1,199 @@
+"""CustomResourceDefinitions of the kinds that are read and are no part of Kubernetes, from their readers.
+
+Every version that is read is served, the newest is stored, and nothing converts: an object is shown in any
+version as it was written. So that none loses what it was written with, each version has the fields of all.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from meshwright.mesh.kinds import Kind
+from meshwright.specs.kinds import READ
+from meshwright.specs.manifest import split_api_version
+from meshwright.specs.reference.meanings.installed import AGE, INSTALLED, Installed
+from meshwright.specs.reference.schema import of_shape
+from meshwright.specs.reference.shapes import Described
+from meshwright.specs.reference.structural import Structural, merged, structural
+
+_LABEL: Final = {"app.kubernetes.io/name": "meshwright"}
+_HEAD: Final[Mapping[str, Structural]] = {
+    "apiVersion": {"type": "string", "description": "The group and version in which it is written."},
+    "kind": {"type": "string", "description": "What kind of object it is."},
+    "metadata": {"type": "object"},
+}
+_NOT_ITS_OWN: Final = frozenset({*_HEAD, "status"})
+_OF_EVERY: Final = ("metadata.", "status.")
+_CONDITION: Final[Structural] = {
+    "type": "object",
+    "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+    "properties": {
+        "type": {"type": "string", "description": "What is said to be so, such as Accepted."},
+        "status": {
+            "type": "string",
+            "enum": ["True", "False", "Unknown"],
+            "description": "Whether it is so.",
+        },
+        "observedGeneration": {
+            "type": "integer",
+            "format": "int64",
+            "minimum": 0,
+            "description": "The generation of the object of which it is said.",
+        },
+        "lastTransitionTime": {
+            "type": "string",
+            "format": "date-time",
+            "description": "Since when the status is what it is.",
+        },
+        "reason": {"type": "string", "description": "Why, for programs."},
+        "message": {"type": "string", "description": "Why, for people."},
+    },
+}
+_STATUS: Final[Structural] = {
+    "type": "object",
+    "description": "What became of it; written by the control plane.",
+    "properties": {
+        "conditions": {
+            "type": "array",
+            "description": "What is so and what is not, by type.",
+            "items": _CONDITION,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        }
+    },
+}
+"""What of an object's status is ours, in the form that Kubernetes' own kinds have."""
+
+
+def crd(described: Described) -> Structural:
+    """Return a kind's CustomResourceDefinition; raise KeyError if it is one of Kubernetes' own."""
+    kind, installed = described.kind, INSTALLED[described.kind]
+    singular, plural = kind.name.lower(), plural_of(kind)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{kind.group}", "labels": dict(_LABEL)},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": plural,
+                "singular": singular,
+                "shortNames": list(installed.short_names),
+                "categories": list(installed.categories),
+            },
+            "conversion": {"strategy": "None"},
+            "versions": [*_versions(described, installed)],
+        },
+    }
+
+
+def crds(described: Sequence[Described]) -> tuple[Structural, ...]:
+    """Return those of all kinds that have one, in their order."""
+    return tuple(crd(each) for each in described if each.kind in INSTALLED)
+
+
+def plural_of(kind: Kind) -> str:
+    """Return what a kind's objects are called in paths of the API, as for all kinds that have a CRD."""
+    name = kind.name.lower()
+    if name.endswith("y") and name[-2] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith("s") else f"{name}s"
+
+
+def _versions(described: Described, installed: Installed) -> Iterator[Structural]:
+    """Yield the versions, newest first, as kubectl prefers them."""
+    bodies = {
+        split_api_version(each)[1]: _body(structural(of_shape(shape)))
+        for shape in described.shapes
+        for each in shape.api_versions
+    }
+    newest, *_ = names = tuple(reversed(READ[described.kind].versions))
+    for name in names:
+        body = _whole(name, {each: bodies[each] for each in names})
+        _ask_more(body, installed)
+        status = _status(installed)
+        properties = {**copy.deepcopy(_HEAD), **body["properties"], **status}
+        schema = {"description": described.purpose, **body, "properties": properties}
+        yield {
+            "name": name,
+            "served": True,
+            "storage": name == newest,
+            "schema": {"openAPIV3Schema": schema},
+            **({"subresources": {"status": {}}} if status else {}),
+            "additionalPrinterColumns": [*_columns(installed, bodies[name])],
+        }
+
+
+def _status(installed: Installed) -> Structural:
+    """Return the status, if anything is written into it."""
+    if installed.status:
+        return {"status": copy.deepcopy(_STATUS)}
+    if not installed.words:
+        return {}
+    words = {name: {"type": "string"} for name in installed.words}
+    return {"status": {"type": "object", "description": _STATUS["description"], "properties": words}}
+
+
+def _body(schema: Structural) -> Structural:
+    """Return the schema of a document without what objects of every kind have."""
+    fields = {name: each for name, each in schema["properties"].items() if name not in _NOT_ITS_OWN}
+    required = [name for name in schema["required"] if name in fields]
+    return {**schema, "properties": fields, "required": required}
+
+
+def _whole(version: str, bodies: Mapping[str, Structural]) -> Structural:
+    """Return the schema of a version: its own form with each other's fields; a document has one form."""
+    own = bodies[version]
+    for other, body in bodies.items():
+        if other != version:
+            own = merged(own, body, f"As {other} has it:")
+    needs = [body["required"] for body in (bodies[version], *bodies.values())]
+    unlike = [each for index, each in enumerate(needs) if each not in needs[:index]]
+    whole = {name: copy.deepcopy(each) for name, each in own.items() if name != "required"}
+    if len(unlike) == 1 and unlike[0]:
+        whole["required"] = unlike[0]
+    elif all(unlike):
+        whole["oneOf"] = [{"required": each} for each in unlike]
+    return whole
+
+
+def _ask_more(body: Structural, installed: Installed) -> None:
+    """Add what must differ between items, and what must hold between fields."""
+    for place, key in installed.keys.items():
+        if (found := _at(body, place)) is not None:
+            found |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+    for rule in installed.rules:
+        if (found := _at(body, rule.place)) is not None:
+            said = {"rule": rule.holds, "message": rule.message}
+            found.setdefault("x-kubernetes-validations", []).append(said)
+
+
+def _at(body: Structural, place: str) -> Structural | None:
+    """Return the schema at a place such as `spec.rules[]`, None if there is no such field."""
+    found: Structural | None = body
+    for name in place.replace("[]", ".[]").split("."):
+        if found is None:
+            return None
+        found = found.get("items") if name == "[]" else found.get("properties", {}).get(name)
+    return found
+
+
+def _columns(installed: Installed, own: Structural) -> Iterator[Structural]:
+    """Yield what is printed of objects of a version, from where its own form has it."""
+    for column in (*installed.columns, AGE):
+        paths = (path for path in column.paths if path.startswith(_OF_EVERY) or _at(own, _place(path)))
+        if (path := next(paths, None)) is not None:
+            yield {
+                "name": column.name,
+                "type": column.type,
+                "description": column.text,
+                "jsonPath": f".{path}",
+                **({"priority": 1} if column.wide else {}),
+            }
+
+
+def _place(path: str) -> str:
+    return path.replace("[*]", "[]")

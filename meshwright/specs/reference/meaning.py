@@ -1,0 +1,149 @@
+"""What is said of a field besides what its reader says: what it means, and how a text is to be written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.mesh.config import TlsVersion, TracingProtocol
+from meshwright.mesh.egress import EgressProtocol
+from meshwright.mesh.limits import RateUnit
+from meshwright.mesh.names import DNS_LABEL, DNS_SUBDOMAIN, INTERFACE, LONGEST_NAME
+from meshwright.mesh.policy import RouteKind
+from meshwright.mesh.retries import FailedWith
+from meshwright.specs.headers import LONGEST as LONGEST_HEADER
+from meshwright.specs.headers import NAME as HEADER_NAME
+from meshwright.specs.osm.egress import MATCHES
+from meshwright.specs.osm.retry import WITHOUT_EFFECT
+from meshwright.specs.osm.telemetry import FILE, PROTOCOLS
+from meshwright.specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
+from meshwright.specs.policy.health_check import CHECKED_PATH, LONGEST_PATH, LONGEST_SERVICE, STATUS
+from meshwright.specs.policy.health_check import GRPC_SERVICE as GRPC_SERVICE_NAME
+from meshwright.specs.policy.upstream_policy import COOKIE_PATH as PATH_OF_COOKIE
+from meshwright.specs.policy.upstream_policy import LONGEST_NAME as LONGEST_KEY
+from meshwright.specs.policy.upstream_policy import PARAMETER as QUERY_PARAMETER
+from meshwright.specs.smi.routes import METHODS
+from meshwright.specs.smi.split import QUANTITY_TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a value is written that a reader checks itself: in words, and as JSON Schema."""
+
+    words: str
+    schema: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a field is for, as a sentence.
+
+    `default` is what holds without it, where the reader's default does not say so; in backticks if it could
+    be written so. `form` is how its text, the items of its list, or its text instead of a number are
+    written; `raw` how a value is that no getter says. `instead` names a field that may stand in its place.
+    """
+
+    text: str
+    default: str = ""
+    form: Form | None = None
+    raw: Form | None = None
+    instead: str = ""
+
+
+Meanings = Mapping[str, Meaning]
+"""By place, such as `spec.ports[].name`."""
+
+
+def under(prefix: str, meanings: Meanings) -> Meanings:
+    """Return what is meant by the same fields where they stand deeper."""
+    return {f"{prefix}.{place}": meaning for place, meaning in meanings.items()}
+
+
+def _pattern(words: str, pattern: str, **more: object) -> Form:
+    return Form(words, {"type": "string", "pattern": f"^(?:{pattern})$", **more})
+
+
+def _enum(*allowed: str) -> Form:
+    return Form(" or ".join(f"`{each}`" for each in allowed), {"enum": [str(each) for each in allowed]})
+
+
+def _in_any_case(*allowed: str) -> Form:
+    pattern = "|".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in each) for each in allowed)
+    return _pattern(" or ".join(f"`{each}`" for each in allowed), pattern)
+
+
+_SERVICE: Final = rf"{DNS_LABEL}(\.{DNS_LABEL}(\.svc(\.{DNS_SUBDOMAIN})?)?)?"
+_ANY_CASE_LABEL: Final = DNS_LABEL.replace("a-z", "A-Za-z")
+_PATTERN: Final = rf"\s*(\*|{DNS_LABEL})/(\*|{DNS_LABEL})\s*"
+_RETRY: Final = f"({'|'.join((*FailedWith, *WITHOUT_EFFECT))})"
+_SUITE: Final = f"({'|'.join(sorted(CIPHER_SUITES))})"
+
+NAME: Final = _pattern("name", DNS_SUBDOMAIN, maxLength=LONGEST_NAME)
+LABEL: Final = _pattern("DNS label", DNS_LABEL)
+TRUST_DOMAIN: Final = _pattern("trust domain", f"({DNS_SUBDOMAIN})?", maxLength=LONGEST_NAME)
+SERVICE: Final = _pattern("name, `name.namespace` or longer", _SERVICE, maxLength=LONGEST_NAME)
+SERVICES: Final = _pattern("`namespace/name, …` or `none`", rf"\s*none\s*|{_PATTERN}(,{_PATTERN})*")
+ADDRESS: Final = _pattern("IP address", "[0-9A-Fa-f:.]+", anyOf=[{"format": "ipv4"}, {"format": "ipv6"}])
+CLUSTER_IP: Final = Form("IP address or `None`", {"anyOf": [{"const": "None"}, ADDRESS.schema]})
+RANGE: Final = _pattern(
+    "range of addresses", r"([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)(/[0-9.]+)?"
+)
+NETWORK_INTERFACE: Final = _pattern("network interface", INTERFACE)
+NETWORK: Final = _pattern("range of addresses", r"[0-9A-Fa-f:.]+/[0-9]{1,3}")
+EGRESS_HOST: Final = _pattern(
+    "name or IP address; `*.` and a name for all below it",
+    rf"(\*\.)?{DNS_SUBDOMAIN}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*",
+    maxLength=LONGEST_NAME,
+)
+FILE_PATH: Final = _pattern("absolute path", f"({FILE})?", maxLength=256)
+GRPC: Final = _in_any_case(*PROTOCOLS)
+SERVER_NAME: Final = _pattern(
+    "DNS name, or `*.` and one", rf"(\*\.)?{_ANY_CASE_LABEL}(\.{_ANY_CASE_LABEL})*", maxLength=LONGEST_NAME
+)
+DURATION: Final = _pattern("duration", r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns|h|m|s))+", maxLength=64)
+HOST: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]*", maxLength=LONGEST_NAME + 1)
+SERVER: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]+", maxLength=LONGEST_NAME + 1)
+PATH: Final = _pattern("path", "(/[!-~]*)?")
+UPSTREAM: Final = _pattern(
+    "name with a dot, or IP address",
+    rf"{DNS_LABEL}(\.{DNS_LABEL})+|[0-9a-f:]*:[0-9a-f:.]*".replace("a-z", "A-Za-z").replace("a-f", "A-Fa-f"),
+    maxLength=LONGEST_NAME,
+)
+RETRY_ON: Final = _pattern("words, with commas between", rf"{_RETRY}( *, *{_RETRY})*")
+UNIT: Final = _enum(*RateUnit)
+HEADER: Final = _pattern("name of a header", HEADER_NAME)
+COUNTED_HEADER: Final = _pattern(
+    "name of a header, or `:authority`, `:method`, `:path`", f":(authority|method|path)|{HEADER_NAME}"
+)
+HEADER_VALUE: Final = _pattern("printable ASCII characters", "[\t -~]+", maxLength=LONGEST_HEADER)
+CHECKED: Final = _pattern("path", CHECKED_PATH, maxLength=LONGEST_PATH)
+STATUSES: Final = _pattern("status, or two with a dash", STATUS)
+GRPC_SERVICE: Final = _pattern("name of a gRPC service", GRPC_SERVICE_NAME, maxLength=LONGEST_SERVICE)
+PARAMETER: Final = _pattern("name of a parameter", QUERY_PARAMETER, maxLength=LONGEST_KEY)
+COOKIE_PATH: Final = _pattern("path", f"({PATH_OF_COOKIE})?", maxLength=LONGEST_KEY)
+DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)
+PORT_NAME: Final = _pattern("name of a port", "((?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
+QUANTITY: Final = Form(
+    "quantity",
+    {
+        "anyOf": [
+            {"type": "number", "minimum": 0},
+            {"type": "string", "pattern": f"^{QUANTITY_TEXT}$"},
+        ]
+    },
+)
+QUOTED_FLAG: Final = _enum("true", "false")
+METHOD: Final = _enum(*sorted(METHODS), "*")
+ROUTE_GROUPS: Final = _pattern("`specs.smi-spec.io`, with a version or without", r"specs\.smi-spec\.io(/.*)?")
+HTTP_OR_HTTPS: Final = _in_any_case("http", "https")
+ROUTE_KIND: Final = _enum(*RouteKind)
+EGRESS_PROTOCOL: Final = _in_any_case(*EgressProtocol)
+EGRESS_MATCH: Final = _enum(*sorted(MATCHES))
+EGRESS_GROUP: Final = _pattern(
+    "the kind's group, with a version or without",
+    "({})(/.*)?".format("|".join(each.group.replace(".", "[.]") for each in MATCHES.values())),
+)
+TRACING: Final = _enum(*TracingProtocol)
+TLS_VERSION: Final = _enum(*TlsVersion, "TLS_AUTO")
+CIPHER_SUITE: Final = _pattern("OpenSSL's name of a suite", rf"{_SUITE}|\[{_SUITE}(\|{_SUITE})*\]")
+CURVE: Final = _enum(*sorted(CURVES), *sorted(CURVE_ALIASES))
+WHATEVER: Final = Form("anything", {})

@@ -1,0 +1,220 @@
+"""A cursor that notes which fields a reader asks for, and as what."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from meshwright.mesh.names import Port
+from meshwright.specs.fields import Fields
+from meshwright.specs.notes import Notes
+from meshwright.specs.quotes import TEXT_RULE, Fits
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the texts allowed, in the order of words."""
+
+    allowed: tuple[str, ...]
+    default: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false."""
+
+    default: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number from `low` to `high`."""
+
+    low: int
+    high: int
+    default: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Percent:
+    """A number from 0 to 100."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A mapping whose fields have names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A mapping from text to text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of whatever its items are asked as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A list of texts, none empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """A list of port numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """May stand there, whatever it holds."""
+
+
+Asked = Text | Choice | Flag | Whole | Percent | Section | Pairs | Items | Texts | Ports | Untouched
+
+_SAID_BETTER: Final[Mapping[type[Asked], tuple[type[Asked], ...]]] = {
+    Text: (Choice,),
+    Section: (Pairs,),
+    Items: (Texts, Ports),
+    Untouched: (Text, Choice, Flag, Whole, Percent, Section, Pairs, Items, Texts, Ports),
+}
+"""What says nothing beside one of those that follow it: getters stand on each other."""
+
+
+@dataclass(slots=True)
+class Record:
+    """What was asked: by mapping (`spec.ports[]`, the document itself is empty) and name, in that order.
+
+    No `Asked` at a name is a value that the reader looks at itself. `closed` are mappings that may hold
+    nothing else, `pairs` those from text to text, `mappings` the very ones that were read, with their places.
+    """
+
+    fields: dict[str, dict[str, set[Asked]]] = field(default_factory=dict)
+    pairs: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+    mappings: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+
+    def add(self, other: "Record") -> None:
+        """Add what was asked of another document."""
+        for parent, names in other.fields.items():
+            mine = self.fields.setdefault(parent, {})
+            for name, asked in names.items():
+                mine.setdefault(name, set()).update(asked)
+        self.pairs |= other.pairs
+        self.closed |= other.closed
+        self.mappings += other.mappings
+
+    def asked(self, parent: str, name: str) -> tuple[Asked, ...]:
+        """Return as what a field was asked for, but for what another says better."""
+        found = set(self.fields[parent][name])
+        if place(parent, name) in self.pairs:
+            found.add(Pairs())
+        kinds = {type(each) for each in found}
+        kept = (each for each in found if kinds.isdisjoint(_SAID_BETTER.get(type(each), ())))
+        return tuple(sorted(kept, key=repr))
+
+
+def place(parent: str, name: str) -> str:
+    """Return the place of a field, such as `spec.ports[].name`."""
+    return f"{parent}.{name}" if parent else name
+
+
+class Recorder(Fields):
+    """A cursor as any other, but that all that is asked of it stands in a record."""
+
+    __slots__ = ("_place", "_record")
+
+    def __init__(self, mapping: Mapping[str, object], path: str, notes: Notes, record: Record) -> None:
+        super().__init__(mapping, path, notes)
+        self._record = record
+        self._place = _INDEX.sub("[]", path)
+        if isinstance(mapping, dict):
+            record.mappings.append((self._place, mapping))
+
+    def _inside(self, mapping: Mapping[str, object], path: str) -> "Recorder":
+        return Recorder(mapping, path, self.notes, self._record)
+
+    def _note(self, name: str, asked: Asked | None) -> None:
+        found = self._record.fields.setdefault(self._place, {}).setdefault(name, set())
+        if asked is not None:
+            found.add(asked)
+
+    def raw(self, name: str) -> object:
+        """Note the name alone."""
+        self._note(name, None)
+        return super().raw(name)
+
+    def accept(self, *names: str) -> None:
+        """Note names that may hold anything."""
+        for name in names:
+            self._note(name, Untouched())
+        super().accept(*names)
+
+    def text(
+        self, name: str, default: str | None = None, expected: str = TEXT_RULE, fits: Fits | None = None
+    ) -> str | None:
+        """Note a text."""
+        self._note(name, Text())
+        return super().text(name, default, expected, fits)
+
+    def choice(self, name: str, allowed: Collection[str], default: str) -> str:
+        """Note a choice."""
+        self._note(name, Choice(tuple(sorted(map(str, allowed))), str(default)))
+        return super().choice(name, allowed, default)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Note true or false."""
+        self._note(name, Flag(default))
+        return super().flag(name, default=default)
+
+    def flag_if_said(self, name: str) -> bool | None:
+        """Note true or false."""
+        self._note(name, Flag(None))
+        return super().flag_if_said(name)
+
+    def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
+        """Note a number."""
+        self._note(name, Whole(low, high, default))
+        return super().whole(name, low, high, default)
+
+    def percent(self, name: str, default: float | None = None) -> float:
+        """Note a share of a hundred."""
+        self._note(name, Percent())
+        return super().percent(name, default)
+
+    def section(self, name: str, *, required: bool = False) -> Fields:
+        """Note a mapping."""
+        self._note(name, Section())
+        return super().section(name, required=required)
+
+    def items(self, name: str, *, required: bool = False) -> tuple[tuple[str, object], ...]:
+        """Note a list."""
+        self._note(name, Items())
+        return super().items(name, required=required)
+
+    def texts(self, name: str, expected: str = TEXT_RULE, fits: Fits | None = None) -> tuple[str, ...]:
+        """Note a list of texts."""
+        self._note(name, Texts())
+        return super().texts(name, expected, fits)
+
+    def ports(self, name: str) -> tuple[Port, ...]:
+        """Note a list of ports."""
+        self._note(name, Ports())
+        return super().ports(name)
+
+    def all_pairs(self) -> tuple[tuple[str, str], ...]:
+        """Note that this mapping is from text to text."""
+        self._record.pairs.add(self._place)
+        return super().all_pairs()
+
+    def close(self) -> None:
+        """Note that nothing else may stand here."""
+        self._record.closed.add(self._place)
+        super().close()

@@ -1,0 +1,228 @@
+"""JSON Schemas (draft 2020-12) for editors: of one kind, and of whatever may stand in a mesh's directory.
+
+A schema refuses less than the reader: what a field must be to another, and to other objects, it cannot say.
+Of an optional field null is as good as absence.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from meshwright.mesh.kinds import UDP_ROUTE, Kind
+from meshwright.specs.kinds import KNOWN_GROUPS, kinds_of
+from meshwright.specs.reference.meaning import Form
+from meshwright.specs.reference.recording import (
+    Asked,
+    Choice,
+    Flag,
+    Items,
+    Pairs,
+    Percent,
+    Ports,
+    Section,
+    Text,
+    Texts,
+    Whole,
+)
+from meshwright.specs.reference.shapes import Described, Field, Mapped, Shape
+
+Schema = dict[str, object]
+
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+_PORT: Final[Mapping[str, object]] = {"type": "integer", "minimum": 1, "maximum": 65535}
+
+
+def of_kind(described: Described) -> Schema:
+    """Return the schema of a kind's documents."""
+    return {"$schema": _DRAFT, **_of_kind(described)}
+
+
+def of_shape(shape: Shape) -> Schema:
+    """Return the schema of the documents of some versions, but for their apiVersion and kind."""
+    return _mapping(shape.body)
+
+
+def reference(described: Described, file: str) -> Schema:
+    """Return a kind's schema as one that refers to the file of all."""
+    return {"$schema": _DRAFT, "title": described.kind.full, "$ref": f"{file}#/$defs/{described.kind.name}"}
+
+
+def of_all(described: Sequence[Described]) -> Schema:
+    """Return the schema of any document: of our kinds by theirs; no kind that their groups do not have."""
+    return {
+        "$schema": _DRAFT,
+        "title": "Manifests of a mesh",
+        "type": "object",
+        "required": ["apiVersion", "kind"],
+        "allOf": [
+            *(_if_kind(each.kind) for each in described),
+            *map(_of_group, KNOWN_GROUPS),
+            {
+                "if": {"properties": {"kind": {"const": "List"}}, "required": ["kind"]},
+                "then": {"properties": {"items": {"type": "array", "items": {"$ref": "#"}}}},
+            },
+        ],
+        "$defs": {each.kind.name: _of_kind(each) for each in described},
+    }
+
+
+def _if_kind(kind: Kind) -> Schema:
+    condition = {"kind": {"const": kind.name}, "apiVersion": {"pattern": _group_pattern(kind.group)}}
+    return {
+        "if": {"properties": condition, "required": ["kind", "apiVersion"]},
+        "then": {"$ref": f"#/$defs/{kind.name}"},
+    }
+
+
+def _of_group(group: str) -> Schema:
+    names = [name for name in kinds_of(group) if Kind(name, group) != UDP_ROUTE]
+    known = [*names, *(f"{name}List" for name in names), *(("List",) if not group else ())]
+    return {
+        "if": {"properties": {"apiVersion": {"pattern": _group_pattern(group)}}, "required": ["apiVersion"]},
+        "then": {"properties": {"kind": {"enum": known}}},
+    }
+
+
+def _group_pattern(group: str) -> str:
+    """Return what apiVersions of a group match, without escapes that JavaScript does not have."""
+    escaped = group.replace(".", r"\.")
+    return f"^{escaped}/[^/]*$" if group else "^[^/]*$"
+
+
+def _of_kind(described: Described) -> Schema:
+    head: Schema = {
+        "title": described.kind.full,
+        "description": described.purpose,
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata"],
+    }
+    named: Schema = {
+        "apiVersion": {"enum": list(described.api_versions)},
+        "kind": {"const": described.kind.name},
+    }
+    if len(described.shapes) == 1:
+        (shape,) = described.shapes
+        body = _mapping(shape.body)
+        properties = {**named, **_properties(body)}
+        return {
+            **head,
+            **body,
+            "required": ["apiVersion", "kind", *_required(shape.body)],
+            "properties": properties,
+        }
+    return {**head, "properties": named, "allOf": [_if_version(each) for each in described.shapes]}
+
+
+def _if_version(shape: Shape) -> Schema:
+    body = _mapping(shape.body)
+    condition = {"apiVersion": {"enum": list(shape.api_versions)}}
+    return {
+        "if": {"properties": condition, "required": ["apiVersion"]},
+        "then": {**body, "properties": {"apiVersion": True, "kind": True, **_properties(body)}},
+    }
+
+
+def _properties(schema: Schema) -> Mapping[str, object]:
+    found = schema.get("properties", {})
+    return found if isinstance(found, Mapping) else {}
+
+
+def _mapping(mapped: Mapped) -> Schema:
+    """Return what a mapping may be; a choice of two fields is that exactly one of them is there."""
+    choices = [
+        {"oneOf": [_given(each.name), _given(each.meaning.instead)]}
+        for each in mapped.fields
+        if each.meaning.instead
+    ]
+    required = _required(mapped)
+    properties = dict.fromkeys(mapped.untouched, True) | {each.name: _field(each) for each in mapped.fields}
+    return {
+        "type": "object",
+        **({"required": required} if required else {}),
+        **(choices[0] if choices else {}),
+        **({"properties": properties} if properties else {}),
+        **({"additionalProperties": {"type": ["string", "null"]}} if mapped.pairs else {}),
+        **({"additionalProperties": False} if mapped.closed else {}),
+    }
+
+
+def _given(name: str) -> Schema:
+    """Return that a field is there; null is as good as none."""
+    return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
+
+
+def _required(mapped: Mapped) -> list[str]:
+    return [each.name for each in mapped.fields if each.required and not each.meaning.instead]
+
+
+def _field(field: Field) -> Schema:
+    said: Schema = {"description": field.meaning.text}
+    if field.default is not None:
+        said["default"] = field.default
+    if isinstance(field.example, str | int):
+        said["examples"] = [field.example]
+    alternatives = _alternatives(field)
+    needed = field.required and not field.meaning.instead
+    if not needed and all(alternatives):
+        alternatives = _or_null(alternatives)
+    return {**said, **(alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives})}
+
+
+def _or_null(alternatives: list[Schema]) -> list[Schema]:
+    """Return the same with null, within the type itself where there is nothing else to be said."""
+    only = alternatives[0]
+    if len(alternatives) > 1 or "anyOf" in only:
+        return [*alternatives, {"type": "null"}]
+    if isinstance(allowed := only.get("enum"), list):
+        return [{**only, "enum": [*allowed, None]}]
+    return [{**only, "type": [only["type"], "null"]}]
+
+
+def _alternatives(field: Field) -> list[Schema]:
+    form, raw = field.meaning.form, field.meaning.raw
+    if not field.asked:
+        return [_formed(raw or form)]
+    found = [_schema(each, field) for each in field.asked]
+    text = any(isinstance(each, Text | Choice | Items | Texts) for each in field.asked)
+    return found if text or form is None else [*found, _formed(form)]
+
+
+def _schema(asked: Asked, field: Field) -> Schema:
+    form = field.meaning.form
+    filled: Schema = {"minItems": 1} if field.not_empty else {}
+    match asked:
+        case Text():
+            return _text(form, not_empty=field.not_empty)
+        case Choice(allowed=allowed):
+            return {"enum": list(allowed)}
+        case Flag():
+            return {"type": "boolean"}
+        case Whole(low=low, high=high):
+            return {"type": "integer", "minimum": low, "maximum": high}
+        case Percent():
+            return {"type": "number", "minimum": 0, "maximum": 100}
+        case Section() | Pairs():
+            return _mapping(field.inside)
+        case Texts():
+            return {"type": "array", "items": _text(form, not_empty=True), **filled}
+        case Ports():
+            return {"type": "array", "items": dict(_PORT)}
+        case Items():
+            items = _formed(form) if form is not None else _mapping(field.items)
+            return {"type": "array", "items": items, **filled}
+        case _:
+            return {}
+
+
+def _text(form: Form | None, *, not_empty: bool) -> Schema:
+    if form is None:
+        return {"type": "string", **({"minLength": 1} if not_empty else {})}
+    schema = _formed(form)
+    if not_empty:
+        return schema
+    if isinstance(allowed := schema.get("enum"), list):
+        return {"enum": [*allowed, ""]}
+    return {"anyOf": [{"type": "string", "maxLength": 0}, schema]}
+
+
+def _formed(form: Form | None) -> Schema:
+    return {} if form is None else dict(form.schema)

@@ -1,0 +1,211 @@
+"""Names and addresses inside manifests: how each may be written, and what it comes to."""
+
+import functools
+import ipaddress
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, SERVICE_ACCOUNT
+from meshwright.mesh.names import (
+    IpAddress,
+    Namespace,
+    Port,
+    ServiceAccountName,
+    ServiceName,
+    is_dns_label,
+    is_dns_subdomain,
+)
+from meshwright.mesh.service import ServiceKey
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields, one_of
+from meshwright.specs.manifest import LABEL_RULE, NAME_RULE
+
+SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespace>.svc.<cluster domain>"
+RANGE_RULE = "must be a range of addresses without host bits, such as 10.0.0.0/8 or fd00::/8"
+NETWORK_RULE = "must be a range of addresses, such as 192.0.2.0/24, 192.0.2.7/32 or 2001:db8::/32"
+ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::7"
+
+HOST_RULE: Final = "must be a name in the DNS, such as opa.example.com, or an IP address"
+
+_MAPPED: Final = 96
+"""Bits before those of an IPv4 address in IPv6's form."""
+
+_REMEMBERED: Final = 16384
+"""How many addresses are known by heart: all of a slice are read again whenever one comes or goes."""
+
+_DNS_NAME: Final = re.compile(
+    r"[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*"
+)
+_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
+
+
+def object_name(fields: Fields, name: str) -> str:
+    """Return a required name of another object."""
+    value = fields.required_text(name, NAME_RULE, is_dns_subdomain)
+    if value and not is_dns_subdomain(value):
+        fields.wrong(name, NAME_RULE)
+    return value
+
+
+def namespace_name(fields: Fields, name: str, default: Namespace) -> Namespace:
+    """Return a namespace's name, `default` where there is none."""
+    value = fields.text(name, expected=LABEL_RULE, fits=is_dns_label) or default
+    if not is_dns_label(value):
+        fields.wrong(name, LABEL_RULE)
+        return default
+    return Namespace(value)
+
+
+def account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
+    """Return the ServiceAccount that a section of kind, name and namespace names, `namespace` by default."""
+    fields.choice("kind", (SERVICE_ACCOUNT.name,), SERVICE_ACCOUNT.name)
+    if not fields.has("kind"):
+        fields.required_text("kind", "must be ServiceAccount")
+    name = object_name(fields, "name")
+    found = ServiceIdentity(namespace_name(fields, "namespace", namespace), ServiceAccountName(name))
+    fields.close()
+    return found
+
+
+def route_group(fields: Fields) -> str:
+    """Return the name of an HTTPRouteGroup of the namespace; its group may have a version, as in OSM's."""
+    group = fields.text("apiGroup") or HTTP_ROUTE_GROUP.group
+    if group.partition("/")[0] != HTTP_ROUTE_GROUP.group:
+        fields.wrong("apiGroup", f"must be {HTTP_ROUTE_GROUP.group}, with a version or without")
+    if not fields.has("kind"):
+        fields.required_text("kind", one_of((HTTP_ROUTE_GROUP.name,)))
+    fields.choice("kind", (HTTP_ROUTE_GROUP.name,), HTTP_ROUTE_GROUP.name)
+    return object_name(fields, "name")
+
+
+def parse_service(text: str, namespace: Namespace) -> ServiceKey | None:
+    """Read `name`, `name.namespace`, `name.namespace.svc` or a longer FQDN; None if it is none of them."""
+    labels = text.split(".")
+    if not is_dns_subdomain(text) or not all(is_dns_label(label) for label in labels[:2]):
+        return None
+    if len(labels) == 1:
+        return ServiceKey(namespace, ServiceName(text))
+    if len(labels) == 2 or labels[2] == "svc":
+        return ServiceKey(Namespace(labels[1]), ServiceName(labels[0]))
+    return None
+
+
+def service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
+    """Return a required service, by one of the texts it is called by."""
+    value = fields.required_text(name, SERVICE_RULE, is_dns_subdomain)
+    found = parse_service(value, namespace) if value else None
+    if value and found is None:
+        fields.wrong(name, SERVICE_RULE)
+    return found or ServiceKey(namespace, ServiceName(value))
+
+
+def own_service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
+    """Return a required service, which must be of the object's own namespace."""
+    found = service(fields, name, namespace)
+    if found.namespace != namespace:
+        fields.wrong(name, f"must be a service of the object's own namespace {namespace}", Code.NAMESPACE)
+    return found
+
+
+@functools.lru_cache(_REMEMBERED)
+def parse_address(text: str) -> IpAddress | None:
+    """Read an IP address in its canonical form; None if it is none, or none of one machine.
+
+    An IPv4 address in IPv6's form (`::ffff:10.0.0.7`) is that IPv4 address: so packets come and go.
+    """
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if address.is_unspecified or address.is_multicast or address == _BROADCAST or "%" in text:
+        return None
+    return IpAddress(str(address))
+
+
+def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAddress | None:
+    """Return an IP address, `default` if there is none."""
+    value = fields.text(name, expected=ADDRESS_RULE)
+    if value is None:
+        return default
+    found = parse_address(value)
+    if found is None:
+        fields.wrong(name, ADDRESS_RULE)
+    return found or default
+
+
+def host(fields: Fields, name: str, default: str = "") -> str:
+    """Return a name in the DNS or an IP address, `default` if there is none."""
+    value = fields.text(name, expected=HOST_RULE) or default
+    found = parse_address(value) or parse_dns_name(value)
+    if found is None and value:
+        fields.wrong(name, HOST_RULE)
+    return found or value
+
+
+@functools.lru_cache(_REMEMBERED)
+def parse_dns_name(text: str) -> str | None:
+    """Read a name in the DNS in its one form: lower case, no dot at its end; None if it is none.
+
+    An address is none, nor what looks like a part of one: the last label is no number.
+    """
+    name = text.lower().removesuffix(".")
+    good = len(name) <= 253 and _DNS_NAME.fullmatch(name) and not name.rpartition(".")[2].isdigit()
+    return name if good else None
+
+
+def addresses(fields: Fields, name: str, texts: Iterable[str]) -> tuple[IpAddress, ...]:
+    """Return the IP addresses that texts at a key are; each that is none is refused."""
+    found = []
+    for text in texts:
+        parsed = parse_address(text)
+        if parsed is None:
+            fields.notes.refuse(Code.WRONG_VALUE, fields.at(name), ADDRESS_RULE, text)
+        else:
+            found.append(parsed)
+    return tuple(found)
+
+
+def parse_network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """Read a range of addresses; None for none. Host bits say nothing, as in OSM; a prefix is a number.
+
+    One of IPv4 in IPv6's form (`::ffff:10.0.0.0/104`) is that of IPv4: so packets come and go.
+    """
+    address, _, prefix = text.partition("/") if isinstance(text, str) else ("", "", "")
+    if not (prefix.isascii() and prefix.isdigit()) or "%" in address:
+        return None
+    try:
+        found = ipaddress.ip_network(f"{address}/{prefix}", strict=False)
+    except ValueError:
+        return None
+    mapped = found.network_address.ipv4_mapped if isinstance(found, ipaddress.IPv6Network) else None
+    if mapped is not None and found.prefixlen >= _MAPPED:
+        return ipaddress.IPv4Network(f"{mapped}/{found.prefixlen - _MAPPED}")
+    return found
+
+
+def ranges(fields: Fields, name: str) -> tuple[str, ...]:
+    """Return a list of ranges of either family, those of IPv4 first, sorted, each once."""
+    found = set()
+    for path, item in fields.items(name):
+        try:
+            network = ipaddress.ip_network(item if isinstance(item, str) and "%" not in item else "")
+            found.add(parse_network(str(network)) or network)
+        except ValueError:
+            fields.notes.refuse(Code.WRONG_VALUE, path, RANGE_RULE, item)
+    return tuple(str(each) for each in sorted(found, key=lambda each: (each.version, each)))
+
+
+def port_or_digits(fields: Fields, name: str) -> Port | None:
+    """Return an optional port that may also be written as text of digits, as SMI v1alpha1 has it."""
+    value = fields.raw(name)
+    if isinstance(value, str):
+        number = int(value) if value.isascii() and value.isdigit() and len(value) <= 5 else 0
+        if not 1 <= number <= 65535:
+            fields.wrong(name, "must be a port number from 1 to 65535")
+            return None
+        return Port(number)
+    return fields.port(name)

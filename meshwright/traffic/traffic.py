@@ -1,0 +1,134 @@
+"""What the proxies of the mesh have reported of the last hour."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final, TypeVar
+
+from meshwright.mesh.identity import ProxyName
+from meshwright.traffic.cells import Cells, Grain, Span
+from meshwright.traffic.figures import OTHERS, Calls, Figures, Kind, Report
+from meshwright.traffic.pace import every_seconds
+
+HOUR: Final = 3600.0
+GRAINS: Final = (Grain(10, 12), Grain(60, 15), Grain(300, 12))
+OF_PROXIES: Final = (Grain(10, 12), Grain(60, 15))
+MOST: Final = 150_000
+"""Entries for callers, and half as many for single proxies: 100 MB at the very most."""
+MOST_ROWS: Final = 256
+"""Rows of one proxy that have an entry of their own within SHARE_SECONDS; further rows are added to OTHERS.
+
+Each proxy has a bound of its own, so that one certificate cannot use up the room of the others.
+"""
+SHARE_SECONDS: Final = GRAINS[-1].seconds
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Caller:
+    """The workloads of a service: whose proxies counted."""
+
+    namespace: str
+    service: str
+
+
+BySource = tuple[Caller, Calls]
+ByProxy = tuple[ProxyName, Calls]
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+@dataclass(slots=True)
+class _Last:
+    """The last report of a proxy; `rows` are hashes of those counted each for itself since `share` began."""
+
+    run: str
+    number: int
+    at: float
+    share: float
+    rows: set[int]
+
+
+class Traffic:
+    """Keeps what proxies report; used from one event loop. Times are seconds that only go forward."""
+
+    def __init__(self) -> None:
+        self._by_source = Cells[BySource](GRAINS, MOST)
+        self._by_proxy = Cells[ByProxy](OF_PROXIES, MOST // 2)
+        self._last: dict[ProxyName, _Last] = {}
+
+    def take(self, by: ProxyName, report: Report, now: float) -> int:
+        """Count a report, once; return after how many seconds the next is wanted."""
+        last, share = self._last.pop(by, None), now // SHARE_SECONDS
+        known = last.rows if last is not None and last.share == share else set[int]()
+        # The proxy that was silent for longest stands first.
+        self._last[by] = _Last(report.run, report.number, now, share, known)
+        self._forget(now)
+        if last is None or last.run != report.run or last.number < report.number:
+            caller = Caller(by.namespace, by.service)
+            rows = _bounded(report.rows, known)
+            self._by_source.add((((caller, calls), figures) for calls, figures in rows), now)
+            self._by_proxy.add((((by, calls), figures) for calls, figures in _in_all(rows)), now)
+        return every_seconds(len(self._last))
+
+    def by_source(self, seconds: float, now: float) -> Span[BySource]:
+        """Return what was told of the last so many seconds, and a little more."""
+        return self._since(self._by_source, seconds, now)
+
+    def by_proxy(self, seconds: float, now: float) -> Span[ByProxy]:
+        """Return the same by proxy: all its calls in a direction together; of a quarter of an hour."""
+        return self._since(self._by_proxy, seconds, now)
+
+    def reporting(self, now: float) -> int:
+        """Return how many proxies have reported lately: within three times the span in which they should."""
+        within = 3 * every_seconds(len(self._last))
+        return sum(now - each.at <= within for each in self._last.values())
+
+    @property
+    def newest(self) -> float | None:
+        """When a proxy has reported last; None where none has."""
+        return next((each.at for each in reversed(self._last.values())), None)
+
+    @property
+    def every_seconds(self) -> int:
+        """How often each reports."""
+        return every_seconds(len(self._last))
+
+    @property
+    def entries(self) -> int:
+        """How much is kept."""
+        return len(self._by_source) + len(self._by_proxy)
+
+    @property
+    def left_out(self) -> int:
+        """How many rows of reports found no room."""
+        return self._by_source.left_out + self._by_proxy.left_out
+
+    def _since(self, cells: Cells[_Key], seconds: float, now: float) -> Span[_Key]:
+        cells.forget(now)
+        found = cells.since(seconds, now)
+        # What is there of reports that have only begun is at least of one report's time.
+        return Span(max(found.seconds, self.every_seconds), found.cells)
+
+    def _forget(self, now: float) -> None:
+        gone = takewhile(lambda name: self._last[name].at < now - HOUR, self._last)
+        for name in tuple(gone):
+            del self._last[name]
+
+
+def _bounded(rows: Iterable[tuple[Calls, Figures]], known: set[int]) -> list[tuple[Calls, Figures]]:
+    """Return rows, at most MOST_ROWS that are `known`; others are counted by kind, direction and protocol."""
+    found: dict[Calls, Figures] = {}
+    for calls, figures in rows:
+        if (row := hash(calls)) not in known and len(known) < MOST_ROWS:
+            known.add(row)
+        key = calls if row in known else Calls(calls.kind, calls.direction, calls.protocol, OTHERS)
+        found[key] = found[key] + figures if key in found else figures
+    return list(found.items())
+
+
+def _in_all(rows: Iterable[tuple[Calls, Figures]]) -> list[tuple[Calls, Figures]]:
+    found: dict[Calls, Figures] = {}
+    for calls, figures in rows:
+        if calls.kind is Kind.EDGE:
+            every = Calls(Kind.EDGE, calls.direction, calls.protocol, OTHERS)
+            found[every] = found[every] + figures if every in found else figures
+    return list(found.items())
