@@ -8,10 +8,11 @@ import pytest
 from demo import ports
 from demo.ports import free_port
 
+# Below the range that other tests are given ports of.
 _TAKE_ALL = """
 import sys
 from demo import ports
-ports._ASKED_FOR_BY_NUMBER = range(20_100, 20_104)
+ports._ASKED_FOR_BY_NUMBER = range(19_900, 19_904)
 ports._TRIES = 4
 given = []
 try:
@@ -25,7 +26,7 @@ except OSError:
 
 def test_no_two_processes_are_given_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before any program listens there; when the first process has ended its ports are given again."""
-    monkeypatch.setattr(ports, "_ASKED_FOR_BY_NUMBER", range(20_100, 20_105))
+    monkeypatch.setattr(ports, "_ASKED_FOR_BY_NUMBER", range(19_900, 19_905))
     monkeypatch.setattr(ports, "_TRIES", 5)
     words = [sys.executable, "-c", _TAKE_ALL]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
