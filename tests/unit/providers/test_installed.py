@@ -50,8 +50,16 @@ def _found(tmp_path: Path, name: str, code: str, entry: str = "well") -> tuple[E
         ),
         (2, WELL.replace("Well", "Bad"), "cannot be loaded: AttributeError: "),
         (8, "raise SystemExit(1)", "cannot be loaded: SystemExit: 1"),
-        (3, WELL.replace("contract = 1", "contract = 2"), "is written for version 2 of providers.contract."),
-        (4, WELL.replace("contract = 1", ""), "does not say for which version of providers.contract."),
+        (
+            3,
+            WELL.replace("contract = 1", "contract = 2"),
+            "is written for version 2 of meshwright.providers.contract.",
+        ),
+        (
+            4,
+            WELL.replace("contract = 1", ""),
+            "does not say for which version of meshwright.providers.contract.",
+        ),
         (5, WELL.replace("def manifests", "def objects"), "has no function manifests()"),
         (6, WELL.replace("0.1", "0"), "seconds is 0: must be a number from 0.1 to 86400"),
         (7, WELL, "cannot be made from its options: it takes no options"),
