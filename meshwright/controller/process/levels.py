@@ -12,6 +12,16 @@ KEPT: Final = "admin.audit"
 """The logger of administrative actions: whoever could silence it could act without being seen."""
 
 
+_PACKAGES: Final = {
+    "meshwright.kubernetes.admission": "admission",
+    "meshwright.kubernetes.cni": "cni",
+    "meshwright.kubernetes.injection": "injector",
+    "meshwright.kubernetes.status": "reporting",
+    "meshwright.traffic": "observed",
+}
+"""Packages whose loggers have another name than the package has inside `meshwright`."""
+
+
 class LogLevels:
     """The levels in force; a logger without one of its own has its package's, and at last that of all."""
 
@@ -37,9 +47,17 @@ class LogLevels:
             raise ValueError("level is missing: only a logger can do without one of its own")
         if logger == KEPT:
             raise ValueError(f"logger is {logger!r}: administrative actions are logged at every level")
-        known = {*sys.modules, *logging.root.manager.loggerDict}
+        known = {*map(_logger, list(sys.modules)), *logging.root.manager.loggerDict}
         if logger and logger not in known:
             near = nearest(logger, known)
             meant = f"did you mean {near}?" if near else "must be a module or package, such as delivery"
             raise ValueError(f"logger is {logger!r:.60}: {meant}")
         logging.getLogger(logger).setLevel(logging.NOTSET if level is None else level.upper())
+
+
+def _logger(module: str) -> str:
+    """Return the name of a module's logger, which users know: it does not follow the module's place."""
+    for package, logger in _PACKAGES.items():
+        if module == package or module.startswith(f"{package}."):
+            return logger + module.removeprefix(package)
+    return module.removeprefix("meshwright.")
