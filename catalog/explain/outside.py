@@ -161,9 +161,8 @@ def _place(view: View, asked: OutsideCall) -> Step:
     called = str(asked.address or asked.host)
     if (key := service_called(view, called, asked.client.namespace)) is not None:
         said = (
-            f"{called} is Service {key}, which is outside the mesh: not every workload behind it "
-            "has a sidecar, so "
-            "that no TrafficTarget but an Egress lets it be called"
+            f"{called} is Service {key}, which is outside the mesh, because not every workload behind it "
+            "has a sidecar: an Egress lets it be called, and no TrafficTarget does"
         )
         return Step(said, origin_of(view, SERVICE, key))
     if asked.address is None:

@@ -16,8 +16,8 @@ from meshwright.mesh.service import ServiceKey
 def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> IpAddress | None:
     """Return the address at which a client calls a Service outside the mesh; None for any other Service.
 
-    A Service with sidecars behind it is outside only where the call passes to it in plain text. One that
-    has nobody behind it is not outside: the explanation says that nobody is there.
+    A Service with sidecars behind it is outside only if the call passes to it in plain text. A Service
+    without any endpoint is not outside; the caller explains that it has none.
     """
     service = view.services.get(key)
     if service is None or service.cluster_ip is None or service.port(port) is None:

@@ -19,7 +19,7 @@ _PIECE: Final = re.compile(r"\\[^A-Za-z0-9]|\\.|\[(?:\\.|[^\]\\])+\]|\(\?[a-zA-Z
 
 _ESCAPED: Final = re.compile(r"\\[^A-Za-z0-9]")
 _OPTIONAL: Final = re.compile(r"[*?]|\{0")
-"""What stands behind a piece that need not be there."""
+"""The quantifiers that follow an optional piece."""
 
 _HTTP_PORT: Final = ":80"
 NO_HOST: Final = (
@@ -29,9 +29,9 @@ OWN_PORT: Final = "most clients leave out port 80, which is HTTP's; leave it out
 
 
 def never_sent(regex: str) -> str:
-    """Say why no usual client sends a host that an expression fits; empty if one may.
+    """Return why no usual client sends a host that an expression fits; empty if a client may.
 
-    Of an expression that is written as one text all is known; of others the characters that must be there.
+    An expression without operators is judged as a whole; any other by the characters that it requires.
     """
     text = text_of(regex)
     if text is None:

@@ -125,7 +125,7 @@ def _of_sources(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[P
             here = meant.setdefault(each.namespace, Suggestions(partial(_services, view, each.namespace)))
             wanted = (
                 f"must be a Service of the mesh{here.of(each.name)}: there is none of this name, "
-                f"{OR_OUTSIDE}; nobody is admitted by it so long"
+                f"{OR_OUTSIDE}; this source admits no caller yet"
             )
         yield say(view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(each), wanted)
 

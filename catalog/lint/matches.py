@@ -57,7 +57,7 @@ def _unseen(header: HeaderMatch, upgrades: Iterable[str]) -> str:
     """Say why the server's sidecar does not see a header as the application sent it, empty if it does."""
     name = header.name.lower()
     if name in SET:
-        return "is set by sidecars where nobody sent it"
+        return "is added by sidecars to requests without it"
     passes: dict[str, tuple[tuple[str, ...], str]] = {
         "te": (("trailers",), ", but for trailers"),
         "connection": (("upgrade", "keep-alive, upgrade"), ", but for an upgrade that passes"),

@@ -71,7 +71,7 @@ def _of_sources(place: Place, said: PlainText) -> Iterator[Problem]:
             there = "no address is known behind this Service"
             if each not in place.view.services:
                 there = f"there is no such Service, {OR_OUTSIDE}"
-            wanted = f"{there}; nobody is let in by it until one is"
+            wanted = f"{there}; this source admits no caller yet"
             yield place.warning(Code.UNKNOWN_PLAIN_SOURCE, "spec.plaintext.sources", str(each), wanted)
 
 

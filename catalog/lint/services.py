@@ -38,7 +38,7 @@ _INSTEAD: Final = {
     "ConsistentHash keeps a caller's requests together",
     _NEARNESS: "an UpstreamPolicy says how near endpoints must be",
 }
-"""What sidecars do, and what is obeyed in the field's place."""
+"""By field: what sidecars do, and which object they obey instead."""
 
 
 def of_service(lint: Lint, service: Service) -> Iterator[Problem]:

@@ -18,10 +18,12 @@ MutualTLS objects admit who calls in plain text (`catalog.oracle.mutual_tls`).
 Every sidecar on the way first makes of the path what it passes on (`catalog.oracle.paths`), or turns the
 request down by itself: splits judge the path as the client's has it, rules as the server's does.
 
-Three things besides policy keep a call from being made, and none grants any: the caller's sidecar is not
-told of the service, because its workload or namespace narrows what it is told of; nobody who would answer is
-ready (`catalog.relations.readiness`; who calls an endpoint of a headless service by its address waits for
-nobody); or another Service made the workload's port speak another protocol (`speaks_otherwise`).
+Besides policy, three things prevent a call:
+
+- The caller's sidecar does not know the service, because its workload or namespace narrows what it gets.
+- No endpoint that may answer is ready (`catalog.relations.readiness`). A call to an endpoint of a headless
+  service by its address does not depend on that.
+- Another Service has the workload's port for another protocol (`speaks_otherwise`).
 
 What this makes of the SMI text, and where it departs from it, is told in docs/policy.md. It shares no code
 with the translation (`catalog.policy`, `relations.permissive`, `relations.scope`); both ask

@@ -29,7 +29,9 @@ def turned_down(method: str, headers: Iterable[tuple[str, str]], *, http2: bool)
     if method == "CONNECT":
         return TurnedDown(404, "sidecars do not open tunnels (CONNECT)")
     if not http2 and method not in IN_HTTP1:
-        return TurnedDown(400, f"Envoy knows no method {method} in HTTP/1.1; in HTTP/2 any method passes")
+        return TurnedDown(
+            400, f"Envoy knows no method {method[:40]} in HTTP/1.1; in HTTP/2 any method passes"
+        )
     if method == "QUERY" and not any(name.lower() == "content-type" for name, _ in headers):
         return TurnedDown(400, "a QUERY needs a Content-Type (RFC 10008)")
     return None

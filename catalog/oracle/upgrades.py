@@ -1,4 +1,4 @@
-"""What becomes of a request that offers other protocols (RFC 9110, section 7.8).
+"""Requests that offer to change to another protocol (RFC 9110, section 7.8).
 
 A part of the oracle; see `catalog.oracle.decide`.
 """

@@ -13,10 +13,10 @@ Without hosts, https is for every name, and http for every host in its ranges. A
 host, whatever address was called; so it leads where the DNS says, or to addresses that the Egress itself
 names, and to no others. In a range of tcp all that is sent passes, and nothing is looked at.
 
-What is the mesh's stays the mesh's (`catalog.relations.membership`): hosts that are names of its services,
-ranges that
-are one address of a service, and where a server speaks first nothing waits for a client: there https is not
-in force, for its names cannot be read; nor is http where all else passes as well (`enableEgress`).
+An Egress never covers the mesh itself (`catalog.relations.membership`): left out are hosts that are names of
+its services, and ranges that are one address of a service. Where a server speaks first nothing waits for a
+client: there https is not in force, because its names cannot be read; nor is http where all else passes as
+well (`enableEgress`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

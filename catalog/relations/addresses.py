@@ -83,9 +83,9 @@ _moved: Final = IN_VIEW.mapping_firewall(moved)
 
 
 def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAddress]]:
-    """Yield who has to move, and where to, the oldest served first; nobody else is looked at.
+    """Yield the services that cannot have their home, each with the address that it gets; the oldest first.
 
-    Those can be moved who share their home, and those at whose home one of these was put.
+    Only services that share a home, and those whose home was given to one of these, are looked at.
     """
     at, placed = by_own_address(view), set[IpAddress]()
     virtual = (key for address in at.several() for key in at[address] if _is_virtual(view.services[key]))

@@ -6,10 +6,8 @@ A Service is of the mesh if one of these holds:
 - A TrafficSplit stands for it.
 - Workloads stand behind it, and every one of them has a sidecar.
 
-A Service with another workload behind it, such as `default/kubernetes` or an external database, may be
-somebody else's:
-calls to it are calls out of the mesh, which an Egress or `enableEgress` lets pass. This is the one
-definition, for what is enforced as for what lint and explain say.
+Any other Service, such as `default/kubernetes` or an external database, is outside the mesh: an Egress or
+`enableEgress` lets calls to it pass. Sidecars, lint and explain all go by this one definition.
 """
 
 from catalog.relations.backing import backing

@@ -45,21 +45,23 @@ class RevocationMark:
     def raise_to(self, count: int) -> None:
         """Note a number of revocations, unless a higher one is noted; log once if it cannot be written.
 
-        0 makes the file, where there is none. A revocation must not fail because of the mark, because the
-        ledger has the revocation.
+        A count of 0 only makes the file, if it does not exist. A revocation must not fail because of the
+        mark, because the ledger has the revocation.
         """
         try:
-            if self.path.exists() and count <= self.read():
+            if self._holds(count):
                 return
             with files.locked(self.path.with_name(self.path.name + ".lock")):
-                if (
-                    not self.path.exists() or count > self.read()
-                ):  # another process may have raised it meanwhile
+                if not self._holds(count):  # another process may have raised it meanwhile
                     self._write(count)
         except (StateError, OSError) as error:
             if count > self._missed:
                 self._missed = count
                 _log.error("revocations cannot be noted beside the ledger", reason=str(error), count=count)
+
+    def _holds(self, count: int) -> bool:
+        """Return whether the file exists and notes at least this number."""
+        return self.path.exists() and count <= self.read()
 
     def _write(self, count: int) -> None:
         files.touch_private(self.path)

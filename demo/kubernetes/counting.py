@@ -66,7 +66,7 @@ async def under_load(store: PodStore, found: list[Verdict], name: str, what: str
 
 
 async def _unready(store: PodStore) -> str:
-    """Return what the kubelet says of failed probes: a Pod that is not ready is called by nobody."""
+    """Return the kubelet's Events about failed probes, because a Pod that is not ready gets no calls."""
     events = await store.kubectl.get("events", "-A", "--field-selector=reason=Unhealthy")
     lines = (
         f"{each['involvedObject']['name']} {each['message']} ({each.get('count', 1)} times)"

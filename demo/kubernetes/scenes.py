@@ -81,8 +81,8 @@ class Scenes:
     async def _prepare(self) -> None:
         """Give the store a readiness probe, which no published manifest has and without which calls fail.
 
-        A busy node that leaves the store no time for a few seconds must not make it unready: then nobody
-        could be called, with and without a mesh.
+        The probe has time enough on a busy node: a store that is unready for a moment answers no call, with
+        or without a mesh.
         """
         (store,) = (each for each in applications() if _is_store(each))
         store["spec"]["strategy"] = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}

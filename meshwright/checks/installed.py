@@ -166,9 +166,8 @@ def takes(refused: Sequence[PodFound], asked: int, namespaces: int) -> Check:
         more = f"; {namespaces - asked} more were not asked" if namespaces > asked else ""
         return Check.ok(name, f"{counted(asked, 'namespace')} would take one{more}")
     do = (
-        "give sidecars limits and requests that fit (`injection.config.sidecar.resources`), "
-        "raise the quota, or, for Pod "
-        "Security, let the node set the rules (`cni.enabled`): "
+        "give sidecars limits and requests that fit (`injection.config.sidecar.resources`), raise the quota, "
+        "or, for Pod Security, let the node set the rules (`cni.enabled`): "
         "docs/injection.md#quotas-limits-and-pod-security"
     )
     return Check.failed(name, f"no Pod can be made in {listed(map(str, refused), _NAMED)}", do)

@@ -243,8 +243,8 @@ class Settings(BaseSettings):
     """A connection to a sidecar whose machine confirms nothing for so long ends; at least 4. 0: it may
     wait for a quarter of an hour."""
     connection_reuse_seconds: Annotated[int, Field(ge=0, le=3600)] = 1
-    """How long a connection to an application, or to a host outside the mesh, waits for another HTTP request.
-    Less than these keep it themselves, else some requests are answered 503. 0: Envoy's own, an hour."""
+    """How long an idle HTTP connection to an application, or to a host outside the mesh, is kept. It must be
+    less than the application's own keep-alive time, or some requests are answered 503. 0: Envoy's hour."""
     tcp_idle_seconds: Annotated[int, Field(ge=0, le=31_536_000)] = 604_800
     """A TCP connection on which neither side sends a byte for so long ends, at each sidecar on its way;
     probes of TCP's keep-alive are no bytes. 0: never (docs/envoy-defaults.md)."""

@@ -1,9 +1,8 @@
 """JSON schema of the settings, as a YAML file may have them: the chart's values.schema.json has it.
 
 The server reads a value of YAML and its text alike: a whole number may be `"5"`, a switch `yes`, a list
-`a,b`. The schema
-accepts all forms that the server accepts, and refuses what no form of the setting is. What only the server
-can judge, such as whether an address can be parsed in full, is left to the server.
+`a,b`. The schema accepts all forms that the server accepts, and refuses any other. It leaves to the server
+what only the server can judge, such as whether an address can be parsed in full.
 """
 
 from collections.abc import Mapping

@@ -99,10 +99,9 @@ def _client(text: str) -> Client:
 def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Outside | None:
     """Explain a call out of the mesh; raise QueryError.
 
-    Such a call has as `to` an `<IP address>:<port>`, a `<host>:<port>`, or the
-    `<namespace>/<service>:<port>` of a Service
-    that is outside the mesh. None is returned for a Service of the mesh. An address or a host of the mesh's
-    own is an error, which names whose it is.
+    `to` is `<IP address>:<port>`, `<host>:<port>`, or the `<namespace>/<service>:<port>` of a Service outside
+    the mesh. Returns None for a Service of the mesh. An address or a host of the mesh is an error, which
+    names its owner.
     """
     called = query.get("to", "")
     if (found := _service_outside(view, query, tuple(headers))) is not None:

@@ -45,12 +45,10 @@ class Injection:
 class Sorted:
     """Pods by what is to be said of them, and the namespaces that ask for sidecars, or have some.
 
-    `injected` counts Pods with sidecars, in whatever phase. `unready` are those whose sidecars cannot
-    start, or run and
-    are not ready; `late` those whose sidecars have not started in time, or were killed lately. `ready` are
-    the Pods that
-    run and whose sidecars are ready. `misworded` are namespaces with labels or annotations that nobody
-    understands.
+    `injected` counts Pods with sidecars, in any phase. `unready` are Pods whose sidecars cannot start, or run
+    and are not ready. `late` are Pods whose sidecars have not started in time, or were killed lately.
+    `ready` are Pods that run and whose sidecars are ready. `misworded` are namespaces with a label or an
+    annotation of ours that has an unknown name or value.
     """
 
     without: tuple[PodFound, ...]

@@ -1,8 +1,7 @@
-"""Gateways before the mesh that verify sidecars' certificates: by which name they do, and can here.
+"""Gateways before the mesh that verify sidecars' certificates by a name that is in none of them.
 
 Open Service Mesh's guides have gateways verify `ACCOUNT.NAMESPACE.cluster.local`. A sidecar's certificate
-has the names of the
-Services that its workload stands behind, such as `store.shop.svc.cluster.local`, and no other.
+has only the names of its workload's Services, such as `store.shop.svc.cluster.local`.
 """
 
 import re

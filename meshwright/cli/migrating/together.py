@@ -1,9 +1,8 @@
-"""What lint says of the objects of policy together: readers judge each of them alone.
+"""Findings of lint about several objects of policy together; a reader judges each object alone.
 
-Lint sees what is going to be applied, so that the MeshConfig is the one that migrate writes. Manifests in
-files may be a part
-of a mesh. Of them only what the given objects contradict in each other is told, and not what seems to be
-missing.
+Lint sees the objects that will be applied, with the MeshConfig that migrate writes. Manifests in files may be
+only a part of a mesh: of them lint reports contradictions between the given objects, and nothing that seems
+to be missing.
 """
 
 from collections.abc import Iterable, Mapping

@@ -11,7 +11,6 @@ from meshwright.mesh.spelling import nearest
 KEPT: Final = "admin.audit"
 """The logger of administrative actions: whoever could silence it could act without being seen."""
 
-
 _PACKAGES: Final = {
     "meshwright.kubernetes.admission": "admission",
     "meshwright.kubernetes.cni": "cni",
@@ -56,7 +55,7 @@ class LogLevels:
 
 
 def _logger(module: str) -> str:
-    """Return the name of a module's logger, which users know: it does not follow the module's place."""
+    """Return the name of a module's logger. Users know the name, so it does not follow the module's place."""
     for package, logger in _PACKAGES.items():
         if module == package or module.startswith(f"{package}."):
             return logger + module.removeprefix(package)

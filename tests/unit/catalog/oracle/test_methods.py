@@ -25,6 +25,7 @@ def _statuses(method: str, *headers: tuple[str, str]) -> list[int | None]:
         ("BAN", 400, None),
         ("M-SEARCH", 400, None),
         ("get", 400, None),
+        ("X" * 90, 400, None),
         ("CONNECT", 404, 404),
     ],
 )
@@ -37,3 +38,11 @@ def test_a_query_needs_a_content_type() -> None:
     """RFC 10008 wants one, and Envoy answers 400 to a QUERY without it in both protocols."""
     assert _statuses("QUERY") == [400, 400]
     assert _statuses("QUERY", ("Content-Type", "application/json")) == [None, None]
+
+
+def test_a_method_is_named_in_part() -> None:
+    """A client may send one of 60 KiB, and the sentence is shown to people."""
+    key = ServiceKey(Namespace("shop"), ServiceName("web"))
+    found = passed(Request(None, key, Port(80), "X" * 60_000), EscapedSlashes.REJECT)
+    assert isinstance(found, TurnedDown)
+    assert len(found.why) < 120

@@ -151,7 +151,8 @@ def test_few_objects_that_stay_are_not_frozen_soon(looks: Looks) -> None:
             held.append(Cycle())
             young.look()
             assert looks.found[-1][0] == 0, each
-        assert gc.get_freeze_count() == frozen
+        # Fewer, where an object ended that was frozen before this test.
+        assert gc.get_freeze_count() <= frozen
 
 
 def test_the_collectors_own_count_lets_the_young_become_many() -> None:
